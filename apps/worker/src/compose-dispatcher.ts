@@ -22,10 +22,13 @@ export type DispatcherOptions = {
   readonly log: Logger;
 };
 
-/** How long giving leases back may take at the end of a drain. */
+/** How long returning leases may take at the end of a drain. */
 const RETURN_MS = 5_000;
 
-/** A worker that runs nothing itself: it takes offers, has machines started for them, and watches their leases. Errors: those of the backend's records. */
+/**
+ * Starts a worker that runs no executions itself: it accepts offers, has machines started for them, and watches their
+ * leases. Throws the errors of the backend's records.
+ */
 export async function startDispatcher({
   config,
   backend,
@@ -70,12 +73,12 @@ export async function startDispatcher({
       leases: () => [],
       watched: () => dispatcher.all(),
       state: () => ({ state: isTaking() ? "READY" : "DRAINING", freeSlots: isTaking() ? dispatcher.freeSlots() : 0 }),
-      onDirective: () => {}, // what they say is in the statuses too
+      onDirective: () => {}, // the watched statuses contain the same information
       modelCalls: new ModelCallCounts(),
     },
     alive.signal,
   );
-  /** Of something that nobody has taken yet: the next heartbeat tells what has become of it. */
+  /** Directives concern executions that no machine has accepted yet. The next heartbeat returns their status. */
   const onDirective = ({ directive }: worker.Directive): void =>
     void (directive.case === "drain" ? drain() : heartbeatNow());
   const heartbeatNow = () => outsideScopes(() => renewer.heartbeatNow());
@@ -104,7 +107,11 @@ export async function startDispatcher({
   }
 
   let draining: Promise<void> | undefined;
-  /** What has been taken continues without us. What has not is waited for, so that no machine has to be started again; then it is given back. */
+  /**
+   * Drains the dispatcher. Executions that a machine has accepted continue without this worker. For the others, the
+   * worker waits until a machine accepts them, so that no machine has to be started again. After `drainMs`, it returns
+   * their leases.
+   */
   function drain(): Promise<void> {
     draining ??= (async () => {
       log.info({ operation: "drain", count: dispatcher.all().length }, "draining");

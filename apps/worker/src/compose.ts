@@ -24,14 +24,17 @@ import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
 import { DiskSpace } from "./state/disk-space.ts";
 import { atMost } from "./time.ts";
 
-/** How long killed sandboxes may take to be gone at the end. */
+/** How long killed sandboxes may take to exit at the end of a drain. */
 const LAST_SANDBOXES_MS = 5_000;
-/** At most this many executions' batches go into one call. */
+/** The maximum number of executions whose batches share one call. */
 const COALESCED_MAX = 8;
-/** How long sandboxes may take to end, and then the platform to answer, when the process ends at once. */
+/** How long each step of an immediate exit may take: first the end of the sandboxes, then the return of the leases. */
 const LEAVE_STEP_MS = 2_000;
 
-/** Builds a worker, and starts it. It registers in the background, for as long as that takes. Errors: those of its state directory. */
+/**
+ * Builds and starts a worker. It registers in the background, without a time limit. Throws the errors of its state
+ * directory.
+ */
 export async function startWorker({
   config,
   sandbox,
@@ -43,12 +46,12 @@ export async function startWorker({
 }: WorkerOptions): Promise<RunningWorker> {
   const instanceUid = newUid();
   const directory = await InstanceDirectory.open(config.dir, instanceUid.slice(-8), log);
-  const alive = new AbortController(); // until nothing runs any more
-  const taking = new AbortController(); // until the drain begins
+  const alive = new AbortController(); // aborted when nothing runs any more
+  const taking = new AbortController(); // aborted when the drain begins
   let finish: (end: WorkerEnd) => void = () => {};
   const ended = new Promise<WorkerEnd>((resolve) => (finish = resolve));
   const offered = config.offer === undefined ? undefined : leaseOfOffer(config.offer);
-  let only: ActiveExecution | undefined; // in one-run mode
+  let only: ActiveExecution | undefined; // set in one-run mode
 
   const session = new Session({
     registrar: registrarClient(config.url),
@@ -155,7 +158,7 @@ export async function startWorker({
     );
   }
 
-  /** One-run mode: the offered execution, and nothing else. */
+  /** One-run mode: runs the offered execution, then drains. */
   async function runOffered(lease: LeaseRef): Promise<void> {
     try {
       const { assignment, sent } = await takeOffered({ client, clock, timers, timings }, lease, taking.signal);
@@ -179,7 +182,8 @@ export async function startWorker({
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
       const limits = [
         timers.after(config.drainMs, () => executions.stopAll("The worker is stopping.")),
-        timers.after(config.drainMs + timings().escalationStepMs * 4 + timings().returnMs, giveUp), // all is killed, and leases had their time to be returned
+        // everything is killed by then, and the leases had time to be returned
+        timers.after(config.drainMs + timings().escalationStepMs * 4 + timings().returnMs, giveUp),
       ];
       await Promise.race([taken.then(() => executions.idle()), givenUp, ended]);
       for (const cancel of limits) cancel();
@@ -190,7 +194,8 @@ export async function startWorker({
         LAST_SANDBOXES_MS,
         executions.idle().then(() => (isIdle = true)),
       );
-      if (isIdle) await bestEffort("remove the state directory", log, () => directory.remove()); // else a successor removes it, when its processes are gone
+      // otherwise a later worker removes it when its processes have ended
+      if (isIdle) await bestEffort("remove the state directory", log, () => directory.remove());
     })();
     return draining;
   }
@@ -211,7 +216,7 @@ export async function startWorker({
       );
       return offered ? runOffered(offered) : loop.run(taking.signal);
     },
-    () => {}, // refused (told to onRefused), or drained before it was registered
+    () => {}, // the platform refused the worker (reported to onRefused), or the drain began before registration
   );
   async function leaveNow(): Promise<void> {
     taking.abort(new Error("The worker ends at once."));
@@ -222,7 +227,8 @@ export async function startWorker({
       .map(({ executionId, attempt }) => ({ executionId, attempt, reason, message, failure }));
     executions.abandonAll("The worker ends at once.");
     if (leases.length === 0) return;
-    await atMost(timers, LEAVE_STEP_MS, executions.idle()); // nothing of them runs when another worker begins
+    // so that nothing of them runs when another worker continues them
+    await atMost(timers, LEAVE_STEP_MS, executions.idle());
     await atMost(
       timers,
       LEAVE_STEP_MS,
@@ -251,10 +257,13 @@ const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], i
   arch: ARCHITECTURES[process.arch] ?? "",
 });
 
-/** Architectures as definitions spell them, by the names that Node.js has for them. */
+/** Architecture names of runner definitions, by the names that Node.js uses. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
-/** Answers matched to what they answer, whatever order the platform chose; a missing one stays undefined. */
+/**
+ * Orders the responses by the items they belong to. The platform may respond in any order; a missing response is
+ * undefined.
+ */
 const inOrder = <O extends LeaseRef>(items: readonly LeaseRef[], answers: readonly O[]): (O | undefined)[] =>
   items.map((item) =>
     answers.find((answer) => answer.executionId === item.executionId && answer.attempt === item.attempt),

@@ -10,106 +10,141 @@ import { leaseOfOffer } from "./protocol/offer.ts";
 import { readCheckout } from "./protocol/reported-skills.ts";
 
 /**
- * Which sandbox executions run in. `auto`: bubblewrap; where it does not work the worker refuses every run. `bwrap`: the worker does not start
- * without it. `none`: no isolation. `optional`: bubblewrap where it works, otherwise `none`.
+ * The sandbox of executions.
+ * - `auto`: bubblewrap. If it does not work, the worker refuses every run.
+ * - `bwrap`: bubblewrap. If it does not work, the worker does not start.
+ * - `none`: no isolation.
+ * - `optional`: bubblewrap if it works, otherwise `none`.
  */
 export type SandboxChoice = "auto" | "bwrap" | "none" | "optional";
 
 const BACKENDS: readonly string[] = ["direct", "command", "kubernetes"];
 const SANDBOX_CHOICES: readonly string[] = ["auto", "bwrap", "none", "optional"] satisfies SandboxChoice[];
 const SLOTS_MAX = 256;
-/** What our own process inside a sandbox needs, and a little for others. */
+/** The minimum for the platform's own process inside a sandbox and a few others. */
 const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
 const PROCESSES_MIN = 64;
 
-/** Every environment variable of the worker. Only the first two must be set. */
+/** Every environment variable of the worker. Only the first two are required. */
 function readSettings(env: Env) {
   return readConfig(env, {
-    /** Origin of the platform; the worker service is under `/rpc`. */
+    /** The platform's origin; the worker service is under `/rpc`. */
     url: required.url("MILLWRIGHT_URL"),
-    /** Worker key (`mww_…`) of a team or of the platform. Must be set, unless there is an offer. */
+    /** The worker key (`mww_…`) of a team or of the platform. Required unless an offer is set. */
     workerKey:
       env["MILLWRIGHT_WORKER_OFFER"] || env["MILLWRIGHT_WORKER_OFFER_FILE"]
         ? optional.string("MILLWRIGHT_WORKER_KEY", "")
         : required.secret("MILLWRIGHT_WORKER_KEY"),
-    /** One-run mode: the offer token (`mwo_…`) of the one execution that this process takes, runs and ends with; or a file that holds it. */
+    /**
+     * One-run mode: the offer token (`mwo_…`) of the single execution that this process runs before it exits, or the
+     * path of a file that contains the token.
+     */
     offer: optional.secret("MILLWRIGHT_WORKER_OFFER"),
     offerFile: optional.string("MILLWRIGHT_WORKER_OFFER_FILE", ""),
-    /** Executions at once. */
+    /** The maximum number of concurrent executions. */
     slots: optional.int("MILLWRIGHT_WORKER_SLOTS", 4),
-    /** Shown as worker_host; several processes may share one. */
+    /** The name that runs show as `worker_host`. Several processes may share it. */
     workerId: optional.string("MILLWRIGHT_WORKER_ID", hostname()),
     sandbox: optional.string("MILLWRIGHT_SANDBOX", "auto"),
-    /** Memory of a run whose runner asks for none, and the most that a runner may ask for (default: the machine's). */
+    /**
+     * The memory of a run whose runner specifies none, and the maximum that a runner may specify (default: the
+     * machine's memory).
+     */
     memoryBytes: optional.size("MILLWRIGHT_SANDBOX_MEMORY", "4G"),
     memoryBytesMax: optional.size("MILLWRIGHT_SANDBOX_MEMORY_MAX"),
-    /** Processors of a run; 0 = all. */
+    /** Processors of a run; 0: all. */
     cpus: optional.int("MILLWRIGHT_SANDBOX_CPUS", 0),
-    /** Processes and threads of a run. */
+    /** The maximum number of processes and threads of a run. */
     processes: optional.int("MILLWRIGHT_SANDBOX_PROCESSES", 4_096),
-    /** One file of a run, its workspace and home together, and its /tmp, which lies in memory. */
+    /** Size limits of a run: of one file, of its workspace and home together, and of its `/tmp`, which is in memory. */
     fileBytes: optional.size("MILLWRIGHT_SANDBOX_FILE", "4G"),
     diskBytes: optional.size("MILLWRIGHT_SANDBOX_DISK", "10G"),
     temporaryBytes: optional.size("MILLWRIGHT_SANDBOX_TMP", "1G"),
-    /** A sandbox that has not started after this time is given up, and its run is tried again. */
+    /** The sandbox start timeout. When it expires, the run is retried. */
     sandboxStartTimeoutMs: optional.duration("MILLWRIGHT_SANDBOX_START_TIMEOUT", "15s"),
-    /** Files and directories of a run's workspace and home together. */
+    /** The maximum number of files and directories in a run's workspace and home together. */
     files: optional.int("MILLWRIGHT_SANDBOX_FILES", 1_000_000),
-    /** "auto", "none", or a directory of cgroup version 2 that is delegated to the worker. */
+    /** "auto", "none", or the path of a cgroup v2 directory that is delegated to the worker. */
     cgroup: optional.string("MILLWRIGHT_SANDBOX_CGROUP", "auto"),
-    /** Hosts that runs may reach, such as `registry.npmjs.org`, `*.example.com`, `example.com:8443` or `*`; none by default. */
+    /**
+     * Hosts that runs may connect to, such as `registry.npmjs.org`, `*.example.com`, `example.com:8443` or `*`; none by
+     * default.
+     */
     egressAllow: optional.list("MILLWRIGHT_EGRESS_ALLOW", []),
-    /** Internal addresses and networks that runs may reach all the same, when the host is allowed. */
+    /** Internal addresses and networks that runs may connect to if the host is also allowed. */
     egressInternal: optional.list("MILLWRIGHT_EGRESS_INTERNAL", []),
-    /** The machine's own tools are those of this image: the worker runs in it. */
+    /** The image that the worker itself runs in: the machine's own tools are those of this image. */
     ownImage: optional.string("MILLWRIGHT_WORKER_IMAGE", ""),
-    /** Checkouts on this machine, `owner/repo=/directory`, whose skills are listed while this worker is connected. */
+    /**
+     * Checkouts on this machine, as `owner/repo=/directory`. Their skills are listed while this worker is connected.
+     */
     skillCheckouts: optional.list("MILLWRIGHT_WORKER_SKILLS", []),
-    /** Internal hosts and networks that models and code hosts of teams may be at; none by default. */
+    /** Internal hosts and networks where models and code hosts of teams may be; none by default. */
     allowedInternalHosts,
-    /** Root file systems, `image=directory`; every other image gets the machine's own tools. */
+    /** Root file systems, as `image=directory`. Runs of every other image get the machine's own tools. */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
-    /** Claude Code's program, in a directory of its own, where runs may use it; none by default. */
+    /** The path of Claude Code's executable, in its own directory, if runs may use Claude Code; none by default. */
     claude: optional.string("MILLWRIGHT_HARNESS_CLAUDE", ""),
-    /** The same of Codex. */
+    /** The path of the Codex executable, with the same rules. */
     codex: optional.string("MILLWRIGHT_HARNESS_CODEX", ""),
-    /** The same of Gemini CLI (its `bundle/gemini.js`) and opencode. */
+    /** The paths of Gemini CLI (its `bundle/gemini.js`) and of opencode, with the same rules. */
     gemini: optional.string("MILLWRIGHT_HARNESS_GEMINI", ""),
     opencode: optional.string("MILLWRIGHT_HARNESS_OPENCODE", ""),
-    /** Workspaces, spools and process records; what dead workers left here is removed at the start. */
+    /**
+     * The directory of workspaces, spools and process records. The worker removes the remains of dead workers from it
+     * at startup.
+     */
     dir: optional.string("MILLWRIGHT_WORKER_DIR", ".millwright/worker"),
-    /** Who a worker that is started as root becomes: a name or number; by default a number that nobody has. "root" stays root. */
+    /**
+     * The user that a worker started as root switches to: a name or number. Default: an unused user id. "root" keeps
+     * root.
+     */
     user: optional.string("MILLWRIGHT_WORKER_USER", ""),
-    /** Directories of local repositories, for a worker that is started as root: they are opened for its user. */
+    /** Directories of local repositories. A worker that is started as root makes them accessible to its user. */
     localRepositoryRoots: optional.list("MILLWRIGHT_LOCAL_REPOSITORY_ROOTS", []),
-    /** Copies of repositories, all together; those not used for the longest time go first. */
+    /** The maximum size of all cached repository copies together. The least recently used are removed first. */
     repositoryCacheBytes: optional.size("MILLWRIGHT_REPOSITORY_CACHE", "10G"),
-    /** Workspaces that are kept for the next execution of their run, all together; the oldest go first, and all when the disk is full. */
+    /**
+     * The maximum size of all workspaces that are retained for the next execution of their run. The oldest are removed
+     * first; all are removed when the disk is full.
+     */
     parkedBytes: optional.size("MILLWRIGHT_PARKED_WORKSPACES", "10G"),
     /**
-     * How long running executions may continue after SIGTERM; then they are interrupted and their leases returned, which takes up to 25 s more. The
-     * service manager must not kill the process before.
+     * How long running executions may continue after SIGTERM. Then they are interrupted and their leases are returned,
+     * which takes up to 25 s more. The service manager must not kill the process earlier.
      */
     drainMs: optional.duration("MILLWRIGHT_WORKER_DRAIN", "1m"),
-    /** Started by a parent that holds the other end of standard input (or an IPC channel): end when it closes, and leave SIGINT to the parent. */
+    /**
+     * Whether a parent process supervises the worker through standard input or an IPC channel. If so, the worker exits
+     * when that channel closes, and ignores SIGINT, which the parent handles.
+     */
     supervised: optional.bool("MILLWRIGHT_WORKER_SUPERVISED", false),
-    /** Where executions run: "direct" (here), "command" or "kubernetes" (each on a machine of its own, by a worker in one-run mode). */
+    /**
+     * Where executions run: "direct" (on this machine), "command" or "kubernetes" (each on its own machine, by a worker
+     * in one-run mode).
+     */
     backend: optional.string("MILLWRIGHT_BACKEND", "direct"),
-    /** Harnesses that those machines have. */
+    /** The harnesses that are installed on the backend's machines. */
     backendHarnesses: optional.list("MILLWRIGHT_BACKEND_HARNESSES", ["oz"]),
-    /** How long a machine may take from its order until it takes its execution. */
+    /** How long a machine may take from its request until it accepts its execution. */
     backendStartTimeoutMs: optional.duration("MILLWRIGHT_BACKEND_START_TIMEOUT", "10m"),
-    /** Backend "command": for `/bin/sh -c`, an execution as JSON on standard input; exit code 0 = somebody else answers for it now. */
+    /**
+     * Backend "command": the command that requests a machine, run by `/bin/sh -c` with an execution as JSON on standard
+     * input. Exit code 0: another system is now responsible for the execution.
+     */
     dispatchCommand: optional.string("MILLWRIGHT_BACKEND_DISPATCH_COMMAND", ""),
-    /** Backend "command": ends what may be left of a machine; none by default. */
+    /** Backend "command": the command that ends what may remain of a machine; none by default. */
     cancelCommand: optional.string("MILLWRIGHT_BACKEND_CANCEL_COMMAND", ""),
-    /** How long either command may take. */
+    /** The timeout of both commands. */
     commandTimeoutMs: optional.duration("MILLWRIGHT_BACKEND_COMMAND_TIMEOUT", "60s"),
     logLevel: optional.string("LOG_LEVEL", "info"),
   });
 }
 
-/** The offer token, from wherever it is; undefined in ordinary operation. Errors: those of reading the file. */
+/**
+ * Returns the offer token from its variable or its file; undefined outside one-run mode. Throws the errors of reading
+ * the file.
+ */
 const readOffer = ({
   offer,
   offerFile,
@@ -120,16 +155,18 @@ const readOffer = ({
 
 export type WorkerConfig = Omit<ReturnType<typeof readSettings>, "sandbox" | "logLevel"> & {
   readonly sandbox: SandboxChoice;
-  /** What commands of the operator's are started with. */
+  /** The base environment of the operator's commands. */
   readonly hostEnv: Readonly<Record<string, string>>;
-  /** Of the backend "kubernetes". */
+  /** Set for the backend "kubernetes". */
   readonly kubernetes?: KubernetesSettings;
-  /** OpenTelemetry's own variables. */
+  /** The standard OpenTelemetry variables. */
   readonly tracing: TracingSettings;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
 };
 
-/** Reads the worker's configuration. Errors: one Error naming every variable at fault, never its value. */
+/**
+ * Reads the worker's configuration. Throws one error that names every invalid variable, without the values of secrets.
+ */
 export function loadConfig(env: Env): WorkerConfig {
   const read = readSettings(env);
   const offerFaults = fault("MILLWRIGHT_WORKER_OFFER_FILE", () => readOffer(read));
@@ -176,7 +213,7 @@ export function loadConfig(env: Env): WorkerConfig {
   }) as WorkerConfig;
 }
 
-/** Network names and hosts are no secrets: what is wrong with one is said. */
+/** Returns the read error as a fault. Its message may contain the value, because networks and hosts are not secrets. */
 function fault(name: string, read: () => unknown): string[] {
   try {
     read();

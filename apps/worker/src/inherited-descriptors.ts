@@ -4,8 +4,9 @@ const CLOSE_ON_EXEC = 0o2000000;
 const FIRST = 3;
 
 /**
- * Closes the file descriptors that this process inherited and would pass on to programs that it starts: a directory among them would show a sandbox the host's
- * files. Node's own are closed on exec; the channel to a parent stays. Linux only, elsewhere nothing is done.
+ * Closes the file descriptors that this process inherited and would pass on to the programs that it starts: an
+ * inherited directory would expose the host's files to a sandbox. Node.js sets close-on-exec on its own descriptors.
+ * The IPC channel to a parent stays open. Does nothing on systems other than Linux.
  */
 export function closeInheritedDescriptors(env: Readonly<Record<string, string | undefined>>): void {
   if (process.platform !== "linux") return;
@@ -20,6 +21,6 @@ function isInherited(descriptor: number): boolean {
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
   } catch {
-    return false; // that of the listing itself
+    return false; // the descriptor of the directory listing itself
   }
 }

@@ -14,7 +14,7 @@ if (reason !== undefined) {
   log.warn({ operation: "dropPrivileges" }, warning);
   printForOperator(warning);
 }
-// A worker that becomes another user starts again, and should not load all of this twice.
+// A worker that switches to another user starts again. The imports come afterwards so that they are not loaded twice.
 const [{ startWorker }, { runWorker }] = await Promise.all([import("./compose.ts"), import("./run-worker.ts")]);
 await runWorker(config, log, startWorker);
 

@@ -1,4 +1,4 @@
-/** What of a process tells that its parent has ended. */
+/** The part of a process that reports the end of its parent. */
 export type ChildProcessSide = {
   readonly connected?: boolean;
   once(event: "disconnect", act: () => void): unknown;
@@ -6,8 +6,8 @@ export type ChildProcessSide = {
 };
 
 /**
- * Calls back once when the parent is gone, however it died: its end of the IPC channel, or else of our standard input, closes with it.
- * Asked of the operating system this way, not by comparing parent ids, since it works in containers and on macOS too.
+ * Calls `act` once when the parent has ended for any reason: the parent's end of the IPC channel, or otherwise of
+ * standard input, closes with it. Comparing parent process ids would not work in containers and on macOS.
  */
 export function onParentGone(side: ChildProcessSide, act: () => void): void {
   let isTold = false;

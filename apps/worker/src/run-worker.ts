@@ -12,7 +12,10 @@ import type { RunningWorker, WorkerOptions } from "./running-worker.ts";
 import { probeSandbox } from "./sandbox/probe.ts";
 import { systemTimers } from "./time.ts";
 
-/** Runs a worker, or the dispatcher of a backend, until it has drained, and ends the process with the exit code for how it went. */
+/**
+ * Runs a worker, or the dispatcher of a backend, until it has drained. Then ends the process with the exit code for the
+ * outcome.
+ */
 export async function runWorker(
   config: WorkerConfig,
   log: Logger,
@@ -29,7 +32,7 @@ export async function runWorker(
   const signals = config.supervised ? (["SIGTERM"] as const) : (["SIGTERM", "SIGINT"] as const);
   if (config.supervised) {
     onParentGone(process, () => void exitNow("parent_gone"));
-    process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; the parent decides
+    process.on("SIGINT", () => {}); // Ctrl-C reaches the whole process group; the parent decides
   }
   let isDraining = false;
   let isLeaving = false;
@@ -55,7 +58,7 @@ export async function runWorker(
     return refusal ? EXIT_REFUSED : 0;
   }
 
-  /** Ends the process in a moment; asked again, at once. */
+  /** Returns the leases and ends the process within seconds. A second call ends it immediately. */
   async function exitNow(reason: string): Promise<void> {
     log.warn({ operation: "stop", reason }, "ending at once");
     if (!isLeaving) {
@@ -66,7 +69,7 @@ export async function runWorker(
     process.exit(0);
   }
 
-  /** What this machine offers to executions that run on it. */
+  /** Returns the sandbox and the harnesses of this machine. */
   async function probeMachine() {
     const probed = await probeSandbox(config).catch(exitMisconfigured);
     const { host, warnings } = await probeHarnesses(probed.host, {

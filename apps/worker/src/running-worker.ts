@@ -5,7 +5,7 @@ import type { RunExecution } from "./executions/execution-context.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
 import type { Timers } from "./time.ts";
 
-/** What a worker is made of. */
+/** The dependencies of a worker. */
 export type WorkerOptions = {
   readonly config: WorkerConfig;
   readonly sandbox: {
@@ -17,21 +17,27 @@ export type WorkerOptions = {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Records what executions do; absent: nothing. */
+  /** The tracer of executions; absent: no tracing. */
   readonly tracer?: Tracer;
 };
 
 export type RunningWorker = {
-  /** Takes no more work and lets running executions finish, for at most the configured time; then returns their leases. Resolves when nothing runs. */
+  /**
+   * Stops accepting work and lets running executions finish within the configured time, then returns their leases.
+   * Resolves when nothing runs.
+   */
   drain(): Promise<void>;
-  /** Kills every sandbox and returns the leases, for the end of the process. Resolves within seconds, also when the platform does not answer. */
+  /**
+   * Kills every sandbox and returns the leases before the process ends. Resolves within seconds, even if the platform
+   * does not respond.
+   */
   leaveNow(): Promise<void>;
-  /** Resolves when the worker has ended: drained, or with the platform's refusal to know it. */
+  /** Resolves when the worker has ended: after a drain, or because the platform refused the worker. */
   readonly ended: Promise<WorkerEnd>;
 };
 
 export type WorkerEnd = {
   readonly refusal?: Error;
-  /** In one-run mode: whether its execution was begun, and whether the platform has been told how it ended. */
+  /** In one-run mode: whether the execution was started, and whether its result was reported to the platform. */
   readonly oneRun?: "not_begun" | "left" | "reported";
 };

@@ -1,16 +1,16 @@
-/** Stops a timer that has not fired; afterwards nothing happens. */
+/** Cancels a timer that has not fired. Otherwise does nothing. */
 export type CancelTimer = () => void;
 
-/** Where waiting comes from, so that tests need not wait. */
+/** A source of timers that tests can replace. */
 export interface Timers {
   /** Calls `run` once after `ms` milliseconds. */
   after(ms: number, run: () => void): CancelTimer;
 }
 
-/** Node fires timers that are longer at once. */
+/** Node.js fires timers with a longer delay immediately. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The timers of the process; nothing is waited for longer than 24 days. */
+/** The timers of the process. The maximum delay is 24 days. */
 export const systemTimers: Timers = Object.freeze({
   after(ms: number, run: () => void): CancelTimer {
     const timer = setTimeout(run, Math.min(ms, LONGEST_MS));
@@ -18,7 +18,7 @@ export const systemTimers: Timers = Object.freeze({
   },
 });
 
-/** Waits `ms` milliseconds; rejects with the reason of `signal` as soon as it is aborted. */
+/** Waits `ms` milliseconds. Rejects with the reason of `signal` as soon as it is aborted. */
 export function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
@@ -34,7 +34,7 @@ export function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<
   });
 }
 
-/** Resolves when the promise has settled, at the latest after `ms` milliseconds. */
+/** Resolves when the promise has settled, or after `ms` milliseconds at the latest. */
 export function atMost(timers: Timers, ms: number, promise: Promise<unknown>): Promise<void> {
   return new Promise((resolve) => {
     const cancel = timers.after(ms, resolve);
@@ -46,7 +46,10 @@ export function atMost(timers: Timers, ms: number, promise: Promise<unknown>): P
   });
 }
 
-/** The promise's outcome, or the abort reason if that comes first. The promise itself goes on. */
+/**
+ * Returns the promise's outcome, or rejects with the abort reason if the abort comes first. The abort does not stop the
+ * promise's own work.
+ */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

@@ -1,16 +1,18 @@
 import type { worker } from "@millwright/contracts";
 import type { LeaseRef } from "../protocol/offer.ts";
 
-/** An execution that needs a machine. */
+/** An execution that requires a machine. */
 export type Order = worker.DispatchedExecution;
 
-/** A requested machine, with what is needed to find it again. `startedMs`: by the wall clock. */
+/** A requested machine and the data required to find it again. `startedMs` is wall-clock time. */
 export type Machine = LeaseRef & { readonly runUid: string; readonly startedMs: number };
 
-/** Why a machine is ended: its run was cancelled, its attempt is no longer valid, or it did not take its execution. */
+/**
+ * Why a machine is ended: its run was cancelled, its attempt is no longer valid, or it did not accept its execution.
+ */
 export type EndReason = "cancelled" | "lost" | "not_started";
 
-/** A machine failed to start or disappeared: a code, and a sentence for people, both public. */
+/** Thrown when a machine failed to start or disappeared. The reason code and the message are both public. */
 export class MachineFailed extends Error {
   readonly reason: string;
 
@@ -22,28 +24,28 @@ export class MachineFailed extends Error {
 }
 
 /**
- * Starts machines for executions that this worker does not run itself. The lease reports what a machine does, not the
- * backend.
+ * Starts machines for executions that this worker does not run itself. The state of an execution comes from its lease,
+ * never from the backend.
  */
 export interface Backend {
   readonly name: string;
-  /** Images that runs may name; absent: any. */
+  /** Images that runs may name; absent: any image. */
   readonly images?: readonly string[];
   /**
-   * The stable uid of this worker, also after a restart, so that it still owns what it dispatched. Errors: those of its
-   * storage.
+   * Returns the stable uid of this worker. The uid survives a restart, so the worker still owns the executions that it
+   * dispatched. Errors: those of the backend's storage.
    */
   instanceUid(): Promise<string>;
-  /** Machines that this worker requested, also before a restart, and that may still exist. */
+  /** Returns the machines that this worker requested, including before a restart, and that may still exist. */
   known(): Promise<readonly Machine[]>;
-  /** Requests a machine. Resolves when another system has taken responsibility for it. Errors: MachineFailed. */
+  /** Requests a machine. Resolves when another system is responsible for the machine. Throws `MachineFailed`. */
   start(order: Order, startedMs: number): Promise<void>;
-  /** Returns the fault of a requested machine if it is known to be unusable. */
+  /** Returns the fault of a requested machine if the backend knows that the machine is unusable. */
   faultOf(machine: Machine, isTaken: boolean): Promise<MachineFailed | undefined>;
-  /** Ends what may remain of a machine. Idempotent. Errors: any; the call is retried. */
+  /** Ends what may remain of a machine. Idempotent. May throw any error; the call is retried. */
   end(machine: Machine, why: EndReason): Promise<void>;
-  /** Called after its execution has ended normally: its record can be deleted. */
+  /** Called after the machine's execution has ended normally: the backend can delete its record of the machine. */
   forget(machine: Machine): Promise<void>;
-  /** Calls back when a machine may have changed; absent: machines are checked with each heartbeat. */
+  /** Calls `changed` when a machine may have changed. If absent, machines are checked with each heartbeat. */
   watch?(changed: () => void, signal: AbortSignal): void;
 }

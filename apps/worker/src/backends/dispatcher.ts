@@ -17,13 +17,13 @@ export type DispatcherDeps = {
   readonly timings: () => Timings;
   readonly log: Logger;
   readonly slots: number;
-  /** A machine that has not taken its execution after this time is abandoned. */
+  /** How long a machine may take to accept its execution before the worker abandons it. */
   readonly startTimeoutMs: number;
   /** Aborted when this process ends. */
   readonly signal: AbortSignal;
 };
 
-/** Machines of one worker: each uses one slot, from its request until its attempt has ended. */
+/** The machines of one worker. Each machine uses one slot from its request until its attempt has ended. */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #watched = new Map<string, Watched>();
@@ -42,22 +42,22 @@ export class Dispatcher {
     return Math.max(0, this.#deps.slots - this.#watched.size);
   }
 
-  /** Resolves when the next slot becomes free, or a machine has taken its execution. */
+  /** Resolves when the next slot becomes free or a machine has accepted its execution. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Resolves when no machine is pending. */
+  /** Resolves when every machine has accepted its execution or has ended. */
   async settled(): Promise<void> {
     while ([...this.#watched.values()].some(({ isTaken }) => !isTaken)) await this.changed();
   }
 
-  /** Returns executions that no machine has taken, and ends those machines. */
+  /** Returns the leases that no machine has accepted, and ends those machines. */
   async giveBack(): Promise<void> {
     await Promise.all([...this.#watched.values()].map((watched) => watched.giveBack()));
   }
 
-  /** Resumes what was dispatched before a restart. Errors: the backend's. */
+  /** Resumes watching the machines that were dispatched before a restart. Throws the backend's errors. */
   async reattach(): Promise<void> {
     for (const machine of await this.#deps.backend.known()) {
       this.#deps.log.info(
@@ -109,7 +109,7 @@ type Owner = {
   over(): void;
 };
 
-/** One dispatched execution; the platform's status of its lease decides. */
+/** One dispatched execution. Its state follows the platform's status of the lease. */
 class Watched implements WatchedLease {
   readonly executionId: bigint;
   readonly attempt: number;
@@ -118,13 +118,13 @@ class Watched implements WatchedLease {
   readonly #machine: Machine;
   readonly #owner: Owner;
   readonly #log: Logger;
-  /** The pending request; settled when the backend has responded. */
+  /** The pending request for the machine; settled when the backend has responded. */
   #ordered: Promise<void> = Promise.resolve();
   #isStarting = false;
   #isStopping = false;
   #isChecking = false;
   #isFailing = false;
-  /** Its end is in progress: further status updates are ignored. */
+  /** The machine is being ended: further status updates are ignored. */
   #isEnding = false;
 
   constructor(deps: DispatcherDeps, machine: Machine, owner: Owner) {
@@ -164,17 +164,18 @@ class Watched implements WatchedLease {
         }
         return void this.check();
       case "ENDED":
-        // No one has reported that a cancelled one is gone: the platform may only have stopped waiting for it.
+        // The platform may only have stopped waiting for a cancelled execution, without proof that the machine has
+        // ended. The machine is therefore ended, not only forgotten.
         return void (this.#isStopping
           ? this.#end("cancelled")
           : this.#over(() => this.#deps.backend.forget(this.#machine)));
       case "LOST":
         return void this.#end("lost");
-      default: // a word of a newer platform
+      default: // a status that only newer platforms know
     }
   }
 
-  /** Asks the backend whether the machine can still be used. */
+  /** Asks the backend whether the machine is still usable. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#isStarting || this.#isFailing || this.#isEnding) return;
     this.#isChecking = true;
@@ -195,8 +196,8 @@ class Watched implements WatchedLease {
   }
 
   /**
-   * The platform is notified after a delay that grows with consecutive failures, so that a broken backend does not use
-   * up all attempts of all runs.
+   * Reports a failed machine to the platform. The report is delayed, and the delay grows with consecutive failures, so
+   * that a broken backend does not use up the attempts of all runs.
    */
   async #fail({ reason, message }: MachineFailed): Promise<void> {
     if (this.#isEnding || this.#isFailing) return;
@@ -216,11 +217,11 @@ class Watched implements WatchedLease {
       this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
     );
     this.#isFailing = false;
-    if (answer?.taken) return; // it was taken at that moment
+    if (answer?.taken) return; // a machine accepted the execution concurrently
     await this.#end(taken ? "lost" : "not_started");
   }
 
-  /** Returns a lease that no machine has taken; its run is queued again, without counting a loss. */
+  /** Returns a lease that no machine has accepted. Its run is queued again without counting a lost attempt. */
   async giveBack(): Promise<void> {
     if (this.isTaken || this.#isEnding || this.#isFailing) return;
     const { executionId, attempt } = this;
@@ -237,10 +238,11 @@ class Watched implements WatchedLease {
       .catch((error: unknown) => {
         this.#log.warn({ operation: "ReturnLeases", error }, "a lease could not be returned; it expires by itself");
       });
-    if (answer && answer.returned.length > 0) await this.#end("not_started"); // else it was taken in that moment
+    // otherwise a machine accepted the execution concurrently
+    if (answer && answer.returned.length > 0) await this.#end("not_started");
   }
 
-  /** Cancelled before a machine took it: no one else can report its end. */
+  /** Completes an execution that was cancelled before a machine accepted it: no other process can report its end. */
   async #cancel(): Promise<void> {
     if (this.#isEnding) return;
     const { client, timers, timings, signal } = this.#deps;
@@ -259,13 +261,13 @@ class Watched implements WatchedLease {
 
   #end(why: EndReason, afterwards: () => Promise<void> = async () => {}): Promise<void> {
     return this.#over(async () => {
-      await this.#ordered; // a pending request is awaited first, or its machine would leak
+      await this.#ordered; // a pending request is awaited first; otherwise its machine would leak
       await retryAll(this.#deps, this.#log, () => this.#deps.backend.end(this.#machine, why));
       await afterwards();
     });
   }
 
-  /** The slot is freed when nothing of the machine remains, as far as is known. */
+  /** Runs `act`, which ends or forgets the machine, and then frees the slot. */
   async #over(act: () => Promise<void>): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;

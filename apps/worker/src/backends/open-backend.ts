@@ -7,7 +7,10 @@ import { commandBackend } from "./command/command-backend.ts";
 
 export type BackendBase = { readonly clock: Clock; readonly timers: Timers; readonly log: Logger };
 
-/** The backend that the configuration names; undefined: executions run here. Errors: those of what the backend keeps on disk, or of its kubeconfig. */
+/**
+ * Opens the configured backend. Returns undefined if executions run on this machine. Throws the errors of the backend's
+ * records or of its kubeconfig.
+ */
 export async function openBackend(config: WorkerConfig, base: BackendBase): Promise<Backend | undefined> {
   const { url, workerId, dir, dispatchCommand, cancelCommand, commandTimeoutMs: timeoutMs, hostEnv } = config;
   if (config.backend === "command")

@@ -16,8 +16,9 @@ const MOVED_TIMEOUT_MS = 15_000;
 const CLONE_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Prints the commit that is checked out: the wanted one if it is there, else the base. A bundle has no HEAD, from which git would create the local base
- * branch: agents compare with it (`git diff main`).
+ * Creates the clone and prints the commit that it checks out: START if it exists, otherwise the base. A bundle has no
+ * HEAD from which git would create the local base branch, so the script creates it: agents compare with it (`git diff
+ * main`).
  */
 const CLONE = `set -eu
 git clone --quiet --no-checkout --template= "$INBOX/$BUNDLE" "$WORKSPACE/$DIRECTORY"
@@ -30,7 +31,10 @@ git checkout --quiet --no-track -B "$BRANCH" "$START"
 git rev-parse --verify HEAD
 `;
 
-/** The same from the history of one commit, and from what the run has pushed before; other branches and tags stay outside. */
+/**
+ * The same for a clone that contains only the history of one commit and what the run has pushed before. Other branches
+ * and tags are not included.
+ */
 const CLONE_COMMIT = `set -eu
 git init --quiet --template= "$WORKSPACE/$DIRECTORY"
 cd "$WORKSPACE/$DIRECTORY"
@@ -46,29 +50,33 @@ git rev-parse --verify HEAD
 export type CloneOptions = {
   readonly git: HostGit;
   readonly outbound: OutboundRule;
-  /** Bare copies of repositories, which outlive executions and are shared by them. */
+  /** The directory of bare copies of repositories. They outlive executions and are shared by them. */
   readonly cacheDir: string;
-  /** Where the clone is made; its inbox is `inbox`. */
+  /** Runs the clone script; its inbox is `inbox`. */
   readonly shell: PlatformShell;
-  /** On the host; no sandbox can write to it. */
+  /** A directory on the host that no sandbox can write to. */
   readonly inbox: string;
-  /** Beneath the workspace. */
+  /** The clone's directory, relative to the workspace. */
   readonly directory: string;
-  /** Where the code host's work branch should be, as far as the run's events tell; undefined = take it as it is. */
+  /**
+   * The commit that the work branch on the code host should point to according to the run's events; undefined: its
+   * current commit.
+   */
   readonly expectedSha: string | undefined;
   /**
-   * Start at this commit instead of the base, if it still exists (a later execution, whose snapshot may be missing).
+   * The commit to start at instead of the base, if it still exists. Set for a later execution whose snapshot may be
+   * missing.
    */
   readonly startSha: string | undefined;
 };
 
-/** A clone, and the commit that is checked out in it. */
+/** A clone and the commit that is checked out in it. */
 export type Clone = { readonly copy: WorkingCopy; readonly start: string };
 
 /**
- * Clones a repository into the workspace on its work branch. Git on the host fetches into the worker's own bare cache,
- * with the credential in its environment, and writes a bundle of the current branches and tags; the clone is made from
- * the bundle inside a sandbox. Errors: GitFailed.
+ * Clones a repository into the workspace, on its work branch. Git on the host fetches into the worker's bare cache,
+ * with the credential in its environment, and writes a bundle of the current branches and tags. The clone is created
+ * from the bundle inside a sandbox. Throws `GitFailed`.
  */
 export async function cloneRepository(repository: worker.Repository, options: CloneOptions): Promise<Clone> {
   const { git, directory, shell, inbox } = options;
@@ -124,8 +132,8 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
 }
 
 /**
- * Names a commit in the cache by a ref, which a bundle needs. The code host must show it: a branch or tag leads to it now, whatever the cache has seen before.
- * Errors: GitFailed (commit_not_found).
+ * Creates a ref for a commit in the cache, which a bundle requires. The commit must be reachable from a current branch
+ * or tag of the code host, even if the cache still contains it. Throws `GitFailed` with the reason `commit_not_found`.
  */
 async function pinCommit(
   repository: worker.Repository,
@@ -160,7 +168,7 @@ async function pinCommit(
   return { sha, ref };
 }
 
-/** Rethrows git's errors as `failure`; the abort reason is passed on. */
+/** Returns an error handler that replaces git's errors by `failure` and rethrows the abort reason. */
 const unlessAborted =
   (failure: GitFailed) =>
   (error: unknown): never => {
@@ -170,9 +178,9 @@ const unlessAborted =
 const COMMIT_NOT_FOUND = "commit_not_found";
 
 /**
- * Makes git connect to the checked addresses, whatever the name resolves to later; a redirect stays on the host, which
- * is checked before git runs.
- * Errors: GitFailed for addresses inside the worker's network.
+ * Returns settings that make git connect only to the checked addresses, even if the name later resolves to others. Git
+ * follows no redirects: a redirect within the host is resolved before git runs. Throws `GitFailed` for addresses inside
+ * the worker's network.
  */
 async function pinned(repository: worker.Repository, { outbound }: CloneOptions): Promise<Record<string, string>> {
   const { hostname, port, protocol } = new URL(repository.cloneUrl);
@@ -181,7 +189,8 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
   };
   const addresses = await outbound
     .addressesOf(hostname)
-    .catch((error: unknown) => (refusalIn(error) ? refused(error) : [])); // git reports an unknown name best
+    // git has a better message for an unknown name
+    .catch((error: unknown) => (refusalIn(error) ? refused(error) : []));
   const moved = await movedTo(repository, outbound);
   return {
     "http.followRedirects": "false",
@@ -194,7 +203,7 @@ async function pinned(repository: worker.Repository, { outbound }: CloneOptions)
   };
 }
 
-/** Returns where a renamed repository is now, on the same host; otherwise its known address. */
+/** Returns the current URL of a renamed repository if it is on the same host, otherwise the clone URL. */
 async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, outbound: OutboundRule): Promise<string> {
   const suffix = "/info/refs?service=git-upload-pack";
   try {
@@ -211,13 +220,14 @@ async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, out
       ? moved.href.slice(0, -suffix.length)
       : cloneUrl;
   } catch {
-    return cloneUrl; // git reports the fault best
+    return cloneUrl; // git has a better message for the fault
   }
 }
 
 /**
- * Executions share the cache; git locks each ref, so a conflicting fetch is retried. A lock that remains is from a
- * killed git: the copy is then recreated.
+ * Fetches a repository into the shared cache and returns the path of the copy. Executions use the cache concurrently
+ * and git locks each ref, so a conflicting fetch is retried. A lock that remains after all retries belongs to a killed
+ * git process; the copy is then recreated.
  */
 async function fetchIntoCache(
   repository: worker.Repository,
@@ -230,7 +240,7 @@ async function fetchIntoCache(
   for (let attempt = 1; ; attempt += 1) {
     try {
       await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
-      await utimes(cache, new Date(), new Date()); // in use, so that it is not removed next
+      await utimes(cache, new Date(), new Date()); // marks the copy as recently used, so that it is not removed
       await git.run(
         what,
         [
@@ -262,14 +272,16 @@ async function fetchIntoCache(
   }
 }
 
-/** Renames before removing, so that no one sees a partial copy. */
+/** Renames the copy before removing it, so that no execution reads a partial copy. */
 async function discard(cache: string): Promise<void> {
   const discarded = `${cache}-${randomUUID()}`;
-  await rename(cache, discarded).catch(() => undefined); // another execution was faster
+  await rename(cache, discarded).catch(() => undefined); // another execution has already renamed it
   await rm(discarded, { recursive: true, force: true });
 }
 
-/** Returns the commit of exactly this ref; "" if there is none. Git's pattern would also match refs below it. */
+/**
+ * Returns the commit of exactly this ref, or "" if the ref does not exist. Git's pattern also matches refs below it.
+ */
 async function shaOfRef(git: HostGit, cache: string, ref: string): Promise<string> {
   const listed = await git.run(
     "Cannot read the cache",

@@ -9,11 +9,11 @@ export const headOf = async (sandbox: Sandbox, copy: WorkingCopy, signal?: Abort
   return sha;
 };
 
-/** Whether anything is not committed yet, untracked files included and ignored ones not. */
+/** Returns whether there are uncommitted changes, including untracked files but not ignored ones. */
 export const isDirty = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<boolean> =>
   (await sandboxGit(sandbox, copy, ["status", "--porcelain"], signal ? { signal } : {})).trim() !== "";
 
-/** Commits everything that is not committed yet; answers the commit that is then current. Errors: GitFailed. */
+/** Commits all uncommitted changes and returns the current commit. Throws `GitFailed`. */
 export async function commitAll(
   sandbox: Sandbox,
   copy: WorkingCopy,

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A git command of the worker's own failed; the text is git's, without credentials. */
+/** A git command of the platform failed. The message is git's, without credentials. */
 export class GitFailed extends Error {
-  /** Of the setup that fails with it. */
+  /** The reason code of a setup that fails with this error. */
   readonly reason: string;
   constructor(what: string, detail: string, reason = "workspace_setup") {
     super(`${what}: ${detail.trim() || "git gave no reason"}`);
@@ -14,13 +14,16 @@ export class GitFailed extends Error {
   }
 }
 
-/** What git's own configuration says besides nothing; no system or user file is read. */
+/** The complete global git configuration; no system or user file is read. */
 const GIT_CONFIG =
   "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 const TIMEOUT_MS = 10 * 60_000;
 
-/** Settings that no command of ours goes without. Local paths are a transport only where the code host is local. */
+/**
+ * Returns the settings of every git command of the platform. The local path transport is allowed only if the code host
+ * is local.
+ */
 export const hardening = (isLocal: boolean): Record<string, string> => ({
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
@@ -32,7 +35,10 @@ export const hardening = (isLocal: boolean): Record<string, string> => ({
   "submodule.recurse": "false",
 });
 
-/** Settings as environment (GIT_CONFIG_COUNT, …): they reach git and land in no file and no argument list. */
+/**
+ * Returns git settings as environment variables (GIT_CONFIG_COUNT, …), so that they appear neither in a file nor in an
+ * argument list.
+ */
 export function configEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(settings);
   return Object.fromEntries([
@@ -44,7 +50,10 @@ export function configEnvironment(settings: Readonly<Record<string, string>>): R
   ]) as Record<string, string>;
 }
 
-/** The header of a repository's credential, sent to its own origin only. */
+/**
+ * Returns the setting for a repository's authorization header. Git sends the header only to the repository's own
+ * origin.
+ */
 export function credential(cloneUrl: string, header: string): Record<string, string> {
   if (header === "") return {};
   return {
@@ -52,14 +61,17 @@ export function credential(cloneUrl: string, header: string): Record<string, str
   };
 }
 
-/** What must not be shown of a repository's credential: as it is sent, and the password that a basic one is made of, which a server may repeat. */
+/**
+ * Returns the secrets of an authorization header: the credential as sent and, for basic authentication, its password,
+ * which a server may echo.
+ */
 export function secretsOf(header: string): string[] {
   const sent = header.split(" ").at(-1) ?? "";
   const [, password = ""] = /^[^:]*:(.+)$/s.exec(Buffer.from(sent, "base64").toString()) ?? [];
   return /\bbasic /i.test(header) ? [sent, password] : [sent];
 }
 
-/** Git on the host, only ever in directories that no agent has written to. */
+/** Runs git on the host, only in directories that no agent has written to. */
 export class HostGit {
   readonly #home: string;
   readonly #signal: AbortSignal;
@@ -73,11 +85,11 @@ export class HostGit {
     await mkdir(home, { recursive: true, mode: 0o700 });
     const draft = join(home, `gitconfig-${randomUUID()}`);
     await writeFile(draft, GIT_CONFIG);
-    await rename(draft, join(home, "gitconfig")); // never seen half written by the git of another execution
+    await rename(draft, join(home, "gitconfig")); // so that git of another execution never reads a partial file
     return new HostGit(home, signal);
   }
 
-  /** Standard output. Errors: GitFailed, or the abort reason. */
+  /** Runs git and returns its standard output. Throws `GitFailed` or the abort reason. */
   run(what: string, args: readonly string[], settings: Readonly<Record<string, string>>): Promise<string> {
     const environment = {
       PATH: "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",

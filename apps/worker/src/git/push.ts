@@ -22,18 +22,18 @@ const WATCH_MS = 100;
 
 export type PushOptions = {
   readonly host: SandboxHost;
-  /** Where the agent works. */
+  /** The sandbox that the agent runs in. */
   readonly agent: Sandbox;
-  /** The execution's directory; its `workspace` contains the agent's clone. */
+  /** The execution's directory. Its `workspace` contains the agent's clone. */
   readonly dir: string;
   readonly signal: AbortSignal;
-  /** Checked before and during the push; a push that is running when the gate closes is aborted. */
+  /** Checked before and during the push. A running push is aborted when the gate closes. */
   readonly gate: OutboundGate;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
   readonly outbound: OutboundRule;
 };
 
-/** The branch on the code host is not where we left it: another party pushed to it. */
+/** Thrown if the branch on the code host is not at the last known commit, because another party pushed to it. */
 export class BranchMoved extends GitFailed {
   constructor(copy: WorkingCopy) {
     super(
@@ -46,11 +46,11 @@ export class BranchMoved extends GitFailed {
 
 /**
  * Pushes one commit to the work branch, from a second, short-lived sandbox. Git runs there in a new, empty repository
- * that only borrows the agent's objects, so that no hook, filter, address or setting of the agent's repository has an
- * effect; the credential is added outside of it. Force-with-lease rejects the push if the branch is not where we know
- * it to be. It waits for the outbound gate, and is retried if the gate closed while it was running: a commit that is
- * there already is not a move of the branch.
- * Errors: BranchMoved, GitFailed, the abort reason.
+ * that only borrows the objects of the agent's repository, so no hook, filter, URL or setting of the agent's repository
+ * has an effect. The credential is added outside the sandbox. Force-with-lease rejects the push if the branch is not at
+ * the last known commit. The push waits for the outbound gate and is retried if the gate closed while it was running.
+ * If the first try has already pushed the commit, the retry does not treat the branch as moved. Throws `BranchMoved`,
+ * `GitFailed` or the abort reason.
  */
 export async function push(copy: WorkingCopy, sha: string, options: PushOptions): Promise<void> {
   if (!isSha(sha)) throw new GitFailed("Cannot push", "there is no such commit");
@@ -61,7 +61,7 @@ export async function push(copy: WorkingCopy, sha: string, options: PushOptions)
   copy.pushedSha = sha;
 }
 
-/** Returns false if the gate closed before it was done. */
+/** Returns false if the gate closed before the push had finished. */
 async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): Promise<boolean> {
   const { repository } = copy;
   const local = isLocal(repository);
@@ -87,7 +87,7 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
       throw new GitFailed(
         `Cannot push to ${nameOf(repository)}`,
         `its sandbox could not be started (${(error as Error).message})`,
-      ); // the agent's sandbox is alive
+      ); // the agent's own sandbox is running, so sandboxes work on this host
     });
     options.ownSandbox(sandbox);
     const watching = setInterval(() => {
@@ -104,7 +104,7 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
     return true;
   } catch (error) {
     options.signal.throwIfAborted();
-    // aborted by the gate, whatever git reported
+    // The gate aborted the push, whatever git reported.
     if (isEnded || error instanceof OutboundGateClosed || !isOpen(options.gate)) return false;
     throw error;
   } finally {
@@ -112,7 +112,10 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
   }
 }
 
-/** The agent may be another user outside than the one that pushes: it lets its objects be read, inside, where it can only harm itself. */
+/**
+ * Makes the agent's git objects readable for the pushing sandbox, which may run as a different user of the host. The
+ * chmod runs inside the agent's sandbox, so it cannot affect anything outside it.
+ */
 async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): Promise<void> {
   const git = `${agent.workspace}/${copy.directory}/.git`;
   const opened = await agent.exec(["chmod", "-R", "a+rX", `${git}/objects`], {
@@ -131,8 +134,8 @@ async function openObjects(copy: WorkingCopy, { agent, signal }: PushOptions): P
 }
 
 /**
- * Opens the connection to a remote code host: to this repository, with its credential added outside of the sandbox,
- * while the outbound gate is open.
+ * Opens a connection to a remote code host for this repository only. The credential is added outside the sandbox, and
+ * only while the outbound gate is open.
  */
 async function openRemote(
   repository: worker.Repository,
@@ -176,7 +179,7 @@ async function pushFrom(
   const env = { HOME: scratch, GIT_CONFIG_GLOBAL: `${scratch}/gitconfig`, GIT_ALTERNATE_OBJECT_DIRECTORIES: objects };
   const git = async (...args: string[]) =>
     sandbox.exec(["git", ...args], { cwd: scratch, timeoutMs: TIMEOUT_MS, signal, env });
-  // The receiving side of a local repository reads no environment, only this file.
+  // The receiving side of a local repository ignores the environment and reads only this file.
   const trusted = await git("config", "--file", "gitconfig", "safe.directory", "*");
   const made = await git("init", "--quiet", "--bare", "--template=", "push.git");
   if (trusted.exitCode !== 0 || made.exitCode !== 0)

@@ -3,12 +3,12 @@ import { readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { usageOfDirectories } from "../sandbox/disk-usage.ts";
 
-/** Longer than any use of one takes: git's own time limit and the clone after it. */
+/** Longer than any use of a copy can take: git's time limit plus the clone from the bundle. */
 const IN_USE_MS = 30 * 60_000;
 
 /**
- * Removes the copies of repositories that were not used for the longest time, until the rest takes no more than `bytesMax`. One that may be in use
- * stays, whatever it takes. Answers how many were removed. Several workers may do so at once.
+ * Removes the least recently used repository copies until the others take at most `bytesMax`. Never removes a copy that
+ * may be in use. Returns the number of removed copies. Several workers may call it concurrently.
  */
 export async function trimCaches(directory: string, bytesMax: number, now = Date.now()): Promise<number> {
   const names = (await readdir(directory).catch(() => [])).filter((name) => /\.git(?:-[\w-]+)?$/.test(name));
@@ -27,10 +27,10 @@ export async function trimCaches(directory: string, bytesMax: number, now = Date
   return removed;
 }
 
-/** Moved before it is removed: nobody meets half of it. */
+/** Renames the copy before removing it, so that no worker reads a partial copy. */
 async function remove(path: string): Promise<number> {
   const discarded = `${path}-${randomUUID()}`;
-  await rename(path, discarded).catch(() => undefined); // another worker was faster
+  await rename(path, discarded).catch(() => undefined); // another worker has already renamed it
   await rm(discarded, { recursive: true, force: true });
   return 1;
 }

@@ -1,26 +1,31 @@
 import type { worker } from "@millwright/contracts";
 
-/** A repository as it lies in a workspace. */
+/** A repository in a workspace. */
 export type WorkingCopy = {
   readonly repository: worker.Repository;
-  /** Directory beneath the workspace. */
+  /** The directory, relative to the workspace. */
   readonly directory: string;
-  /** Branch a pull request goes into. */
+  /** The target branch of pull requests. */
   readonly baseBranch: string;
-  /** Its commit when this clone was made. */
+  /** The commit of the base branch when the clone was created. */
   readonly baseSha: string;
-  /** Commit of the work branch on the code host as we know it; "" = there is none. Any other one refuses our push. */
+  /**
+   * The last known commit of the work branch on the code host; "" if the branch does not exist. A push is rejected if
+   * the branch is at any other commit.
+   */
   pushedSha: string;
 };
 
 export const isLocal = (repository: worker.Repository): boolean => repository.codeHost === "local";
 export const nameOf = (repository: worker.Repository): string => `${repository.owner}/${repository.name}`;
 
-/** The path of a local repository, from a path or a file: URL. */
+/** Returns the path of a local repository, from a path or a `file:` URL. */
 export const localPath = (repository: worker.Repository): string =>
   repository.cloneUrl.startsWith("file:") ? new URL(repository.cloneUrl).pathname : repository.cloneUrl;
 
-/** Directory names: the repository's own, or with its owner where two have the same. */
+/**
+ * Returns the directory names: the repository's name, prefixed with its owner if two repositories have the same name.
+ */
 export function directoriesOf(repositories: readonly worker.Repository[]): string[] {
   return repositories.map((repository) => {
     const isShared = repositories.filter(({ name }) => name === repository.name).length > 1;

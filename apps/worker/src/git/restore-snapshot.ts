@@ -15,7 +15,7 @@ import {
 
 const MANIFEST_BYTES_MAX = 1024 * 1024;
 
-/** Prints the manifest, and unpacks the rest into the outbox. */
+/** Unpacks the archive into the outbox and prints the manifest. */
 const UNPACK = `set -eu; umask 077; STAGE=$OUTBOX/restored; rm -rf "$STAGE"; mkdir "$STAGE"
 tar -C "$STAGE" --no-same-owner -xf "$INBOX/$ARCHIVE"
 head -c "$BYTES_MAX" "$STAGE/$MANIFEST"
@@ -34,8 +34,8 @@ git clean --quiet -ffdx
 `;
 
 /**
- * Brings fresh clones to the state of a snapshot: same branch, local commits and `git status`, but nothing is staged. `archive` is a file name in the
- * shell's inbox. Errors: GitFailed.
+ * Restores the state of a snapshot in fresh clones: the same branch, local commits and working tree, but with nothing
+ * staged. `archive` is a file name in the shell's inbox. Throws `GitFailed`.
  */
 export async function restoreSnapshot(
   shell: PlatformShell,
@@ -69,11 +69,13 @@ export async function restoreSnapshot(
       BRANCH: branch,
       REF: SNAPSHOT_REF,
     });
-  // Those that are not in it had been left as their base.
+  // Copies that are not in the snapshot had no changes compared with their base.
   for (const copy of copies) if (!restored.some((one) => one.copy === copy)) await startOver(shell, copy, copy.baseSha);
 }
 
-/** Takes a clone back to where it began, whatever a restore that failed has left in it. Errors: GitFailed. */
+/**
+ * Resets a clone to its start commit and removes everything that a failed restore may have left. Throws `GitFailed`.
+ */
 export async function startOver(shell: PlatformShell, copy: WorkingCopy, start: string): Promise<void> {
   const env = { ...SHELL_GIT, DIRECTORY: copy.directory, BRANCH: copy.repository.workBranch, START: start };
   const { exitCode, output } = await shell.run(START_OVER, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });

@@ -3,7 +3,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { GitFailed } from "./host-git.ts";
 import type { WorkingCopy } from "./repository.ts";
 
-/** Author and committer of what an agent commits, with git's own commands too. */
+/** The author and committer of the agent's commits, including those that the agent makes with git directly. */
 export const AGENT_IDENTITY: Readonly<Record<string, string>> = {
   GIT_AUTHOR_NAME: "Millwright agent",
   GIT_AUTHOR_EMAIL: "agent@millwright.invalid",
@@ -14,8 +14,8 @@ export const AGENT_IDENTITY: Readonly<Record<string, string>> = {
 const TIMEOUT_MS = 120_000;
 
 /**
- * Git inside the agent's sandbox, in the agent's repository: no credentials there, and whatever its configuration or hooks do, they do inside.
- * Its output is the agent's word. Errors: GitFailed.
+ * Runs git inside the agent's sandbox, in the agent's repository, without credentials. Its configuration and hooks have
+ * no effect outside the sandbox. The agent may have forged the output. Throws `GitFailed`.
  */
 export async function sandboxGit(
   sandbox: Sandbox,

@@ -1,7 +1,10 @@
 import { configEnvironment, hardening } from "./host-git.ts";
 import { AGENT_IDENTITY } from "./sandbox-git.ts";
 
-/** Environment of git in scripts of the platform: none of the repository's hooks and file system monitors, no settings of a person or machine. */
+/**
+ * The environment of git in platform scripts: it disables the repository's hooks and file system monitor, and user and
+ * system configuration.
+ */
 export const SHELL_GIT: Readonly<Record<string, string>> = {
   ...AGENT_IDENTITY,
   ...configEnvironment(hardening(true)),

@@ -20,7 +20,7 @@ import { isUntouched, leftOut, type WorkspaceState } from "./workspace-state.ts"
 
 const ARCHIVE = "snapshot.tar";
 
-/** Everything in a copy becomes a commit on top of its HEAD, and with all that the clone did not have, a bundle. */
+/** Commits everything in a copy on top of its HEAD and bundles it with all commits that the clone did not have. */
 const SCRIPT = `set -eu; umask 077; STAGE=$OUTBOX/pack; rm -rf "$STAGE"; mkdir "$STAGE"; export GIT_OPTIONAL_LOCKS=0
 printf '%s' "$CONTENT" > "$STAGE/$MANIFEST"
 printf '%s' "$CHANGED" | while read -r directory tree base name; do
@@ -36,15 +36,15 @@ fi
 rm -rf "$OUTBOX/$ARCHIVE"; tar -C "$STAGE" -cf "$OUTBOX/$ARCHIVE" .; rm -rf "$STAGE"
 `;
 
-/** Whether the workspace is what fresh clones are. */
+/** Returns whether the workspace equals fresh clones. */
 export const isPristine = (state: WorkspaceState, copies: readonly WorkingCopy[]): boolean =>
   !state.hasFiles &&
   state.copies.every((one) => copies.some((copy) => copy.directory === one.directory && isUntouched(one, copy)));
 
 /**
- * Packs what the workspace has beyond fresh clones: local commits, the branch, changed, deleted and untracked files (ignored ones left out), and
- * files outside the repositories. Returns the archive's path in the shell's outbox; what a background process of the agent changes concurrently may be in
- * it or not. Errors: GitFailed.
+ * Packs the differences between the workspace and fresh clones: local commits, the branch, changed, deleted and
+ * untracked files (but not ignored ones), and files outside the repositories. Returns the archive's path in the shell's
+ * outbox. Concurrent changes by the agent's background processes may or may not be included. Throws `GitFailed`.
  */
 export async function packSnapshot(
   shell: PlatformShell,
@@ -60,7 +60,9 @@ export async function packSnapshot(
     repositories: changed.map(({ found: { directory, branch } }) => ({ directory, branch })),
     hasFiles: state.hasFiles,
   };
-  const unique = { ...manifest, id: randomUUID() }; // a workspace that becomes what it was is still a snapshot of its own: older ones are deleted
+  // the id makes each snapshot unique, because older snapshots are deleted: a workspace that returns to an earlier
+  // state must not share a blob with one of them
+  const unique = { ...manifest, id: randomUUID() };
   const env = {
     ...{ ...SHELL_GIT, ARCHIVE, REF: SNAPSHOT_REF, FILES, MANIFEST, CONTENT: JSON.stringify(unique) },
     ...{
@@ -77,7 +79,10 @@ export async function packSnapshot(
   return checkedArchive(join(shell.outbox, ARCHIVE));
 }
 
-/** Returns the path if it is a regular file within the size limit: the script ran beside the agent's files, which could have put anything in its place. Errors: GitFailed. */
+/**
+ * Returns the path if it is a regular file within the size limit. The script ran with access to the agent's files, so
+ * the agent could have replaced the archive. Throws `GitFailed`.
+ */
 export async function checkedArchive(path: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => {
     throw new GitFailed("The snapshot failed", "its archive cannot be read");

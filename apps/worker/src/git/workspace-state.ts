@@ -8,7 +8,10 @@ import { isSha, type WorkingCopy } from "./repository.ts";
 import { SHELL_GIT } from "./shell-git.ts";
 import { SNAPSHOT_TIMEOUT_MS } from "./snapshot-format.ts";
 
-/** A working copy as it is: `tree` holds everything in it but what git ignores. `branch` null: a detached HEAD. */
+/**
+ * The current state of a working copy. `tree` contains everything except ignored files. `branch` is null for a detached
+ * HEAD.
+ */
 export type CopyState = {
   readonly directory: string;
   readonly branch: string | null;
@@ -18,24 +21,25 @@ export type CopyState = {
 };
 
 export type WorkspaceState = {
-  /** Equal as long as nothing has changed that a snapshot would hold. */
+  /** Changes when anything changes that a snapshot would contain. */
   readonly fingerprint: string;
   readonly copies: readonly CopyState[];
-  /** Whether there is anything beside the repositories. */
+  /** Whether the workspace contains anything outside the repositories. */
   readonly hasFiles: boolean;
 };
 
-/** Beside the repositories, and not kept. */
+/** A directory outside the repositories that snapshots do not contain. */
 const ATTACHMENTS = ".attachments";
-/** What a snapshot's files leave out, as names beneath the workspace. */
+/** Returns the names in the workspace that the files archive of a snapshot excludes. */
 export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [
   ATTACHMENTS,
   ...copies.map(({ directory }) => directory),
 ];
 
 /**
- * An index of our own: the agent's stays as it is. It begins as a copy, so that files which have not changed are not read again (with its
- * times, by which git tells files that changed within the same moment).
+ * Reads the state with a separate index, so that the agent's index does not change. The index starts as a copy, so that
+ * git does not read unchanged files again. The copy preserves the file times, which git uses to detect files that
+ * changed within the same moment.
  */
 const SCRIPT = `set -eu; umask 077; STAGE=$OUTBOX/index; rm -rf "$STAGE"; mkdir "$STAGE"; export GIT_OPTIONAL_LOCKS=0
 stage_all() { GIT_INDEX_FILE="$STAGE/index" git -c advice.addEmbeddedRepo=false add --all; }
@@ -53,7 +57,7 @@ found=$(find . -mindepth 1 $prune -printf '%P %y %s %T@ %m %l\\n' 2>/dev/null | 
 printf 'files\\t%s\\t%s\\n' "$(find . -mindepth 1 $prune -print | head -1 | wc -l | tr -d ' ')" "$found"
 `;
 
-/** Reads the state of everything that a snapshot would hold. The agent may have forged it. Errors: GitFailed. */
+/** Reads the state of everything that a snapshot would contain. The agent may have forged it. Throws `GitFailed`. */
 export async function workspaceState(shell: PlatformShell, copies: readonly WorkingCopy[]): Promise<WorkspaceState> {
   const env = {
     ...SHELL_GIT,
@@ -84,10 +88,13 @@ function parse(output: string, copies: readonly WorkingCopy[]): WorkspaceState {
   return { fingerprint, copies: states, hasFiles: found !== "0" };
 }
 
-/** Whether the workspace of an execution without repositories holds files that a snapshot would; only once no sandbox runs over it. */
+/**
+ * Returns whether the workspace of an execution without repositories contains files for a snapshot. To be called only
+ * when no sandbox uses the workspace.
+ */
 export const hasFilesBeside = async (dir: string): Promise<boolean> =>
   (await readdir(join(dir, "workspace"))).some((name) => name !== ATTACHMENTS);
 
-/** Whether a working copy is as it was cloned. */
+/** Returns whether a working copy is unchanged since it was cloned. */
 export const isUntouched = (state: CopyState, copy: WorkingCopy): boolean =>
   state.branch === copy.repository.workBranch && state.head === copy.baseSha && state.tree === state.headTree;

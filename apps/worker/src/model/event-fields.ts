@@ -1,12 +1,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** A member of a payload as text; "" where it is none. */
+/** Returns a member of a payload as a string, or "" if it is not a string. */
 export const textAt = (payload: JsonObject, key: string): string => {
   const value = payload[key];
   return typeof value === "string" ? value : "";
 };
 
-/** A member of a payload as an object; empty where it is none. */
+/** Returns a member of a payload as an object, or an empty object if it is not an object. */
 export const objectAt = (payload: JsonObject, key: string): JsonObject => {
   const value = payload[key];
   return isAnObject(value) ? value : {};

@@ -1,6 +1,6 @@
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };
 
-/** Counts model calls until a heartbeat has reported them: workers have no metrics port. */
+/** Counts model calls until a heartbeat has reported them. Workers have no metrics port. */
 export class ModelCallCounts {
   #counts = new Map<string, ModelCallCount>();
 

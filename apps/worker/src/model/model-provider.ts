@@ -1,51 +1,57 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { TokenCounts } from "../executions/execution-context.ts";
 
-/** An event of the run as a model sees it: what was said, asked and done before. Payloads as in the run's events. */
+/**
+ * An event of the run as a model reads it: a message, a model step or a tool call. Payloads have the form of the run's
+ * events.
+ */
 export type ConversationEvent = { readonly kind: string; readonly payload: JsonObject };
 
-/** A tool as a model may call it. */
+/** A tool as it is described to a model. */
 export type ToolDescription = { readonly name: string; readonly description: string; readonly inputSchema: JsonObject };
 
-/** Everything a model's next step may depend on. Made from the run's events and its workspace alone. */
+/** The complete input of a model's next step. It is derived only from the run's events and its workspace. */
 export type ModelContext = {
-  /** Platform's and agent's instructions. */
+  /** The instructions of the platform and of the agent. */
   readonly basePrompt: string;
   readonly agentPrompt: string;
   readonly modelId: string;
-  /** Of this run, oldest first. */
+  /** The events of this run, oldest first. */
   readonly events: readonly ConversationEvent[];
-  /** What was said and done in earlier runs of the conversation. */
+  /** The events of earlier runs of the conversation. */
   readonly earlier: readonly ConversationEvent[];
-  /** Those the present mode allows. */
+  /** The tools that the current mode allows. */
   readonly tools: readonly ToolDescription[];
-  /** normal, plan or orchestrate. */
+  /** `normal`, `plan` or `orchestrate`. */
   readonly mode: string;
-  /** Each step shall call a tool: text alone says nothing to the platform. */
+  /** Whether each step must call a tool, because the platform ignores text alone. */
   readonly mustCallTool?: boolean;
-  /** Where the agent's shell begins. */
+  /** The initial directory of the agent's shell. */
   readonly directory: string;
-  /** What the repositories say to agents. */
+  /** The instructions to agents in the repositories. */
   readonly rules: readonly Rule[];
-  /** Procedures that the agent can read. */
+  /** The skills that the agent can read. */
   readonly skills: readonly { readonly name: string; readonly description: string }[];
-  /** What it has to know about its surroundings besides. */
+  /** Additional information about the environment of the agent. */
   readonly notices: readonly string[];
 };
 
-/** A file in which a repository tells agents how to work in it. */
+/** A file in which a repository gives instructions to agents. */
 export type Rule = { readonly path: string; readonly text: string };
 
 export type ToolCall = {
-  /** Unique in the run: outside effects are keyed by it. Of a script the same in every attempt, of an AI new in each. */
+  /**
+   * Unique in the run; side effects are keyed by it. A script uses the same id in every attempt; an AI model's ids
+   * differ between attempts.
+   */
   readonly callId: string;
   readonly name: string;
   readonly input: JsonObject;
-  /** What the model sent as arguments where that is no JSON object; the call is answered with an error then. */
+  /** The arguments as the model sent them, if they are not a JSON object. The call then returns an error. */
   readonly malformed?: string;
 };
 
-/** Why a run fails by the agent's or its author's fault. `code` is of the public catalog. */
+/** Why a run fails because of the agent or its author. `code` is from the public error catalog. */
 export type RunFailure = {
   readonly code: string;
   readonly message: string;
@@ -53,15 +59,15 @@ export type RunFailure = {
   readonly reason: string;
 };
 
-/** One answer of a model. */
+/** One response of a model. */
 export type ModelStep = {
   /** Unique in the run; also the key of the call's usage. */
   readonly stepId: string;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Absent: no call was answered, so there is none to count. */
+  /** Absent: no model call produced this step, so there is no usage. */
   readonly usage?: TokenCounts;
-  /** What comes after the tools have run. */
+  /** What happens after the tools have run. */
   readonly next:
     | { readonly kind: "go_on" }
     | { readonly kind: "done" }
@@ -69,7 +75,10 @@ export type ModelStep = {
     | { readonly kind: "blocked"; readonly message: string };
 };
 
-/** A model's account of the beginning of a conversation that is too long for it: it reads this from now on, and everything from `keptFrom` (a step or a message) on. */
+/**
+ * A model's summary of the beginning of a conversation that exceeds its context window. From now on, the model reads
+ * the summary and all events from `keptFrom` (the id of a step or a message) on.
+ */
 export type Summary = {
   readonly kind: "summary";
   readonly callId: string;
@@ -78,17 +87,18 @@ export type Summary = {
   readonly usage?: TokenCounts;
 };
 
-/** A source of steps; adapters of AI providers and the built-in `scripted` alike. */
+/** A source of model steps: an AI provider or the built-in `scripted` provider. */
 export interface ModelProvider {
   readonly name: string;
-  /** Its steps take a while. */
+  /** Whether a step takes noticeable time. */
   readonly isSlow: boolean;
   /**
-   * The next step; undefined when the agent has nothing more to do. A summary: it is to be recorded, then the step is asked for again. A wire that fails for
-   * good is a failed step. Errors: the reason of `signal`.
+   * Returns the next step, or undefined if the agent has nothing more to do. If it returns a summary, the caller
+   * records it and calls again. A provider that fails permanently is returned as a failed step. Throws the reason of
+   * `signal`.
    */
   step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined>;
 }
 
-/** The code of a failure that the agent itself reports, or that its own tools showed. */
+/** The error code of a failure that the agent reports itself or that one of its tools caused. */
 export const AGENT_FAILED = "agent_reported_failure";

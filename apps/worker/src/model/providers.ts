@@ -7,7 +7,7 @@ import { WIRE_LIMITS, wireProvider, type WireDeps, type WireLimits } from "./wir
 
 type Patience = { readonly limits: WireLimits; readonly timers: Timers };
 
-/** The provider of an execution's model; undefined when this worker has no such one. */
+/** Returns the provider of an execution's model, or undefined if this worker does not support it. */
 export function providerFor(
   ctx: ExecutionContext,
   emit: WireDeps["emit"],

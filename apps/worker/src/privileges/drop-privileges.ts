@@ -8,16 +8,20 @@ import { find, findBubblewrap } from "../sandbox/bubblewrap.ts";
 import { reachableView, type ReachableView, type User, type WantedPath } from "./reachable-paths.ts";
 import { IDENTITY_MAPPED_MOUNT } from "./identity-mapped-mount.ts";
 
-/** Who a worker that was started as root becomes: a number that neither people nor systemd's dynamic users have (uids.systemd.io). */
+/**
+ * The default user of a worker that was started as root: an id that is used neither for people nor for systemd's
+ * dynamic users (uids.systemd.io).
+ */
 const DEFAULT_UID = 60_599;
 const MAIN = fileURLToPath(new URL(`../main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 const PREPARING = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 const CHECK_TIMEOUT_MS = 20_000;
 
 /**
- * Starts this program again as an unprivileged user if it runs as root, in the same process and before it has done anything. The user reaches the program, the
- * worker's directory and what the configuration names, in a view of the file system of its own; local repositories appear as the user's. Returns if there
- * is nothing to drop, or the reason if that is not possible here. Errors: throws for a user that does not exist.
+ * Restarts this program as an unprivileged user if it runs as root. It does so in the same process, before the program
+ * has done anything else. The user gets its own view of the file system, with access to the program, the worker's
+ * directory and the configured paths; local repositories appear as owned by the user. Returns undefined if there are no
+ * privileges to drop, and the reason if dropping them is not possible. Throws if the user does not exist.
  */
 export async function dropPrivileges(config: WorkerConfig, env: NodeJS.ProcessEnv): Promise<string | undefined> {
   if (process.getuid?.() !== 0 || config.user === "root" || config.backend !== "direct" || process.platform !== "linux")
@@ -30,7 +34,7 @@ export async function dropPrivileges(config: WorkerConfig, env: NodeJS.ProcessEn
   try {
     return await become(config, user, dir, env);
   } catch (error) {
-    return (error as Error).message; // a container may have no right to give files away
+    return (error as Error).message; // for example, a container may not be allowed to change file owners
   }
 }
 
@@ -39,7 +43,7 @@ async function become(config: WorkerConfig, user: User, dir: string, env: NodeJS
   const mapped = mappedRoots(config, dir);
   const view = reachableView(pathsOf(config, dir, mapped), user);
   const shell = ["/bin/sh", "-c", scriptOf(view, mapped, user), "sh"];
-  const needsMounts = view.covers.length > 0 || mapped.length > 0; // which a container may not allow
+  const needsMounts = view.covers.length > 0 || mapped.length > 0; // a container may not allow mounts
   const start = needsMounts
     ? [find("/usr/bin/unshare", "/bin/unshare")!, "--mount", "--propagation", "private", "--", ...shell]
     : shell;
@@ -51,7 +55,8 @@ async function become(config: WorkerConfig, user: User, dir: string, env: NodeJS
   const cgroups = await Cgroups.open(config.cgroup);
   if (cgroups instanceof Cgroups) cgroups.delegateTo(user);
   const offer =
-    config.offer === undefined ? {} : { MILLWRIGHT_WORKER_OFFER: config.offer, MILLWRIGHT_WORKER_OFFER_FILE: "" }; // the file may be root's
+    // the offer file may be readable only by root
+    config.offer === undefined ? {} : { MILLWRIGHT_WORKER_OFFER: config.offer, MILLWRIGHT_WORKER_OFFER_FILE: "" };
   return process.execve!(start[0]!, [...start, process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
     ...env,
     ...offer,
@@ -68,7 +73,9 @@ function userNamed(name: string): User {
   return { uid: id("-u"), gid: id("-g") };
 }
 
-/** The worker's directory becomes the user's, with all that a worker which ran as somebody else left there. */
+/**
+ * Makes the user the owner of the worker's directory, including what a worker that ran as a different user left in it.
+ */
 function giveDirectory(dir: string, { uid, gid }: User): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   if ([dir, ...readdirSync(dir).map((name) => join(dir, name))].every((path) => lstatSync(path).uid === uid)) return;
@@ -76,7 +83,7 @@ function giveDirectory(dir: string, { uid, gid }: User): void {
   chownSync(dir, uid, gid);
 }
 
-/** What the worker reads and writes. */
+/** Returns the paths that the worker reads and writes. */
 function pathsOf(config: WorkerConfig, dir: string, mapped: readonly string[]): WantedPath[] {
   const directoriesIn = (entries: readonly string[]): string[] =>
     entries.map((entry) => entry.slice(entry.indexOf("=") + 1));
@@ -95,7 +102,7 @@ function pathsOf(config: WorkerConfig, dir: string, mapped: readonly string[]): 
   return paths.map((path) => ({ path, willOwn: existsSync(path) && mapped.includes(realpathSync(path)) }));
 }
 
-/** The directory that holds this program and the packages that it imports. */
+/** Returns the directory that contains this program and the packages that it imports. */
 function installation(): string {
   let directory = dirname(MAIN);
   while (!existsSync(join(directory, "node_modules")) && dirname(directory) !== directory)
@@ -103,14 +110,17 @@ function installation(): string {
   return directory;
 }
 
-/** Local repositories, which may be root's. None that contains the worker's directory: what lies there beside it, such as the platform's key, is not for the worker. */
+/**
+ * Returns the roots of local repositories, which may be owned by root. Excludes roots that contain the worker's
+ * directory: the files next to it, such as the platform's key, must not be readable by the worker.
+ */
 const mappedRoots = ({ localRepositoryRoots }: WorkerConfig, dir: string): string[] =>
   localRepositoryRoots
     .filter((root) => existsSync(root))
     .map((root) => realpathSync(root))
     .filter((root) => !`${realpathSync(dir)}${sep}`.startsWith(root.endsWith(sep) ? root : root + sep));
 
-/** Prepares the view and becomes the user; its arguments are the program to start. */
+/** Returns a script that sets up the view and switches to the user. Its arguments are the program to start. */
 function scriptOf({ covers, paths }: ReachableView, roots: readonly string[], { uid, gid }: User): string {
   const stashed = paths.map((path, index) => ({
     path: quoted(path),
@@ -127,7 +137,7 @@ function scriptOf({ covers, paths }: ReachableView, roots: readonly string[], { 
         `mkdir -p "$(dirname ${path})"; test -e ${path} || ${make} ${path}; mount --move ${stash} ${path}`,
     ),
     ...(covers.length === 0 ? [] : ['umount "$s"; rmdir "$s"']),
-    // Where it is not possible, the permissions of the repositories decide.
+    // If the mapped mount is not possible, the permissions of the repositories apply.
     ...roots
       .map((root) => ({ root, owner: statSync(root).uid }))
       .filter(({ owner }) => owner !== uid)
@@ -142,7 +152,7 @@ function scriptOf({ covers, paths }: ReachableView, roots: readonly string[], { 
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Tries all of it: what does not work for the user. */
+/** Runs all steps as a check. Returns the first error, or undefined if everything works for the user. */
 function faultOf(start: readonly string[], dir: string, sandbox: WorkerConfig["sandbox"]): string | undefined {
   const bubblewrap = sandbox === "none" ? undefined : findBubblewrap();
   const checks = [

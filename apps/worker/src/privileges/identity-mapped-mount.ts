@@ -1,7 +1,8 @@
 /**
- * Perl program `<path> <owner> <user>`: replaces what is mounted at a path, in the mount namespace it runs in, by a mount in which files of `owner` are those of `user`. Files
- * that `user` creates there are `owner`'s on disk. Perl, because neither Node nor util-linux before 2.39 can make the system calls open_tree (428),
- * mount_setattr (442) and move_mount (429). Errors: a non-zero exit where the kernel or the file system has no such mounts.
+ * A Perl program, `<path> <owner> <user>`. In its mount namespace, it replaces the mount at a path by a mount in which
+ * the files of `owner` appear as files of `user`. Files that `user` creates there are owned by `owner` on disk. It uses
+ * Perl, because neither Node.js nor util-linux before 2.39 can make the system calls open_tree (428), mount_setattr
+ * (442) and move_mount (429). Exits with a non-zero code if the kernel or the file system does not support such mounts.
  */
 export const IDENTITY_MAPPED_MOUNT = `
 use strict;

@@ -4,17 +4,21 @@ import { dirname, join } from "node:path";
 const ENTER = 1;
 const LIST_AND_ENTER = 5;
 
-/** `willOwn`: once it is in the view, the user is made its owner. */
+/** `willOwn`: the user becomes the owner of the path in the view. */
 export type WantedPath = { readonly path: string; readonly willOwn?: boolean };
 
 export type User = { readonly uid: number; readonly gid: number };
 
-/** A view of the file system in which an unprivileged user reaches some paths: `covers` are replaced by empty directories, then `paths` are put back. */
+/**
+ * A view of the file system in which an unprivileged user can access some paths. `covers` are replaced by empty
+ * directories; then `paths` are mounted in them again.
+ */
 export type ReachableView = { readonly covers: readonly string[]; readonly paths: readonly string[] };
 
 /**
- * Plans a view in which a user reaches every one of `wanted`, such as an installation below `/root`. Only directories that the user cannot enter are covered, and
- * nothing else in them is part of the view. Paths that do not exist are left out.
+ * Plans a view in which a user can access all `wanted` paths, such as an installation below `/root`. Only directories
+ * that the user cannot enter are covered, and nothing else in them is part of the view. Paths that do not exist are
+ * ignored.
  */
 export function reachableView(wanted: readonly WantedPath[], user: User): ReachableView {
   const allows = (path: string, bits: number): boolean => (modeFor(path, user) & bits) === bits;
@@ -32,13 +36,13 @@ export function reachableView(wanted: readonly WantedPath[], user: User): Reacha
   return { covers: [...covers].sort(), paths: [...paths].sort() };
 }
 
-/** From the root of the file system down to the parent. */
+/** Returns the ancestors of a path, from the root of the file system to the parent. */
 function ancestorsOf(path: string): string[] {
   const parent = dirname(path);
   return parent === path ? [] : [...ancestorsOf(parent), parent];
 }
 
-/** The three permission bits of a path that count for a user. */
+/** Returns the three permission bits of a path that apply to a user. */
 function modeFor(path: string, { uid, gid }: User): number {
   const found = statSync(path);
   return found.mode >> (found.uid === uid ? 6 : found.gid === gid ? 3 : 0);

@@ -8,10 +8,10 @@ export type CommandSettings = {
   readonly workerId: string;
   readonly dir: string;
   readonly dispatchCommand: string;
-  /** "" = none. */
+  /** Empty: no cancel command. */
   readonly cancelCommand: string;
   readonly timeoutMs: number;
-  /** The environment of every command: PATH and HOME. */
+  /** The base environment of every command: PATH and HOME. */
   readonly hostEnv: Readonly<Record<string, string>>;
 };
 
@@ -19,8 +19,8 @@ const PAYLOAD_VERSION = 1;
 const OFFER = /mwo_[\w-]+/g;
 
 /**
- * Starts machines by the operator's commands. The dispatch command receives an execution on standard input; success
- * means that another system is responsible for it. Errors of opening: those of the records.
+ * Starts machines by running the operator's commands. The dispatch command receives an execution on standard input; if
+ * it succeeds, another system is responsible for that execution. Throws the errors of opening the machine records.
  */
 export function commandBackend(
   { url, workerId, dir, dispatchCommand, cancelCommand, timeoutMs, hostEnv }: CommandSettings,
@@ -60,7 +60,7 @@ export function commandBackend(
     known: async () => records.all(),
     async start(order, startedMs) {
       const { executionId, attempt, runUid } = order;
-      // first, because a command may have taken effect before a crash
+      // The record is written first, because the command may have taken effect before a crash.
       records.put({ executionId, attempt, runUid, startedMs });
       const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
       if (outcome === "ok") return;
@@ -92,8 +92,8 @@ export function commandBackend(
 }
 
 /**
- * The input for a machine. Its `env` is the complete configuration of the worker on it: a URL and the offer. Only this
- * contains secrets.
+ * Returns the dispatch command's input. `env` is the complete configuration of the worker on the machine (the URL and
+ * the offer token) and is the only part that contains a secret.
  */
 const needsOf = ({ offerToken, title, harness, dockerImage, instanceShape }: Order, url: string) => ({
   title,

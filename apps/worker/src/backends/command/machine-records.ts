@@ -5,8 +5,8 @@ import { identify, isAlive, type ProcessIdentity } from "../../state/process-ide
 import type { Machine } from "../backend.ts";
 
 /**
- * The state of a dispatching worker on disk, for restarts: its uid, and the machines it has requested. Contains no
- * secrets.
+ * The on-disk state of a dispatching worker, used after a restart: its uid and the machines that it has requested.
+ * Contains no secrets.
  */
 export class MachineRecords {
   readonly #dir: string;
@@ -15,7 +15,7 @@ export class MachineRecords {
     this.#dir = dir;
   }
 
-  /** Errors: those of the file system; one that says so when another process uses the directory. */
+  /** Opens the records below `root`. Throws file system errors, and an error if another process uses the directory. */
   static open(root: string): MachineRecords {
     const dir = join(resolve(root), "dispatched");
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -67,7 +67,7 @@ export class MachineRecords {
     rmSync(this.outputFile(machine), { force: true });
   }
 
-  /** The log of a machine's commands and their background processes. */
+  /** Returns the path of the log of a machine's commands and of their background processes. */
   outputFile({ executionId, attempt }: Pick<Machine, "executionId" | "attempt">): string {
     return join(this.#dir, `${executionId}-${attempt}.log`);
   }
@@ -77,7 +77,6 @@ export class MachineRecords {
   }
 }
 
-/** Writes a file atomically. */
 function writeAtomically(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600 });
   renameSync(`${file}.new`, file);
@@ -87,6 +86,6 @@ function readJson<T>(file: string): T | undefined {
   try {
     return (JSON.parse(readFileSync(file, "utf8")) as T | null) ?? undefined;
   } catch {
-    return undefined; // absent, or incomplete after a crash of the machine
+    return undefined; // the file is absent, or incomplete after a crash of this machine
   }
 }

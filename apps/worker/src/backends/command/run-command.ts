@@ -2,18 +2,21 @@ import { spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 export type CommandRun = {
-  /** For `/bin/sh -c`. */
+  /** Passed to `/bin/sh -c`. */
   readonly command: string;
-  /** Given on standard input, as JSON. */
+  /** Written to standard input as JSON. */
   readonly input: unknown;
-  /** All of its environment. Nothing secret: others on the machine may read it. */
+  /** The complete environment. Must not contain secrets, because other users of this machine may be able to read it. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Where what it writes is added, both streams together. A file, so that what it leaves running never finds a closed pipe. */
+  /**
+   * Standard output and standard error are appended to this file. It is a file, not a pipe, so that background
+   * processes of the command never write to a closed pipe.
+   */
   readonly outputFile: string;
 };
 
-/** How a command ended; `output`: the last of what it wrote. */
+/** How a command ended. `output` is the last part of its output. */
 export type CommandEnd = {
   readonly outcome: "ok" | "failed" | "timeout";
   readonly how: string;
@@ -23,8 +26,8 @@ export type CommandEnd = {
 const OUTPUT_BYTES = 1_000;
 
 /**
- * Runs an operator's command in a process group of its own. What it leaves running in the background is its own affair; a command
- * that takes too long is killed with its whole group. Never rejects.
+ * Runs an operator's command in its own process group. Background processes that the command started are left running.
+ * If the command exceeds its timeout, the whole group is killed. Never rejects.
  */
 export function runCommand({ command, input, env, timeoutMs, outputFile }: CommandRun): Promise<CommandEnd> {
   return new Promise((resolve) => {
@@ -48,7 +51,7 @@ export function runCommand({ command, input, env, timeoutMs, outputFile }: Comma
       else
         settle(code === 0 ? "ok" : "failed", code === null ? `was ended by ${signal}` : `ended with exit code ${code}`);
     });
-    child.stdin?.on("error", () => {}); // it need not read it
+    child.stdin?.on("error", () => {}); // the command may exit without reading its input
     child.stdin?.end(`${JSON.stringify(input)}\n`);
   });
 }
@@ -57,7 +60,7 @@ function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // it has just ended
+    // The process has already ended.
   }
 }
 

@@ -2,31 +2,40 @@ import { readFileSync } from "node:fs";
 import type { V1Job, V1Pod, V1Secret } from "@kubernetes/client-node";
 import type { KubernetesSettings } from "./settings.ts";
 
-/** As much of a cluster as the backend needs; everything in one namespace. Errors: `ClusterRefusal`, or any that may pass. */
+/**
+ * The operations of a cluster that the backend requires, all in one namespace. Throws `ClusterRefusal` for permanent
+ * errors and any other error for transient ones.
+ */
 export interface Cluster {
-  /** "exists" when one of that name is there. */
+  /** Creates a Job. Returns "exists" if a Job of that name exists. */
   createJob(job: V1Job): Promise<V1Job | "exists">;
   getJob(name: string): Promise<V1Job | undefined>;
   listJobs(selector: string): Promise<readonly V1Job[]>;
-  /** With its pod and its secret. One that is not there is fine. */
+  /** Deletes a Job with its pod and secret. Does nothing if the Job does not exist. */
   deleteJob(name: string): Promise<void>;
-  /** One that is there already is left as it is. */
+  /** Creates a secret. Does nothing if a secret of that name exists. */
   createSecret(secret: V1Secret): Promise<void>;
   listPods(selector: string): Promise<readonly V1Pod[]>;
-  /** Calls back at each change of pods. Resolves when the stream has ended, however it did. Errors: there was none. */
+  /**
+   * Calls `changed` at each change of the selected pods. Resolves when the stream has ended for any reason. Throws if
+   * the stream cannot be opened.
+   */
   watchPods(selector: string, changed: () => void, signal: AbortSignal): Promise<void>;
 }
 
-/** The cluster will not do it however often it is asked; the text is the cluster's own. */
+/** A permanent error: the cluster rejects the request, and a retry would not help. The message is the cluster's own. */
 export class ClusterRefusal extends Error {}
 
 const CALL_TIMEOUT_MS = 15_000;
 const PAGE = 500;
 const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/** May pass by itself, though the request was understood. */
+/** Client error codes that are transient: a retry may succeed. */
 const PASSING = new Set([408, 409, 410, 425, 429]);
 
-/** A cluster by its API. The library is loaded here only: a worker without this backend does not carry it. Errors: those of the kubeconfig. */
+/**
+ * Opens a cluster through the Kubernetes API. The client library is imported here, so that workers without this backend
+ * do not load it. Throws the errors of reading the kubeconfig.
+ */
 export async function openCluster({
   kubeconfig,
   namespace: wanted,
@@ -39,7 +48,9 @@ export async function openCluster({
   const [batch, core, watch] = [config.makeApiClient(BatchV1Api), config.makeApiClient(CoreV1Api), new Watch(config)];
   const codeOf = (error: unknown): number => (error instanceof ApiException ? error.code : 0);
 
-  /** Never waits longer than a call may take; what the cluster refuses for good is told apart. */
+  /**
+   * Runs `act` for at most `CALL_TIMEOUT_MS`. Throws `ClusterRefusal` if the cluster rejects the request permanently.
+   */
   const call = async <T>(act: () => Promise<T>): Promise<T> => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
@@ -56,7 +67,7 @@ export async function openCluster({
       clearTimeout(timer);
     }
   };
-  /** The answer, or what stands for it when the cluster answers with this code. */
+  /** Returns the result of `act`, or `otherwise` if the cluster responds with status `code`. */
   const unless = async <T, U>(code: number, otherwise: U, act: () => Promise<T>): Promise<T | U> =>
     call(() =>
       act().catch((error: unknown) => {
@@ -102,7 +113,10 @@ export async function openCluster({
 
 type Page<T> = { readonly items: readonly T[]; readonly metadata?: { readonly _continue?: string } };
 
-/** A list that expired between its pages is read anew with the next look: what is missing until then is not taken for gone. */
+/**
+ * Returns the items of all pages. If the list expires between two pages, this throws; the next read starts again. An
+ * incomplete list is never returned, because a missing Job would count as deleted.
+ */
 async function everyPage<T>(read: (from: { _continue?: string }) => Promise<Page<T>>): Promise<T[]> {
   const items: T[] = [];
   for (let from: { _continue?: string } = {}; ;) {
@@ -114,7 +128,7 @@ async function everyPage<T>(read: (from: { _continue?: string }) => Promise<Page
   }
 }
 
-/** What the API says in its Status object; the library's own message has headers in it. */
+/** Returns the message of the API's Status object. The client library's own message contains HTTP headers. */
 function messageOf(error: unknown): string {
   const { body, code } = error as { body?: unknown; code?: number };
   const status = typeof body === "string" ? parsed(body) : body;
@@ -134,6 +148,6 @@ function ownNamespace(): string {
   try {
     return readFileSync(POD_NAMESPACE, "utf8").trim();
   } catch {
-    return ""; // not in a pod
+    return ""; // the worker does not run in a pod
   }
 }

@@ -17,17 +17,23 @@ export type KubernetesBackendDeps = {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Before a call that failed is made again, and a stream that ended is opened again; each longer by half than the one before. */
+  /**
+   * The delay before a failed call is retried or an ended stream is reopened. Each further delay is 1.5 times the
+   * previous one.
+   */
   readonly retryMs?: number;
 };
 
 const TRIES = 6;
 const RETRY_MS = 1_000;
 
-/** What the cluster has of ours, at one look. */
+/** The Jobs and pods of this worker in the cluster at one point in time, by Job name. */
 type Snapshot = { readonly jobs: ReadonlyMap<string, V1Job>; readonly pods: ReadonlyMap<string, V1Pod> };
 
-/** Machines as Jobs of a cluster, one per attempt. Nothing is kept on disk: the Jobs themselves say what there is, by their labels. */
+/**
+ * Runs machines as Jobs of a cluster, one Job per attempt. Stores nothing on disk: the labels of the Jobs contain the
+ * state.
+ */
 export function kubernetesBackend({
   cluster,
   owner,
@@ -40,10 +46,13 @@ export function kubernetesBackend({
   const selector = selectorOf(owner);
   const never = new AbortController().signal;
   let reading: Promise<Snapshot> | undefined;
-  /** Jobs that were made, and not yet seen in a list: one that is missing there may only be too new. */
+  /**
+   * Names of Jobs that were requested and have not yet appeared in a list. If such a Job is missing in a list, it may
+   * be too new, so this is not a fault.
+   */
   const unseen = new Set<string>();
 
-  /** All who ask while a look is under way get that one's answer. */
+  /** Reads the cluster. Concurrent callers share one read. */
   function readCluster(): Promise<Snapshot> {
     reading ??= (async () => {
       try {
@@ -71,7 +80,7 @@ export function kubernetesBackend({
     }
   }
 
-  /** Ours, made now or by a call whose answer was lost. */
+  /** Creates the Job, or returns the existing Job if an earlier call created it and its response was lost. */
   async function makeJob(order: Order, startedMs: number): Promise<V1Job> {
     const made = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
     if (made !== "exists") return made;
@@ -128,7 +137,7 @@ export function kubernetesBackend({
     forget: async (machine) => void unseen.delete(jobName(machine, owner)),
     watch(changed, signal) {
       let isDue = false;
-      /** Pods change in bursts: one look for all that comes in a moment. */
+      /** Pods change in bursts: one check serves all changes within a short delay. */
       const soon = (): void => {
         if (isDue) return;
         isDue = true;

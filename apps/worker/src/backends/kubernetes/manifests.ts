@@ -4,7 +4,7 @@ import type { LeaseRef } from "../../protocol/offer.ts";
 import type { Machine, Order } from "../backend.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
-/** Which platform and worker Jobs belong to: several may share a namespace. */
+/** The platform and the worker that Jobs belong to. Several workers may share a namespace. */
 export type JobOwner = { readonly url: string; readonly workerId: string };
 
 const WORKER = "millwright/worker";
@@ -13,21 +13,21 @@ const ATTEMPT = "millwright/attempt";
 const RUN = "millwright/run";
 const STARTED = "millwright/started-ms";
 const OFFER_DIR = "/run/millwright";
-/** What the worker beside the run needs of a pod's memory. */
+/** Memory of a pod for the worker process, in addition to the run's memory. */
 const WORKER_BYTES = 512 * 1024 ** 2;
-/** `/tmp` of the pod. */
+/** The size limit of the pod's `/tmp`, in bytes. */
 const TMP_BYTES = 1024 ** 3;
 
 const short = (text: string, length: number): string =>
   createHash("sha256").update(text).digest("hex").slice(0, length);
 
-/** A name that a label may have, whatever the worker's id is. */
+/** Returns a valid label value that identifies the worker, whatever characters its id contains. */
 export const ownerLabel = ({ url, workerId }: JobOwner): string => short(`${url}\n${workerId}`, 16);
 
-/** The Jobs and pods of a worker. */
+/** Returns the label selector of a worker's Jobs and pods. */
 export const selectorOf = (owner: JobOwner): string => `${WORKER}=${ownerLabel(owner)}`;
 
-/** One per attempt: to create it again is to find it there. */
+/** Returns the Job name of an attempt. The name is deterministic, so creating the Job again finds the existing one. */
 export const jobName = ({ executionId, attempt }: LeaseRef, owner: JobOwner): string =>
   `millwright-${executionId}-${attempt}-${ownerLabel(owner).slice(0, 8)}`;
 
@@ -45,7 +45,7 @@ const labelsOf = (
   [RUN]: runUid,
 });
 
-/** The machine that a Job of ours is; undefined for one that lacks what we write. */
+/** Returns the machine that a Job represents, or undefined if the Job lacks the labels that this backend writes. */
 export function machineOf({ metadata }: Pick<V1Job, "metadata">): Machine | undefined {
   const { labels = {}, annotations = {} } = metadata ?? {};
   const [execution, attempt, runUid, started] = [labels[EXECUTION], labels[ATTEMPT], labels[RUN], annotations[STARTED]];
@@ -54,8 +54,9 @@ export function machineOf({ metadata }: Pick<V1Job, "metadata">): Machine | unde
 }
 
 /**
- * The Job of an execution: one pod, never a second one, which runs the worker in one-run mode. It is no root, has no capability, no token of
- * the cluster and no directory that can be written but its own, and knows nothing but the offer.
+ * Returns the Job of an execution. It runs the worker in one-run mode in a single pod, which is never replaced. The pod
+ * does not run as root; it has no capabilities and no service account token, and it can write only to its own volumes.
+ * The offer token is its only secret.
  */
 export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesSettings, startedMs: number): V1Job {
   const labels = labelsOf(order, owner, settings);
@@ -144,7 +145,7 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
   };
 }
 
-/** The offer, which goes with its Job. */
+/** Returns the secret with the offer token. Its owner is the Job, so it is deleted with the Job. */
 export function offerSecret(order: Order, owner: JobOwner, settings: KubernetesSettings, jobUid: string): V1Secret {
   const name = jobName(order, owner);
   return {

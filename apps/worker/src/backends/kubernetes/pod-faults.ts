@@ -1,7 +1,7 @@
 import type { V1ContainerStatus, V1Job, V1Pod } from "@kubernetes/client-node";
 import { MachineFailed } from "../backend.ts";
 
-/** Kubelets try again for ever; a run is not kept waiting for a name that is wrong. */
+/** Kubelets retry these errors without a limit. The run fails instead, because a wrong image name does not recover. */
 const IMAGE_FAULTS = new Set([
   "ErrImagePull",
   "ImagePullBackOff",
@@ -19,8 +19,8 @@ const CREATE_FAULTS = new Set([
 ]);
 
 /**
- * Why a pod will not run its execution (any more), or undefined while it may. What an ended worker said itself was told to the platform; a pod
- * that has ended well is no fault once its execution was taken.
+ * Returns why a pod cannot run its execution, or undefined while it can. A worker that ended by itself has already
+ * reported the cause to the platform. A pod that succeeded is not a fault if its execution was accepted.
  */
 export function faultOfPod(
   pod: V1Pod,
@@ -51,7 +51,7 @@ export function faultOfPod(
   return undefined;
 }
 
-/** A Job that has ended, or was given up, says it too; its pod may be gone then. */
+/** Returns the fault of a failed Job. The Job reports the failure even after its pod was deleted. */
 export function faultOfJob({ status }: V1Job): MachineFailed | undefined {
   const failed = status?.conditions?.find(({ type, status: is }) => type === "Failed" && is === "True");
   if (!failed) return undefined;

@@ -1,45 +1,48 @@
 import { optional, readConfig, type Env } from "@millwright/config";
 
-/** What the Kubernetes backend is told by its operator: how the Jobs look that it makes. */
+/** The operator's settings of the Kubernetes backend. They determine the Jobs that it creates. */
 function readSettings(env: Env) {
   return readConfig(env, {
-    /** The worker's image: it runs `main.ts` of this app by its own entry point. */
+    /** The worker image. Its entry point must run `main.ts` of this app. */
     image: optional.string("MILLWRIGHT_KUBERNETES_IMAGE", ""),
-    /** Worker images for runs that name an image, `image=worker image`; the worker then takes only runs of these. None: every image is served by the one above. */
+    /**
+     * Worker images for runs that name an image, as `image=worker image`. If set, the worker accepts only runs of these
+     * images. If empty, the worker image above serves every image.
+     */
     images: optional.list("MILLWRIGHT_KUBERNETES_IMAGES", []),
-    /** Where Jobs are made; default: the namespace of the worker's own pod, or of the current context. */
+    /** The namespace of the Jobs. Default: the namespace of the worker's own pod, or of the current context. */
     namespace: optional.string("MILLWRIGHT_KUBERNETES_NAMESPACE", ""),
-    /** A kubeconfig file; default: `KUBECONFIG`, `~/.kube/config`, or else the pod's own service account. */
+    /** The path of a kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config`, or the pod's own service account. */
     kubeconfig: optional.string("MILLWRIGHT_KUBERNETES_KUBECONFIG", ""),
     imagePullPolicy: optional.string("MILLWRIGHT_KUBERNETES_IMAGE_PULL_POLICY", "IfNotPresent"),
     imagePullSecrets: optional.list("MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS", []),
-    /** Of the pods; none by default. No token of it is mounted, whichever it is. */
+    /** The service account of the pods; none by default. Its token is never mounted. */
     serviceAccount: optional.string("MILLWRIGHT_KUBERNETES_SERVICE_ACCOUNT", ""),
-    /** `label=value` of nodes. */
+    /** Node labels as `label=value`. */
     nodeSelector: optional.list("MILLWRIGHT_KUBERNETES_NODE_SELECTOR", []),
-    /** `key=value:effect`, `key:effect` for any value, `key` for any effect. */
+    /** Tolerations as `key=value:effect`, `key:effect` for any value, or `key` for any effect. */
     tolerations: optional.list("MILLWRIGHT_KUBERNETES_TOLERATIONS", []),
-    /** More labels of Jobs and pods, `key=value`. */
+    /** Additional labels of Jobs and pods, as `key=value`. */
     labels: optional.list("MILLWRIGHT_KUBERNETES_LABELS", []),
-    /** Processors and memory of a run whose runner asks for none. */
+    /** Processors and memory of a run whose runner specifies none. */
     cpus: optional.int("MILLWRIGHT_KUBERNETES_CPUS", 1),
     memoryBytes: optional.size("MILLWRIGHT_KUBERNETES_MEMORY", "4G"),
-    /** Workspace, home and spool of a run, on the node. */
+    /** The maximum size of a run's workspace, home and spool together, on the node. */
     diskBytes: optional.size("MILLWRIGHT_KUBERNETES_DISK", "20G"),
-    /** User and group that the worker runs as; never root. */
+    /** The user and group id that the worker runs as; never root. */
     user: optional.int("MILLWRIGHT_KUBERNETES_USER", 10_001),
-    /** The longest that a pod may live. */
+    /** The maximum lifetime of a pod. */
     deadlineMs: optional.duration("MILLWRIGHT_KUBERNETES_DEADLINE", "9h"),
-    /** How long a pod that is told to go may finish its run. */
+    /** How long a pod may continue to run after it was asked to terminate. */
     graceMs: optional.duration("MILLWRIGHT_KUBERNETES_GRACE", "60s"),
-    /** How long ended Jobs are kept for people to look at. */
+    /** How long ended Jobs are retained for inspection. */
     ttlMs: optional.duration("MILLWRIGHT_KUBERNETES_TTL", "1h"),
-    /** How long a pod may wait for a node that fits. */
+    /** How long a pod may wait until it can be scheduled on a node. */
     unschedulableMs: optional.duration("MILLWRIGHT_KUBERNETES_UNSCHEDULABLE_TIMEOUT", "5m"),
   });
 }
 
-/** Settings of the worker that its pods have too. */
+/** Environment variables of this worker that are also set in its pods. */
 const FORWARDED =
   /^(?:MILLWRIGHT_SANDBOX(?:_\w+)?|MILLWRIGHT_EGRESS_\w+|MILLWRIGHT_HARNESS_\w+|MILLWRIGHT_ALLOWED_INTERNAL_HOSTS|MILLWRIGHT_REPOSITORY_CACHE|LOG_LEVEL)$/;
 
@@ -63,7 +66,7 @@ export type KubernetesSettings = Omit<
 
 const EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/** Errors: one Error naming every variable at fault. */
+/** Reads the Kubernetes settings. Throws one error that names every invalid variable. */
 export function kubernetesSettings(env: Env): KubernetesSettings {
   const settings = readSettings(env);
   const faults: string[] = [];

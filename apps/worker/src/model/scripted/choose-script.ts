@@ -4,17 +4,18 @@ import { scriptedFences, type Fence } from "./fences.ts";
 import { parseScript, type Step } from "./parse-script.ts";
 import { ScriptError } from "./script-error.ts";
 
-/** The script in force. `id` is the beginning of its steps' ids: every attempt and execution comes to the same. */
+/** The current script. `id` is the prefix of its step ids and is the same in every attempt and execution. */
 export type Script = { readonly id: string; readonly steps: readonly Step[] };
 
-/** Uids are ordered by time, so their beginnings repeat; their ends do not. */
+/** Uids are ordered by time, so their prefixes repeat and their suffixes do not. */
 const ID_LENGTH = 8;
 const BODY = "body";
 
 /**
- * Finds the script: the block of the newest message that has one; else that of the agent's own instructions, which serves the first turn only
- * (and what goes on from it). Several blocks in one text are one script. Platform-made messages, such as the ends of children, are no source.
- * Errors: ScriptError, its message naming text and line.
+ * Returns the script: the block of the newest message that contains one. Otherwise, in the first turn and its
+ * continuations, the block of the agent's own instructions. Several blocks in one text form one script. Messages of the
+ * platform, such as those about ended child runs, are ignored. Throws `ScriptError` with a message that names the text
+ * and the line.
  */
 export function chooseScript(events: readonly ConversationEvent[], agentPrompt: string): Script | undefined {
   const messages = events.filter(

@@ -1,6 +1,6 @@
 import { ScriptError } from "./script-error.ts";
 
-/** A fenced block's text and where it begins: `line` is the 1-based line of its first content line. */
+/** The text of a fenced block. `line` is the 1-based number of its first content line. */
 export type Fence = { readonly content: string; readonly line: number };
 
 type Open = {
@@ -12,8 +12,9 @@ type Open = {
 };
 
 /**
- * The `scripted` blocks of a text, in order. Fences as in CommonMark: three or more backticks or tildes, closed by at least as many, so a block
- * with an outer fence of four may hold others. Errors: ScriptError for a block that is not closed.
+ * Returns the `scripted` blocks of a text in order. Fences follow CommonMark: three or more backticks or tildes, closed
+ * by at least as many. A block with an outer fence of four can therefore contain other blocks. Throws `ScriptError` if
+ * a block is not closed.
  */
 export function scriptedFences(text: string): Fence[] {
   const found: Fence[] = [];
@@ -32,7 +33,7 @@ export function scriptedFences(text: string): Fence[] {
   return found;
 }
 
-/** The text without its `scripted` blocks: what an AI is to read of it. */
+/** Returns the text without its `scripted` blocks, for AI models. */
 export function withoutScripts(text: string): string {
   const lines: string[] = [];
   let open: Open | undefined;

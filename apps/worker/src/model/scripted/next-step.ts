@@ -7,7 +7,7 @@ import { NO_SCRIPT } from "./no-script.ts";
 import type { Step } from "./parse-script.ts";
 import { ScriptError } from "./script-error.ts";
 
-/** No tokens are used, which is known, not unknown. */
+/** Zero tokens, which differs from an unknown number of tokens. */
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, inputCacheReadTokens: 0, inputCacheWriteTokens: 0 };
 
 /**
@@ -42,7 +42,7 @@ const isMessage = ({ kind, payload }: ConversationEvent): boolean => kind === "m
 const isChildrenMessage = (event: ConversationEvent): boolean =>
   isMessage(event) && event.payload["kind"] === "children";
 
-/** Whether a step was taken since the newest message. */
+/** Returns whether a step was taken since the newest message. */
 const isAnswered = (events: readonly ConversationEvent[]): boolean =>
   events.findLastIndex(({ kind }) => kind === "model_step") > events.findLastIndex(isMessage);
 
@@ -73,7 +73,7 @@ class Progress {
     return `${this.#script.id}-${index}`;
   }
 
-  /** An id of its own for something that follows a step, and that may follow it several times. */
+  /** Returns a unique id for a step that follows another one, possibly several times. */
   #idOf(index: number, suffix: string, after: number): string {
     return `${this.#id(index)}${suffix}-${stepCount(this.#events.slice(after))}`;
   }
@@ -84,7 +84,10 @@ class Progress {
       : this.#events.some(({ kind, payload }) => kind === "model_step" && payload["step_id"] === this.#id(index));
   }
 
-  /** Where a tool's end is recorded; -1 = nowhere. One from before the step had to be repeated is none. */
+  /**
+   * Returns the index of a tool's end event, or -1 if there is none. An end event before the step's last repeat request
+   * does not count.
+   */
   #endOf(index: number): number {
     const id = this.#id(index);
     const asked = this.#events.findLastIndex((event) => isToRepeat(event, id));
@@ -96,7 +99,7 @@ class Progress {
     );
   }
 
-  /** A failed tool ends the script, unless a message has arrived since. */
+  /** Returns the failure of a failed tool, unless a message has arrived since. */
   #failureOf(index: number): RunFailure | undefined {
     const done = this.#script.steps[index];
     const end = this.#endOf(index);
@@ -113,7 +116,10 @@ class Progress {
         };
   }
 
-  /** Children that did not succeed fail the wait for them (with `any`: when none has succeeded), unless somebody has spoken since. */
+  /**
+   * Returns the failure of a `wait` whose children did not succeed (with `any`: of which none succeeded), unless a user
+   * message has arrived since.
+   */
   #failureOfChildren(index: number): RunFailure | undefined {
     const waited = this.#script.steps[index];
     if (waited?.name !== "wait" || waited.action.kind !== "tool" || waited.action.mayFail) return undefined;
@@ -136,7 +142,7 @@ class Progress {
     };
   }
 
-  /** A message woke the run before its children ended: it waits for them again. */
+  /** Waits again if a message resumed the run before its children ended. */
   #waitAgain(index: number): ModelStep | undefined {
     const waited = this.#script.steps[index];
     const end = this.#endOf(index);
@@ -147,7 +153,10 @@ class Progress {
     return step(callId, "", { kind: "go_on" }, [{ callId, name: waited.action.name, input: waited.action.input }]);
   }
 
-  /** An answer to the last question, or the ends of children: nothing that asks for more steps. */
+  /**
+   * Returns whether the newest message only answers the last question or reports ended children, so that it requires no
+   * further steps.
+   */
   #endsWithWord(last: number): boolean {
     const newest = this.#events.findLast(isMessage);
     return this.#script.steps[last]?.name === "ask" || (newest !== undefined && isChildrenMessage(newest));

@@ -3,10 +3,10 @@ import type { Fence } from "./fences.ts";
 import { ScriptError } from "./script-error.ts";
 import { isStepName, STEPS, type StepAction, type StepName } from "./steps.ts";
 
-/** A step and the line of the text it stands on. */
+/** A step and the line number of its text. */
 export type Step = { readonly name: StepName; readonly line: number; readonly action: StepAction };
 
-/** Reads a block. Errors: ScriptError with the first fault's place. */
+/** Parses a block. Throws `ScriptError` with the position of the first error. */
 export function parseScript({ content, line: firstLine }: Fence): Step[] {
   const lines = new LineCounter();
   const document = parseDocument(content, {

@@ -1,4 +1,4 @@
-/** A script that cannot be run, with its place: 1-based line and column of the text that holds the block. */
+/** An invalid script, with the 1-based line and column in the text that contains the block. */
 export class ScriptError extends Error {
   readonly line: number;
   readonly column: number;

@@ -1,7 +1,9 @@
 import type { ModelProvider } from "../model-provider.ts";
 import { nextScriptedStep } from "./next-step.ts";
 
-/** "Scripted (no AI)": runs the steps written in the prompt through the same tools, events and borders as any model's. */
+/**
+ * The provider "Scripted (no AI)". It runs the steps in the prompt with the same tools, events and limits as any model.
+ */
 export const scriptedProvider: ModelProvider = {
   name: "scripted",
   isSlow: false,

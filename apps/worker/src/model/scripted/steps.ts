@@ -4,8 +4,8 @@ import { mcpToolName } from "../../mcp/tool-names.ts";
 import { isAnObject } from "../event-fields.ts";
 
 /**
- * The steps of a script, as people write them (execution design §6.3). YAML is read without guessing types, so every scalar is a text:
- * `shell: true` runs the program `true`.
+ * The steps of a script and their input schemas. YAML types are not inferred, so every scalar is a string: `shell:
+ * true` runs the program `true`.
  */
 const text = z.string().refine((value) => value.trim() !== "", "must not be empty");
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
@@ -15,7 +15,7 @@ const count = z
   .transform(Number);
 const path = text;
 
-/** `key: text` is short for `key: {<main>: text}`. */
+/** Accepts `key: text` as a short form of `key: {<main>: text}`. */
 const shorthand = <S extends z.ZodType>(main: string, schema: S) =>
   z.preprocess((value) => (typeof value === "string" ? { [main]: value } : value), schema);
 
@@ -31,19 +31,19 @@ const tool = (name: string, input: Record<string, unknown>, mayFail = false): St
   mayFail,
 });
 
-/** The input of a tool whose members are no texts. */
+/** Parses the JSON input of a tool whose members are not strings. */
 function readObject(json: string, context: z.RefinementCtx): JsonObject {
   try {
     const value: unknown = JSON.parse(json);
     if (isAnObject(value)) return value;
   } catch {
-    // said below
+    // The issue is added below.
   }
   context.addIssue({ code: "custom", message: "must be a JSON object" });
   return z.NEVER;
 }
 
-/** What each step means: an assistant message, the end, or a call of one of the agent's tools. */
+/** What each step means: an assistant message, the failure of the run, or a call of one of the agent's tools. */
 export const STEPS = {
   say: text.transform((said): StepAction => ({ kind: "say", text: said })),
   shell: shorthand(

@@ -3,10 +3,15 @@ import type { SpanAttributes } from "@millwright/telemetry";
 import type { TokenCounts } from "../../executions/execution-context.ts";
 import type { Answer } from "./call-model.ts";
 
-/** As OpenTelemetry's semantic conventions for generative AI name them; others stand for themselves. */
+/**
+ * The provider names of OpenTelemetry's semantic conventions for generative AI. Other providers keep their own name.
+ */
 const PROVIDERS: Readonly<Record<string, string>> = { google: "gcp.gemini" };
 
-/** A call of a model in a trace: who, and how much; never what was said (the conventions make that optional, and we leave it out). */
+/**
+ * Returns the span attributes of a model call. The content of messages, which the conventions make optional, is never
+ * included.
+ */
 export const askedAttributes = ({
   provider,
   modelId,
@@ -26,7 +31,10 @@ export const answeredAttributes = ({ usage, toolCalls, isCutShort, isRefused }: 
   ...usageAttributes(usage),
 });
 
-/** The conventions count cached input as input, too. What was not counted stays absent. */
+/**
+ * Returns the token counts as span attributes. The conventions include cached input in the input tokens. Unknown counts
+ * are absent.
+ */
 export function usageAttributes({
   inputTokens,
   outputTokens,

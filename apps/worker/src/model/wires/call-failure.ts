@@ -1,7 +1,10 @@
 import { refusalIn } from "@millwright/outbound";
 import type { RunFailure } from "../model-provider.ts";
 
-/** Why a call gave no answer: it may be made again (`failure` says so, should it never succeed), or not. Texts are the provider's, unmasked. */
+/**
+ * Why a call returned no response. If `mayPass`, the call can be retried, and `failure` applies if it never succeeds.
+ * Texts are the provider's, unmasked.
+ */
 export type CallFailure = {
   readonly mayPass: boolean;
   readonly summary: string;
@@ -11,13 +14,16 @@ export type CallFailure = {
   readonly failure: RunFailure;
 };
 
-/** A call that ended without an answer although nobody refused it: cut off, or silent for too long. */
+/**
+ * Thrown if a call ended without a complete response and without a refusal: the connection was cut, or no data arrived
+ * in time.
+ */
 export class CallBroken extends Error {}
 
 const SUMMARY_MAX = 500;
 const RETRY_AFTER_MAX_MS = 60_000;
 const PASSING_STATUS = new Set([408, 409, 425, 429]);
-/** Final refusals that are somebody's to mend; codes of the public catalog (fields-runs §2.2). */
+/** Permanent refusals that the user or the operator can resolve, with codes of the public error catalog. */
 const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>> = {
   401: ["external_authentication_required", "model_key_refused"],
   402: ["insufficient_credits", "model_account"],
@@ -25,11 +31,14 @@ const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>
   404: ["resource_not_found", "model_not_found"],
 };
 
-/** How providers say that a prompt is too long. */
+/** Matches the messages of providers about prompts that are too long. */
 const TOO_LONG =
   /too long|context.{0,20}(length|window|size)|maximum (context|input|number of (input )?tokens)|exceeds? the (limit|maximum|available)/i;
 
-/** Judges whatever a call ended with. A connection that fails, and an error within a stream, may pass; a refusal with a status tells itself. */
+/**
+ * Classifies the error of a call. A failed connection and an error within a stream may be transient; a refusal is
+ * classified by its status.
+ */
 export function callFailure(provider: string, error: unknown): CallFailure {
   const refused = refusalIn(error);
   if (refused)
@@ -44,7 +53,8 @@ export function callFailure(provider: string, error: unknown): CallFailure {
       },
     };
   const { statusCode, responseHeaders } = error as { statusCode?: unknown; responseHeaders?: Record<string, string> };
-  const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined; // an answer that breaks off had begun well
+  // an error in the middle of a stream follows a successful status
+  const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined;
   const summary = `${status === undefined ? "" : `${status}: `}${textOf(error)}`.slice(0, SUMMARY_MAX);
   const mayPass = status === undefined || status >= 500 || PASSING_STATUS.has(status);
   const retryAfter = Number(responseHeaders?.["retry-after"]);

@@ -24,15 +24,15 @@ export type ModelCall = {
   readonly options?: NonNullable<Wire["options"]>;
   /** Receives the response's text as it is generated. */
   readonly onText?: (delta: string) => void;
-  /** The response must call a tool; absent: optional. */
+  /** Set if the response must call a tool; absent: optional. */
   readonly toolChoice?: "required";
-  /** Maximum tokens of the response; absent: the provider's default. */
+  /** The maximum number of tokens of the response; absent: the provider's default. */
   readonly outputTokensMax?: number;
 };
 
 export type Answer = {
   readonly text: string;
-  /** By the provider's own ids. */
+  /** The tool calls, with the provider's own ids. */
   readonly toolCalls: readonly {
     readonly id: string;
     readonly name: string;
@@ -41,14 +41,14 @@ export type Answer = {
   }[];
   readonly isCutShort: boolean;
   readonly isRefused: boolean;
-  /** The response in the provider's own form, to be sent back with opaque parts. */
+  /** The response in the provider's own form, including opaque parts, to be sent back in the next call. */
   readonly message: AssistantModelMessage;
   readonly usage: TokenCounts;
 };
 
-/** A response that did not complete. */
+/** Thrown if a response did not complete. */
 export class CallEnded extends Error {
-  /** What it used nevertheless; undefined if no answer had begun. */
+  /** The tokens that it used nevertheless; undefined if no response had begun. */
   readonly used: Pick<CallUsage, "usage" | "isEstimated"> | undefined;
   constructor(cause: unknown, used: CallEnded["used"]) {
     super("The call ended without an answer.", { cause });
@@ -57,15 +57,16 @@ export class CallEnded extends Error {
 }
 
 /**
- * Makes one streamed call; aborts it after `silenceMs` without data. Tools are described, never run here. Errors:
- * CallEnded with the cause, also when `signal` is aborted.
+ * Makes one streamed call and aborts it after `silenceMs` without data. Tools are described to the model but not run
+ * here. Throws `CallEnded` with the cause, also if `signal` is aborted.
  */
 export async function callModel(
   call: ModelCall,
   { timers, silenceMs }: { timers: Timers; silenceMs: number },
   signal: AbortSignal,
 ): Promise<Answer> {
-  (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false; // it writes to the console
+  // the library writes warnings to the console
+  (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
   const silence = new AbortController();
   const listen = () =>
     timers.after(silenceMs, () => silence.abort(new CallBroken(`nothing was heard for ${silenceMs / 1_000} s`)));
@@ -131,7 +132,7 @@ export async function callModel(
   }
 }
 
-/** The arguments of a tool call; `malformed` holds a text that is no JSON object, as the model sent it. */
+/** Returns the arguments of a tool call. `malformed` is the text as the model sent it, if it is not a JSON object. */
 const inputOf = (input: unknown): { input: JsonObject; malformed?: string } =>
   isAnObject(input)
     ? { input }

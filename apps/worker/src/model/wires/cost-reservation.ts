@@ -5,15 +5,16 @@ import type { RunFailure } from "../model-provider.ts";
 import type { ModelCall } from "./call-model.ts";
 import { tokensIn } from "./compaction.ts";
 
-/** What an answer may be long under a cost limit: what is set aside for it. */
+/** The maximum length of a response under a cost limit; its cost is reserved before the call. */
 export const LIMITED_OUTPUT_TOKENS = 32_000;
 const ASK_AGAIN_MS = 2_000;
 
 export type ReservationDeps = { readonly reserveCost: PlatformClient["reserveCost"]; readonly timers: Timers };
 
 /**
- * Sets the greatest cost of a call aside before it is made; waits while calls of other runs under the same limit may use up what is left. Answers why
- * the run must end instead, if it must. Errors: the abort reason of `signal`, those of the platform.
+ * Reserves the maximum cost of a call before it is made. Waits while calls of other runs under the same limit may use
+ * up the remaining budget. Returns a failure if the run must end. Throws the abort reason of `signal` and errors of the
+ * platform.
  */
 export function reserve(
   { modelId, ...deps }: ReservationDeps & { readonly modelId: string },
@@ -27,7 +28,7 @@ export function reserve(
   );
 }
 
-/** The same for a call of known size. */
+/** Reserves the cost of a call whose size is known. */
 export async function reservePlanned(
   call: PlannedCall,
   { reserveCost, timers }: ReservationDeps,
@@ -42,7 +43,7 @@ export async function reservePlanned(
   }
 }
 
-/** As the platform refuses a reservation whose cost nobody can know. */
+/** The reason code with which the platform refuses a reservation whose cost is unknown. */
 const UNPRICED = "cost_limit_unpriced";
 
 function unpriced(error: unknown): { readonly outcome: string; readonly message: string } {

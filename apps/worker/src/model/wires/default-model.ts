@@ -1,13 +1,14 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { isAnObject } from "../event-fields.ts";
 
-/** As the id of a model of an OpenAI-compatible server: whatever the server has. */
+/** A model id that selects whichever model an OpenAI-compatible server offers. */
 const DEFAULT = "default";
 const LIST_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Returns a `fetch` for calls to an OpenAI-compatible server. In their bodies it replaces the model `default` by the first model that the server lists
- * (`GET <baseUrl>/models`), which it reads once. A refused list is returned as the answer to the call, so that it is retried and reported as one.
+ * Returns a `fetch` for calls to an OpenAI-compatible server. In request bodies, it replaces the model `default` by the
+ * first model that the server lists (`GET <baseUrl>/models`); the list is read once. If the list request fails, its
+ * response is returned as the response of the call, so that it is retried and reported in the same way.
  */
 export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof fetch {
   let model: string | undefined;
@@ -28,7 +29,7 @@ export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof f
   };
 }
 
-/** A model that is really called `default` comes first. */
+/** Returns the first listed model, or `default` if the server lists a model of that name. */
 function firstListed(text: string): string | undefined {
   const listed = parseObject(text)?.["data"];
   const ids = (Array.isArray(listed) ? listed : []).flatMap((one) =>
@@ -37,7 +38,7 @@ function firstListed(text: string): string | undefined {
   return ids.includes(DEFAULT) ? DEFAULT : ids[0];
 }
 
-/** The text of an answer; nothing of one that is too long. */
+/** Returns the text of a response, or "" if it is too long. */
 async function textOf(answer: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;

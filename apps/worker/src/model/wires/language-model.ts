@@ -6,16 +6,19 @@ type Access = Pick<worker.ProviderCredentials, "apiKey" | "baseUrl"> & {
 };
 type ProviderOptions = NonNullable<SystemModelMessage["providerOptions"]>;
 
-/** What differs between the wires. Libraries are loaded when they are first used: a worker that runs no AI does not carry them. */
+/**
+ * The properties in which the provider protocols differ. Libraries are imported at first use, so that a worker without
+ * AI runs does not load them.
+ */
 export type Wire = {
-  /** Tokens that its models can read at once, where nobody says otherwise. */
+  /** The default context window of its models, in tokens. */
   readonly contextTokens: number;
   readonly open: (access: Access, modelId: string) => Promise<Exclude<LanguageModel, string>>;
-  /** Its providers can be asked for an answer that calls a tool. Servers of the compatible wire differ in that. */
+  /** Set if its providers can be required to call a tool. Servers of the compatible protocol differ in this respect. */
   readonly canRequireTools?: true;
   /** Options of every call. */
   readonly options?: ProviderOptions;
-  /** Marks a message as one up to which the provider shall cache the prompt, where it must be told. */
+  /** Marks the message up to which the provider caches the prompt, for providers that require an explicit mark. */
   readonly cacheMark?: ProviderOptions;
 };
 
@@ -38,7 +41,7 @@ const WIRES: Readonly<Record<string, Wire>> = {
       (await import("@ai-sdk/openai"))
         .createOpenAI({ apiKey, ...by(fetch), baseURL: baseUrl || "https://api.openai.com/v1" })
         .responses(modelId),
-    options: { openai: { store: false } }, // the conversation is kept here, and nowhere else
+    options: { openai: { store: false } }, // the conversation is stored only by this platform
   },
   "openai-compatible": {
     contextTokens: 128_000,
@@ -70,5 +73,5 @@ const by = (fetchImpl: typeof fetch | undefined): { fetch?: typeof fetch } => (f
 export const wireNamed = (provider: string): Wire | undefined =>
   Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined;
 
-/** The address people give for Anthropic is the one without the version. */
+/** Appends the version to Anthropic's base URL, because users usually configure the URL without it. */
 const versioned = (url: string): string => (/\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/+$/, "")}/v1`);

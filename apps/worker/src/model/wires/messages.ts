@@ -4,21 +4,21 @@ import { mapStrings } from "../../spool/event-payload.ts";
 import { objectAt, textAt } from "../event-fields.ts";
 import type { ConversationEvent } from "../model-provider.ts";
 
-/** An answer of this execution as its provider gave it, with the provider's ids of its calls in their order. */
+/** A response of this execution as the provider sent it, with the provider's ids of its tool calls in order. */
 export type Reply = { readonly message: AssistantModelMessage; readonly ids: readonly string[] };
 
 export type MessagesOptions = {
-  /** Answers known word for word, by step; all others are told in our own words, from the run's events. */
+  /** Responses that are known verbatim, by step id. All others are reconstructed from the run's events. */
   readonly replies: ReadonlyMap<string, Reply>;
-  /** Secrets of the run are not the provider's to read. */
+  /** Masks the run's secrets, which must not be sent to the provider. */
   readonly mask: (text: string) => string;
 };
 
 type Call = { readonly callId: string; readonly name: string; readonly input: JsonObject };
 
 /**
- * The conversation as a model reads it: what people said, what the model answered, what its tools gave. Every call has a result, for the
- * wires demand one: a call that was begun and never ended may have had its effect, and the model is told so.
+ * Returns the conversation as a model reads it: user messages, model responses and tool results. The protocols require
+ * a result for every call. For a call that started and never ended, the result states that its effect is unknown.
  */
 export function messagesOf(events: readonly ConversationEvent[], { replies, mask }: MessagesOptions): ModelMessage[] {
   return events.flatMap(({ kind, payload }, index): ModelMessage[] => {
@@ -48,7 +48,10 @@ export function messagesOf(events: readonly ConversationEvent[], { replies, mask
   });
 }
 
-/** A prompt may be empty (the run of a skill); no wire takes an empty message. Names of files hold no line breaks: they cannot end the list. */
+/**
+ * Returns the text of a user message. A prompt may be empty (the run of a skill), but no protocol accepts an empty
+ * message. File names contain no line breaks, so they cannot end the list.
+ */
 function spoken(payload: JsonObject): string {
   const attachments = Array.isArray(payload["attachments"])
     ? payload["attachments"].filter((path) => typeof path === "string")
@@ -97,7 +100,8 @@ function resultOf(
   mask: (text: string) => string,
 ): ToolModelMessage["content"][number] {
   const ofCall = later.filter(({ payload }) => payload["call_id"] === callId);
-  const end = ofCall.findLast(({ kind }) => kind === "tool_end")?.payload; // a script's step may have been taken twice
+  // the step of a script may have been taken twice
+  const end = ofCall.findLast(({ kind }) => kind === "tool_end")?.payload;
   const isBegun = ofCall.some(({ kind }) => kind === "tool_start");
   const output = end
     ? objectAt(end, "output")

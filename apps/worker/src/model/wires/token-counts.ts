@@ -2,13 +2,14 @@ import type { LanguageModelUsage } from "ai";
 import type { TokenCounts } from "../../executions/execution-context.ts";
 import { tokensIn, tokensOf } from "./compaction.ts";
 
-/** Names under which the wires count tokens read from and written to a prompt cache. */
+/** The names under which the protocols count tokens that are read from and written to a prompt cache. */
 const CACHE_READS = ["cache_read_input_tokens", "cached_tokens", "cachedContentTokenCount"];
 const CACHE_WRITES = ["cache_creation_input_tokens", "cache_write_tokens"];
 
 /**
- * What the provider counted, in disjoint kinds: input without what came from or went into a cache. What it did not count is absent,
- * where the library would say 0. Undefined when it counted nothing at all.
+ * Returns the provider's counts in disjoint categories: input without tokens that were read from or written to a cache.
+ * A value that the provider did not count is absent, where the library would report 0. Returns undefined if the
+ * provider counted nothing.
  */
 export function tokenCounts({
   inputTokenDetails: input,
@@ -29,7 +30,10 @@ export function tokenCounts({
   };
 }
 
-/** The cost of a call where the provider states it: gateways for many models do, as `cost` in dollars beside the tokens. */
+/**
+ * Returns the cost of a call if the provider states it. Gateways for many models report it as `cost` in dollars next to
+ * the tokens.
+ */
 function statedCost({ cost }: Counter): Pick<TokenCounts, "costMicros"> {
   return typeof cost === "number" && cost >= 0 ? { costMicros: Math.round(cost * 1_000_000) } : {};
 }
@@ -44,8 +48,9 @@ const has = (value: unknown, names: readonly string[]): boolean =>
 type Counter = Readonly<Record<string, unknown>>;
 
 /**
- * What one event of a stream says of the tokens so far, in any of the wires' ways: all that is known of an answer which is cut off. A number that a wire only
- * begins with (the one token that Anthropic counts before anything is said) is not one that was measured.
+ * Returns the token counts that one event of a stream contains, in the form of any protocol. They are all that is known
+ * about a response that is cut off. An initial placeholder (the one output token that Anthropic reports before any
+ * text) is not a measured count and is ignored.
  */
 export function countsIn(event: unknown): TokenCounts {
   const { type, message, response, usage, usageMetadata } = asCounter(event);
@@ -69,7 +74,7 @@ export function countsIn(event: unknown): TokenCounts {
   return { ...counts(own["input_tokens"] ?? own["prompt_tokens"], cached, undefined, output), ...statedCost(own) };
 }
 
-/** @param isWithCache whether the input holds what came from the cache */
+/** @param isWithCache whether the input includes the tokens read from the cache */
 function counts(
   input: unknown,
   cacheRead: unknown,
@@ -90,7 +95,7 @@ function counts(
 const asCounter = (value: unknown): Counter => (typeof value === "object" && value !== null ? (value as Counter) : {});
 const sum = (a: unknown, b: unknown): unknown => (typeof a === "number" && typeof b === "number" ? a + b : (a ?? b));
 
-/** Members of a streamed piece of an answer that hold its text, in any of the wires' ways. */
+/** The members of a streamed chunk that contain its text, in any protocol. */
 const TEXT_MEMBERS = new Set([
   "delta",
   "text",
@@ -101,7 +106,9 @@ const TEXT_MEMBERS = new Set([
   "reasoning_content",
 ]);
 
-/** Counts the characters of an answer that one event of its stream holds; events that repeat what was streamed before hold none. */
+/**
+ * Returns the number of response characters in one event of a stream. Events that repeat earlier content count as 0.
+ */
 export function charactersIn(event: unknown): number {
   const { type } = asCounter(event);
   if (typeof type === "string" && !type.endsWith("delta")) return 0;
@@ -118,7 +125,7 @@ export function charactersIn(event: unknown): number {
 
 const ENDS = new Set(["message_stop", "response.completed", "response.incomplete", "response.failed"]);
 
-/** Whether an event is the last one of an answer that matters: of an answer that ends without it the rest is missing. */
+/** Returns whether an event is the last relevant one of a response. A response that ends without it is incomplete. */
 export function isEnd(event: unknown): boolean {
   const { type, choices, candidates } = asCounter(event);
   const finished = (list: unknown, member: string): boolean =>
@@ -127,11 +134,11 @@ export function isEnd(event: unknown): boolean {
 }
 
 /**
- * Returns the usage of an answer that was cut off: what the provider had counted by then, and estimates for what it counts only at the end. The
- * provider charges for such a call, so limits and sums must include it.
+ * Returns the usage of a response that was cut off: the provider's counts so far, and estimates of the counts that it
+ * sends only at the end. The provider charges for such a call, so limits and totals must include it.
  *
- * @param request as it was sent
- * @param characters of the answer that had come
+ * @param request the request as it was sent
+ * @param characters the number of characters received
  */
 export function interruptedUsage(
   counted: TokenCounts,

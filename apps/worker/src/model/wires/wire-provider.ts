@@ -25,12 +25,12 @@ import { systemPrompt } from "./system-prompt.ts";
 
 /** Timeouts and retries of model calls. */
 export type WireLimits = {
-  /** A thinking model sends nothing for a while; one that is silent for longer than this counts as hanging. */
+  /** A reasoning model sends nothing for a while. After this time without data, the call counts as failed. */
   readonly silenceMs: number;
   readonly triesMax: number;
   readonly retryFirstMs: number;
   readonly retryMaxMs: number;
-  /** Tokens that the model can read at once; absent: as its wire says. */
+  /** The model's context window in tokens; absent: the default of its protocol. */
   readonly contextTokens?: number;
 };
 
@@ -39,29 +39,30 @@ export const WIRE_LIMITS: WireLimits = { silenceMs: 5 * 60_000, triesMax: 8, ret
 export type WireDeps = {
   readonly wire: Wire;
   readonly assignment: worker.Assignment;
-  /** Reaches the provider at an address that a team has set. */
+  /** Used for a provider address that a team has configured; it blocks internal addresses. */
   readonly fetch: typeof fetch;
   readonly timers: Timers;
   readonly limits: WireLimits;
-  /** Replaces the secrets of the run, its provider's key among them. */
+  /** Replaces the run's secrets, including the provider's key. */
   readonly mask: (text: string) => string;
   /** Resolves when the outbound gate is open. */
   readonly whenOpen: () => Promise<void>;
-  /** Adds an event to the run: a retry, or a warning. */
+  /** Adds an event to the run: a retry or a warning. */
   readonly emit: (kind: "model_retry" | "warning", payload: JsonObject) => void;
-  /** For a call that was counted although it gave no answer. */
+  /** Reports the usage of a call that the provider counted although it returned no response. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
-  /** Read before each call; under a cost limit it is asked. */
+  /** Read before each call. Set while a cost limit applies. */
   readonly reserveCost?: PlatformClient["reserveCost"] | undefined;
-  /** Publishes the model's text while it is generated, by the id of its step. */
+  /** Publishes the model's text while it is generated, with the id of its step. */
   readonly publishTextDelta?: (stepId: string, delta: string) => void;
-  /** How each call ended. */
+  /** Receives the outcome of each call. */
   readonly called: (outcome: string) => void;
 };
 
 /**
- * A model of an AI provider, for one execution. Each step is one streamed call, retried while that may help. Ids of
- * steps and tool calls contain execution, attempt and the number of the call, so they are unique across attempts.
+ * Returns a model of an AI provider, for one execution. Each step is one streamed call, retried while a retry may
+ * succeed. The ids of steps and tool calls contain the execution, the attempt and the number of the call, so they are
+ * unique across attempts.
  */
 export function wireProvider(deps: WireDeps): ModelProvider {
   const { assignment, wire, mask } = deps;
@@ -107,7 +108,10 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     );
   }
 
-  /** The beginning of what was said, told by the model itself; a failed step when it cannot; undefined when there is nothing to leave out. */
+  /**
+   * Has the model summarize the beginning of the conversation. Returns a failed step if the model cannot, and undefined
+   * if there is nothing to summarize.
+   */
   async function summarise(
     { model, options }: ModelCall,
     said: readonly ConversationEvent[],
@@ -138,7 +142,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     });
   }
 
-  /** One answer, asked for again while that may help. */
+  /** Returns one response; retries while a retry may succeed. */
   async function ask(
     request: ModelCall,
     signal: AbortSignal,
@@ -190,7 +194,8 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         } catch (error) {
           const { cause, used } = error as CallEnded;
           span.set(usageAttributes(used?.usage ?? {}));
-          // What the provider counted is owed, whoever cut the call; of an execution that has ended nothing more is taken.
+          // Usage that the provider counted is charged, whatever ended the call, so it is reported. The platform
+          // rejects usage of an execution that has ended; that error is ignored.
           if (used)
             await deps
               .reportUsage({ callId, modelId, ...used })
@@ -240,7 +245,7 @@ const failedStep = (stepId: string, failure: RunFailure): ModelStep => ({
   next: { kind: "failed", failure },
 });
 
-/** Whether the last word is the model's own: there is nothing to answer. */
+/** Returns whether the last event is a model step without tool calls, so that there is nothing to respond to. */
 function isAnswered(events: ModelContext["events"]): boolean {
   const last = events.findLast(
     ({ kind, payload }) =>
@@ -252,7 +257,7 @@ function isAnswered(events: ModelContext["events"]): boolean {
   );
 }
 
-/** The prompt is cached up to the newest message. */
+/** Marks the newest message, so that the prompt is cached up to it. */
 function marked(messages: ModelMessage[], { cacheMark }: Wire): ModelMessage[] {
   const last = messages.at(-1);
   return last && cacheMark ? [...messages.slice(0, -1), { ...last, providerOptions: cacheMark }] : messages;
