@@ -3,18 +3,21 @@ import { existsSync, lstatSync, readdirSync, readlinkSync, statSync } from "node
 import { dirname, join } from "node:path";
 import type { SandboxSpec } from "./spec.ts";
 
-/** Where our Node and `sandbox-init` are inside. */
+/** The directory of the platform's Node.js and `sandbox-init` inside a sandbox. */
 const INSIDE = "/.millwright";
 export const INSIDE_NODE = `${INSIDE}/node`;
 export const INSIDE_INIT = `${INSIDE}/init`;
-/** The host's own tools come first; our Node serves where the host has none. */
+/** The host's own tools come first. The platform's Node.js is used if the host has none. */
 export const INSIDE_PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${INSIDE}`;
 
-/** The host's tool chain; `bin`, `lib` and their kin are links into it, or directories of their own on older systems. */
+/**
+ * The directories of the host's tool chain. `bin`, `lib` and similar ones are links into `usr`, or real directories on
+ * older systems.
+ */
 const TOP_DIRECTORIES = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
-/** Directories of a root file system that are made anew for each sandbox. */
+/** Directories of a root file system that are created for each sandbox instead of mounted. */
 const OWN_DIRECTORIES = new Set(["proc", "sys", "dev", "run", "tmp", "home", "workspace", ".millwright"]);
-/** Without secrets, needed by ordinary programs. */
+/** Files that ordinary programs require; they contain no secrets. */
 const ETC_FILES = [
   "/etc/alternatives",
   "/etc/ld.so.cache",
@@ -27,7 +30,7 @@ const ETC_FILES = [
   "/etc/pki/tls/certs",
   "/etc/pki/ca-trust/extracted",
 ];
-/** Entries of `/proc` about the machine that programs do without: its hardware, kernel, keys and other users. */
+/** Entries of `/proc` about the machine that programs do not require: its hardware, kernel, keys and other users. */
 const MASKED_PROC = [
   ...[
     "acpi",
@@ -93,17 +96,20 @@ export const findBubblewrap = (): string | undefined => find("/usr/bin/bwrap", "
 export const findPrlimit = (): string | undefined => find("/usr/bin/prlimit", "/bin/prlimit");
 
 let options: string | undefined;
-/** Whether the installed bubblewrap knows an option; older ones lack some. */
+/** Returns whether the installed bubblewrap supports an option; older versions lack some. */
 function knows(option: string): boolean {
   const program = findBubblewrap();
   options ??= program === undefined ? "" : execFileSync(program, ["--help"], { encoding: "utf8", env: {} });
   return options.includes(option);
 }
 
-/** Whether sandboxes can be kept from making user namespaces of their own. */
+/** Returns whether sandboxes can be prevented from creating user namespaces. */
 export const canDisableUserns = (): boolean => knows("--disable-userns");
 
-/** Where bubblewrap finds what is mounted. `rootfs`: where that of the sandbox is seen, if elsewhere than for us. */
+/**
+ * The host paths that bubblewrap mounts. `rootfs` is set if bubblewrap finds the root file system at a different path
+ * than the worker.
+ */
 export type OwnSources = {
   readonly node: string;
   readonly init: string;
@@ -113,7 +119,10 @@ export type OwnSources = {
   readonly rootfs?: string;
 };
 
-/** Arguments of a sandbox: our own file system, no network, no capability, no way to more, nothing that grows without bounds (execution design §7.2). */
+/**
+ * Returns the arguments of a sandbox: its own file system, no network, no capabilities, no way to gain privileges, and
+ * a size limit for everything that can grow.
+ */
 export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[] {
   return [
     ...["--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
@@ -140,7 +149,7 @@ export function bubblewrapArguments(spec: SandboxSpec, own: OwnSources): string[
   ];
 }
 
-/** Where the socket of a relay is inside. */
+/** Returns the directory of a relay's socket inside the sandbox. */
 export const relayDirectory = (port: number): string => `/run/relay-${port}`;
 
 export const PASSWD =
@@ -156,7 +165,10 @@ const maskedProc = (): string[] =>
       : ["--ro-bind", "/dev/null", `/proc/${name}`];
   });
 
-/** In memory with a size; where bubblewrap knows no size, on disk, where it is counted with the workspace. */
+/**
+ * A directory in memory with a size limit. If bubblewrap does not support size limits, the directory is on disk and
+ * counts towards the workspace.
+ */
 const memoryDirectory = (target: string, bytes: number, onDisk: string): string[] =>
   knows("--size BYTES") ? ["--size", String(bytes), "--tmpfs", target] : ["--bind", onDisk, target];
 

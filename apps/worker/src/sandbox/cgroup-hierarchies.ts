@@ -1,15 +1,15 @@
-/** What limits can be put on by cgroups. */
+/** A cgroup controller that can enforce a limit. */
 export type Controller = "memory" | "pids" | "cpu";
 const CONTROLLERS: readonly string[] = ["memory", "pids", "cpu"] satisfies Controller[];
 
-/** Directories of this process's own cgroup, as far as they are mounted here. */
+/** The directories of this process's own cgroup that are mounted. */
 export type Hierarchies = {
-  /** Version 1: one per controller. */
+  /** Version 1: one directory per controller. */
   readonly v1: ReadonlyMap<Controller, string>;
   readonly v2?: string;
 };
 
-/** Finds them in the texts of /proc/self/mountinfo and /proc/self/cgroup. */
+/** Parses the contents of /proc/self/mountinfo and /proc/self/cgroup. */
 export function hierarchiesOf(mountinfo: string, cgroup: string): Hierarchies {
   const own = new Map(
     cgroup
@@ -55,7 +55,10 @@ function parseMount(line: string): Mount[] {
 const unescapeOctal = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 
-/** Undefined when the mount does not show this cgroup: a container may see only a part of the tree. */
+/**
+ * Returns the directory of a cgroup in a mount, or undefined if the mount does not contain it: a container may see only
+ * a part of the tree.
+ */
 function directoryOf({ root, target }: Mount, path: string | undefined): string | undefined {
   if (path === undefined || path.includes("/..")) return undefined;
   if (root === "/") return path === "/" ? target : target + path;

@@ -11,7 +11,7 @@ const REMOVE_TRIES_NOW = 50;
 const REMOVE_PAUSE_MS = 10;
 
 /**
- * Moves the shell into the cgroups and replaces it with the program, so that nothing of it ever runs outside of them.
+ * Moves the shell into the cgroups and replaces it with the program, so that no part of the program runs outside them.
  */
 const ENTER =
   'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 125; shift; n=$((n-1)); done; exec "$@"';
@@ -26,7 +26,7 @@ export class Cgroup {
     this.#directories = directories;
   }
 
-  /** Creates it below `parents`, with its limits. Errors: those of the file system. */
+  /** Creates a cgroup below `parents`, with its limits. Throws file system errors. */
   static create(version: "v1" | "v2", parents: ReadonlyMap<Controller, string>, name: string, limits: Limits): Cgroup {
     const made = new Cgroup(
       version,
@@ -37,7 +37,7 @@ export class Cgroup {
     return made;
   }
 
-  /** Returns an argument list that starts `argv` inside. */
+  /** Returns an argument list that starts `argv` inside the cgroup. */
   enter(argv: readonly string[]): string[] {
     const directories = this.#all();
     return ["/bin/sh", "-c", ENTER, "sh", String(directories.length), ...directories, ...argv];
@@ -47,17 +47,17 @@ export class Cgroup {
     return this.#directories.has(controller);
   }
 
-  /** Processes that the kernel ended because the memory was used up. */
+  /** Returns how many processes the kernel killed because the memory limit was reached. */
   oomKills(): number {
     return this.#counter("memory", this.version === "v2" ? "memory.events" : "memory.oom_control", "oom_kill");
   }
 
-  /** How often a process was refused because of the limit. */
+  /** Returns how often the kernel refused a new process because of the limit. */
   refusedForks(): number {
     return this.#counter("pids", "pids.events", "max");
   }
 
-  /** Kills all processes in it, and removes it. */
+  /** Kills all processes in the cgroup and removes it. */
   async end(): Promise<void> {
     for (const directory of this.#all()) await endCgroup(directory);
   }
@@ -93,20 +93,20 @@ export class Cgroup {
     try {
       return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(readFileSync(join(directory, file), "utf8"))?.[1] ?? 0);
     } catch {
-      return 0; // it has been removed
+      return 0; // the cgroup has been removed
     }
   }
 }
 
 /**
- * Kills the processes of a cgroup and of those below it, and removes them all. Cgroups that cannot be removed remain.
+ * Kills the processes of a cgroup and of its descendants, and removes them all. Cgroups that cannot be removed remain.
  */
 export async function endCgroup(directory: string): Promise<void> {
   for (const child of childrenOf(directory)) await endCgroup(join(directory, child));
   for (let tries = 0; tries < REMOVE_TRIES && !isRemoved(directory); tries += 1) await pause(REMOVE_PAUSE_MS);
 }
 
-/** As above, but synchronous: for the end of the process. */
+/** The synchronous form of `endCgroup`, for the end of the process. */
 export function endCgroupNow(directory: string): void {
   for (const child of childrenOf(directory)) endCgroupNow(join(directory, child));
   const waiting = new Int32Array(new SharedArrayBuffer(4));
@@ -114,7 +114,7 @@ export function endCgroupNow(directory: string): void {
     Atomics.wait(waiting, 0, 0, REMOVE_PAUSE_MS);
 }
 
-/** Kills its processes, and returns whether it could be removed (or never can). */
+/** Kills the cgroup's processes. Returns true if the cgroup was removed or can never be removed. */
 function isRemoved(directory: string): boolean {
   killAll(directory);
   try {
@@ -131,7 +131,7 @@ function killAll(directory: string): void {
     for (const pid of readFileSync(join(directory, "cgroup.procs"), "utf8").split("\n").filter(Boolean))
       signal(Number(pid), "SIGKILL");
   } catch {
-    // it is gone
+    // The cgroup no longer exists.
   }
 }
 

@@ -7,10 +7,13 @@ import type { Limits } from "./limits.ts";
 import { isRunning, startOf } from "./processes.ts";
 
 const PREFIX = "millwright-";
-/** The cgroup (version 2) that a worker moves itself into: only leaves may contain processes. */
+/** The cgroup (version 2) that a worker moves itself into, because only leaf cgroups may contain processes. */
 const LEAF = "millwright-leaf";
 
-/** The cgroups of one worker process, one per sandbox, in a directory that its successor can recognise as its own. */
+/**
+ * The cgroups of one worker process, one per sandbox. They are in a directory whose name lets a later worker recognize
+ * that its owner is dead.
+ */
 export class Cgroups {
   readonly version: "v1" | "v2";
   readonly #directories: ReadonlyMap<Controller, string>;
@@ -21,8 +24,8 @@ export class Cgroups {
   }
 
   /**
-   * Finds where this process may create cgroups, and kills what dead workers left there. `choice`: "auto", "none", or a
-   * directory of version 2 that was delegated to the worker. Returns the reason if it may not.
+   * Finds where this process may create cgroups, and removes what dead workers left there. `choice` is "auto", "none"
+   * or a version 2 directory that was delegated to the worker. Returns the reason if cgroups are not available.
    */
   static async open(choice: string): Promise<Cgroups | { readonly unavailable: string }> {
     if (choice === "none") return { unavailable: "they are switched off" };
@@ -36,7 +39,8 @@ export class Cgroups {
       const unified = v2 !== undefined && controllersIn(v2).includes("memory") ? v2 : undefined;
       if (unified === undefined) return await Cgroups.#openLegacy(v1);
       return await Cgroups.#openUnified(unified).catch((error: unknown) => {
-        if (/\.(service|scope)$/.test(dirname(unified))) return Cgroups.#openUnified(dirname(unified)); // systemd put the unit's own processes into a part of it
+        // systemd has put the unit's own processes into a child cgroup
+        if (/\.(service|scope)$/.test(dirname(unified))) return Cgroups.#openUnified(dirname(unified));
         throw error;
       });
     } catch (error) {
@@ -48,12 +52,15 @@ export class Cgroups {
     return [...this.#directories.keys()];
   }
 
-  /** Errors: those of the file system. */
+  /** Creates the cgroup of a sandbox. Throws file system errors. */
   create(limits: Limits): Cgroup {
     return Cgroup.create(this.version, this.#directories, `sandbox-${randomUUID().slice(0, 8)}`, limits);
   }
 
-  /** Lets this process manage its cgroups after it has become another user. In version 2 that includes the one that the process itself is in. */
+  /**
+   * Lets this process manage its cgroups after it has switched to another user. In version 2, this includes the cgroup
+   * of the process itself.
+   */
   delegateTo({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
     for (const directory of new Set(this.#directories.values())) {
       const leaf = join(directory, LEAF);
@@ -69,8 +76,8 @@ export class Cgroups {
   }
 
   /**
-   * Kills what remains in any sandbox and removes everything, before the process ends. What takes too long is left to a
-   * successor.
+   * Kills what remains in any sandbox and removes all cgroups, before the process ends. Whatever takes too long is left
+   * to a later worker.
    */
   close(): void {
     for (const directory of new Set(this.#directories.values())) endCgroupNow(directory);
@@ -108,7 +115,10 @@ export class Cgroups {
   }
 }
 
-/** Allows limits on the children of a version 2 cgroup. Throws if it contains other processes than this one. */
+/**
+ * Enables controllers for the children of a version 2 cgroup. Throws if the cgroup contains processes other than this
+ * one.
+ */
 function enable(directory: string, controllers: readonly Controller[]): void {
   const file = join(directory, "cgroup.subtree_control");
   const missing = controllers.filter((name) => !words(file).includes(name));
@@ -132,11 +142,14 @@ function words(file: string): string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split(/\s+/).filter(Boolean) : [];
 }
 
-/** Process numbers mean something only within their namespace; a container that shares the directory is another one. */
+/**
+ * The name contains the pid namespace, because process ids are unique only within one; another container may share the
+ * directory.
+ */
 const nameOfThis = (): string => `${PREFIX}${namespace()}-${process.pid}-${startOf(process.pid)}`;
 const namespace = (): string => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
-/** Kills the processes of dead workers in this namespace. */
+/** Kills the processes of dead workers in this pid namespace. */
 async function sweep(base: string): Promise<void> {
   const ours = new RegExp(`^${PREFIX}${namespace()}-(\\d+)-(\\d+)$`);
   for (const name of readdirSync(base)) {

@@ -4,7 +4,9 @@ import { ANSWERS, parseAnswer } from "./responses.ts";
 import { LineSplitter } from "./init/lines.ts";
 import type { Request } from "./init/protocol.ts";
 
-/** A request that the sandbox rejected (`outside_workspace`, `not_found`, …); the sandbox itself works. */
+/**
+ * Thrown for a request that the sandbox rejected (`outside_workspace`, `not_found`, …). The sandbox itself still works.
+ */
 export class SandboxRefusal extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -14,7 +16,7 @@ export class SandboxRefusal extends Error {
   }
 }
 
-/** The sandbox ended or broke the protocol: it accepts no more requests. */
+/** Thrown if the sandbox ended or violated the protocol. It accepts no more requests. */
 export class SandboxGone extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -26,7 +28,10 @@ type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K>
 type Question = DistributiveOmit<Request, "id">;
 type Waiting = { schema: z.ZodType; resolve(value: unknown): void; reject(error: Error): void };
 
-/** Requests to `sandbox-init` and its responses, over two streams. A line that breaks the protocol closes it. */
+/**
+ * Sends requests to `sandbox-init` and receives its responses, over two streams. A line that violates the protocol
+ * closes the channel.
+ */
 export class Channel {
   readonly #input: Writable;
   readonly #waiting = new Map<number, Waiting>();
@@ -46,10 +51,12 @@ export class Channel {
         this.#onBroken();
       }
     });
-    input.on("error", () => undefined); // the end of the process tells
+    input.on("error", () => undefined); // the end of the process reports the fault
   }
 
-  /** The id of the question and its checked answer. Errors: SandboxRefusal, SandboxGone. */
+  /**
+   * Sends a request. Returns its id and its validated response, which rejects with `SandboxRefusal` or `SandboxGone`.
+   */
   ask<Op extends keyof typeof ANSWERS>(
     question: Extract<Question, { op: Op }>,
   ): { id: number; answer: Promise<z.output<(typeof ANSWERS)[Op]>> } {
@@ -62,12 +69,12 @@ export class Channel {
     return { id, answer: answer as Promise<z.output<(typeof ANSWERS)[Op]>> };
   }
 
-  /** Lets `sandbox-init` end by itself. */
+  /** Closes the input, so that `sandbox-init` exits by itself. */
   end(): void {
     this.#input.end();
   }
 
-  /** Fails everything asked, now and later. */
+  /** Rejects all pending and later requests. */
   close(reason: SandboxGone): void {
     this.#closed ??= reason;
     for (const waiting of this.#waiting.values()) waiting.reject(this.#closed);
@@ -79,7 +86,8 @@ export class Channel {
     const message = parseAnswer(line);
     const waiting = this.#waiting.get(message.id);
     if (!waiting) throw new Error("An answer to nothing that was asked.");
-    const value = message.ok ? waiting.schema.parse(message.value) : undefined; // one that is wrong leaves the question open, for close()
+    // an invalid value leaves the request pending, so that close() rejects it
+    const value = message.ok ? waiting.schema.parse(message.value) : undefined;
     this.#waiting.delete(message.id);
     if (message.ok) waiting.resolve(value);
     else waiting.reject(new SandboxRefusal(message.code, message.message));

@@ -3,19 +3,20 @@ import { join } from "node:path";
 import { giveTo } from "./outside-user.ts";
 import { HOME, WORKSPACE, type Mount, type SandboxHost } from "./spec.ts";
 
-/** `uid`: who the sandbox runs as outside; absent: the worker's own user. */
+/** The mounts of a workspace. `uid`: the host user that the sandbox runs as; absent: the worker's own user. */
 export type WorkspaceClaim = { readonly mounts: readonly Mount[]; readonly uid?: number; readonly release: () => void };
 
 /**
- * Makes workspace and home beneath `dir`, owned by the user that a sandbox over them runs as. The owner changes only while no sandbox runs over them.
- * Errors: those of the file system.
+ * Creates workspace and home below `dir`, owned by the user that a sandbox with these mounts runs as. The owner changes
+ * only while no sandbox uses them. Throws file system errors.
  */
 export async function claimWorkspace(host: SandboxHost, dir: string): Promise<WorkspaceClaim> {
   const mounts: Mount[] = [
     { source: join(dir, "workspace"), target: WORKSPACE, writable: true },
     { source: join(dir, "home"), target: HOME, writable: true },
   ];
-  // What is above them is the worker's alone; the workspace is read by the sandbox that pushes, whoever runs that.
+  // The parent directories are accessible only to the worker. The workspace itself is readable by all users, because
+  // the pushing sandbox may run as a different user.
   for (const { source, target } of mounts)
     await mkdir(source, { recursive: true, mode: target === WORKSPACE ? 0o755 : 0o700 });
   const workspace = join(dir, "workspace");

@@ -4,19 +4,20 @@ import { deletedFiles } from "./processes.ts";
 
 const MEASURE_TIMEOUT_MS = 120_000;
 const MEASURE_AGAIN_MS = 2_000;
-/** Measuring takes at most one part in so many of the time; one in ten where much is being written. */
+/** The minimum ratio of elapsed time to measuring time: 50 normally, 10 while the run writes much data. */
 const IDLE_FACTOR = 50;
 const BUSY_FACTOR = 10;
 
-/** What a sandbox has on disk; directories and links count as files. */
+/** Disk usage of a sandbox. Directories and links count as files. */
 export type Usage = { readonly bytes: number; readonly files: number };
 
 const plus = (a: Usage, b: Usage): Usage => ({ bytes: a.bytes + b.bytes, files: a.files + b.files });
 const isOver = (usage: Usage, limits: Usage): boolean => usage.bytes > limits.bytes || usage.files > limits.files;
 
 /**
- * How much a sandbox has on disk. A measurement walks through everything, so one is made only when the file system's free space or free inodes have
- * shrunk by so much since the last one that a limit may be passed, and now and then.
+ * Measures the disk usage of a sandbox. A measurement walks the whole directory tree. It is therefore made only if the
+ * file system's free space or free inodes have decreased so much since the last one that a limit may be exceeded, and
+ * periodically.
  */
 export class DiskUsage {
   readonly #directories: readonly string[];
@@ -25,14 +26,14 @@ export class DiskUsage {
   #measured = { usage: { bytes: 0, files: 0 }, free: { bytes: 0, files: 0 }, atMs: -Infinity, tookMs: 0 };
   #freeMost: Usage = { bytes: 0, files: 0 };
 
-  /** `members`: processes whose open files count even when they are in no directory any more. */
+  /** `members`: the processes whose open files count even if they were deleted from every directory. */
   constructor(directories: readonly string[], limits: Usage, members: () => readonly number[]) {
     this.#directories = directories;
     this.#limits = limits;
     this.#members = members;
   }
 
-  /** What is in use as last measured, or measured now if that could be too much. */
+  /** Returns the last measured usage, or measures it if it may exceed a limit. */
   async usage(): Promise<Usage> {
     const [first] = this.#directories;
     if (first === undefined) return { bytes: 0, files: 0 };
@@ -51,7 +52,8 @@ export class DiskUsage {
     if (sinceMs < (mayBeOver ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return usage;
     const startedMs = performance.now();
     const { isWhole, ...seen } = await usageOfDirectories(this.#directories);
-    // A run that hides files is charged with all that was written meanwhile.
+    // If the usage cannot be measured completely, because the run hides files, the run is charged with all space that
+    // the file system lost since the first measurement.
     const deleted = deletedFiles(this.#members());
     const found =
       isWhole && deleted.isWhole
@@ -66,8 +68,9 @@ export class DiskUsage {
 }
 
 /**
- * Bytes and files that directories take on disk, links not followed, other file systems left out; not whole when some of them could not be read. `du` walks relative to
- * directory handles and opens no file, so it is safe beside a sandbox that writes there.
+ * Returns the bytes and files of directories on disk. Links are not followed and other file systems are excluded.
+ * `isWhole` is false if a directory could not be read. `du` walks relative to directory handles and opens no file, so
+ * it is safe while a sandbox writes there.
  */
 export async function usageOfDirectories(
   directories: readonly string[],
@@ -88,7 +91,7 @@ function du(flags: string, more: readonly string[]): Promise<{ readonly sum: num
     };
     execFile("du", [flags, ...more], options, (error, stdout, stderr) => {
       const lines = stdout.split("\n").filter(Boolean);
-      const isCut = error !== null && lines.length === 0; // it took too long, or does not know the option
+      const isCut = error !== null && lines.length === 0; // du timed out or does not support the option
       resolve({
         sum: lines.reduce((sum, line) => sum + Number.parseInt(line, 10), 0),
         isWhole: !isCut && !stderr.includes("ermission denied"),

@@ -1,4 +1,7 @@
-/** The last whole lines of an output, for a message: a line cut in two could hold half of a secret, which no masker knows. */
+/**
+ * Returns the last complete lines of an output, for a message. A truncated line could contain a part of a secret, which
+ * the masker does not recognize.
+ */
 export function lastLines(output: string, charactersMax = 2_000): string {
   const text = output.trim();
   if (text.length <= charactersMax) return text;

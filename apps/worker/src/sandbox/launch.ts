@@ -18,18 +18,21 @@ import { asUser } from "./outside-user.ts";
 import { endProcessesWith, signal, startOf, untilGone } from "./processes.ts";
 import type { SandboxSpec } from "./spec.ts";
 
-/** Present in the environment of bubblewrap's processes, and of everything in a sandbox of kind `none`: a later worker finds and ends them by it. */
+/**
+ * An environment variable of bubblewrap's processes, and of all processes in a sandbox of kind `none`. A later worker
+ * uses it to find and end them.
+ */
 export const TAG = "MILLWRIGHT_SANDBOX";
 
 const STDERR_CHARACTERS_MAX = 4_096;
-/** What a Node process reserves without using it. */
+/** The memory that a Node.js process reserves without using it. */
 const RESERVED_BYTES = 2 * 1024 ** 3;
-/** Descriptors of bubblewrap beside the standard ones. */
+/** Descriptors of bubblewrap in addition to the standard ones. */
 const INFO_FD = 3;
 const ARGS_FD = 4;
-/** For the programs that prepare a sandbox; none of it is seen inside. */
+/** The environment of the programs that prepare a sandbox. It is not visible inside. */
 const PREPARING = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
-/** .ts from source, .js when built. */
+/** `.ts` when run from source, `.js` when built. */
 export const PROGRAM_EXTENSION = extname(fileURLToPath(import.meta.url));
 const MAIN = `main${PROGRAM_EXTENSION}`;
 export const INIT_DIRECTORY = fileURLToPath(new URL("./init", import.meta.url));
@@ -38,20 +41,26 @@ export type Launched = {
   readonly child: ChildProcess;
   readonly input: Writable;
   readonly output: Readable;
-  /** The first process inside (bwrap) as the host sees it, once known: when it is gone, everything inside is. */
+  /**
+   * Returns the first process inside the sandbox (bwrap) with its host process id, once known. When it has ended, every
+   * process inside has ended.
+   */
   readonly inside: () => { pid: number; start: string | undefined } | undefined;
-  /** Resolves when `inside` returns all it ever will. */
+  /** Resolves when `inside` no longer changes. */
   readonly informed: Promise<void>;
-  /** The end of what was written to standard error: why a start failed. */
+  /** Returns the end of standard error, which explains a failed start. */
   readonly complaint: () => string;
 };
 
-/** What runs in a sandbox: `sandbox-init`, which receives its environment as its first message, or a script with this environment. */
+/**
+ * What runs in a sandbox: `sandbox-init`, which receives its environment in its first message, or a script with this
+ * environment.
+ */
 export type Entry = { readonly script: string; readonly env: Readonly<Record<string, string>> } | "init";
 
 /**
- * Starts bubblewrap with `entry` in it. Its arguments go through a pipe, so that nothing inside can read the host's paths in them.
- * Errors: throws where bubblewrap is not installed.
+ * Starts bubblewrap with `entry` in it. The arguments are passed through a pipe, so that processes inside cannot read
+ * the host's paths. Throws if bubblewrap is not installed.
  */
 export async function launchBubblewrap(
   spec: SandboxSpec,
@@ -88,12 +97,14 @@ export async function launchBubblewrap(
     stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"],
   });
   const pipe = child.stdio[ARGS_FD] as Writable | null;
-  pipe?.on("error", () => undefined); // its end tells
+  pipe?.on("error", () => undefined); // the end of the process reports the fault
   pipe?.end(args.map((argument) => `${argument}\0`).join(""));
   return launched(child, true);
 }
 
-/** Starts `entry` as a plain child process and group: order, limits and cleaning up, but no border. */
+/**
+ * Starts `entry` as an ordinary child process in its own process group: with limits and cleanup, but without isolation.
+ */
 export async function launchPlain(
   spec: SandboxSpec,
   cgroup: Cgroup | undefined,
@@ -115,7 +126,7 @@ export async function launchPlain(
 
 const shell = (script: string): string[] => ["/bin/sh", "-c", script];
 
-/** Kills a launched process with everything in its sandbox (bwrap) or its group (none). */
+/** Kills a launched process with everything in its sandbox (bwrap) or its process group (none). */
 export function killLaunched({ child, inside }: Launched, kind: SandboxSpec["host"]["kind"]): void {
   const first = inside();
   if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL");
@@ -124,8 +135,8 @@ export function killLaunched({ child, inside }: Launched, kind: SandboxSpec["hos
 }
 
 /**
- * Resolves with how a launched process ended, when no process of its sandbox is left: the kernel reports the first process of a process namespace as ended
- * after every other one in it.
+ * Resolves with how a launched process ended, when no process of its sandbox remains. The kernel reports the first
+ * process of a pid namespace as ended after every other process in it.
  */
 export async function untilEnded({ child, inside, informed }: Launched, mark: string | undefined): Promise<string> {
   const ending = await new Promise<string>((resolve) => {
@@ -134,13 +145,14 @@ export async function untilEnded({ child, inside, informed }: Launched, mark: st
   });
   await informed;
   const first = inside();
-  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL"); // bubblewrap ends with its program, not with what that left running
+  // bubblewrap exits with its program, even if background processes of the program remain
+  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL");
   if (first) await untilGone(first.pid, first.start);
   if (mark !== undefined) await endProcessesWith(mark);
   return ending;
 }
 
-/** PATH of commands in a sandbox of kind `none`. */
+/** Returns the PATH of commands in a sandbox of kind `none`. */
 export const plainPath = (): string =>
   [
     "/usr/local/sbin",
@@ -153,7 +165,7 @@ export const plainPath = (): string =>
     dirname(process.execPath),
   ].join(":");
 
-/** Files and directories that are made for each sandbox. */
+/** Creates the files and directories of each sandbox. */
 async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init: string; etc: string; tmp: string }> {
   const [etc, tmp] = [join(dir, "etc"), join(dir, "tmp")];
   for (const directory of [etc, join(tmp, "tmp"), join(tmp, "shm"), join(dir, "stage")])
@@ -163,7 +175,10 @@ async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init:
   return { node: process.execPath, init: INIT_DIRECTORY, etc, tmp };
 }
 
-/** The same sandbox for another user outside, with the sources where that user can reach them. */
+/**
+ * Returns the arguments of the same sandbox for a different host user, with the sources at paths that the user can
+ * access.
+ */
 function staged(
   spec: SandboxSpec,
   uid: number,
@@ -193,9 +208,10 @@ function start([program = "", ...args]: readonly string[], options: Parameters<t
   return spawn(program, args, options);
 }
 
-/** Errors: throws when the system has no descriptors left for its pipes. */
+/** Wraps a child process. Throws if the system had no descriptors for its pipes. */
 function launched(child: ChildProcess, reportsInside = false): Launched {
-  child.on("error", () => undefined); // whoever waits for the sandbox is told; without a listener it would end the whole worker
+  // code that awaits the sandbox handles the error; without a listener it would end the whole worker
+  child.on("error", () => undefined);
   if (!child.stdin || !child.stdout)
     throw new Error("The sandbox cannot be started: the worker has too many files open.");
   const info = reportsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
@@ -223,9 +239,10 @@ function launched(child: ChildProcess, reportsInside = false): Launched {
 }
 
 /**
- * Limits of each process, where the system has `prlimit`. The number of processes is set inside only: it counts in the sandbox's own user
- * namespace there, and would count everything of this user outside. Data is limited, not address space, and generously: Node reserves far more
- * than it uses, and what is used is watched.
+ * Returns the limits of each process, if the system has `prlimit`. The process limit is set only inside, where it
+ * counts the sandbox's user namespace; outside it would count every process of this user. The limit applies to data,
+ * not to address space, and includes a reserve, because Node.js reserves much more than it uses. Actual usage is
+ * checked by `Watch`.
  */
 function limiter({ limits, host }: SandboxSpec, isInside: boolean): string[] {
   const prlimit = findPrlimit();

@@ -2,23 +2,26 @@ import { availableParallelism, totalmem } from "node:os";
 
 /** The limits of one sandbox. */
 export type Limits = {
-  /** All its processes together, /tmp and /dev/shm included. */
+  /** The memory of all its processes together, including /tmp and /dev/shm. */
   readonly memoryBytes: number;
-  /** Threads count too. */
+  /** The number of processes, including threads. */
   readonly processes: number;
-  /** 0 = as many as the machine has. */
+  /** 0: all processors of the machine. */
   readonly cpus: number;
-  /** One file. */
+  /** The maximum size of one file. */
   readonly fileBytes: number;
-  /** Workspace and home together. Checked periodically, so it can be exceeded for a moment. */
+  /** The maximum size of workspace and home together. It is checked periodically, so it can be exceeded briefly. */
   readonly diskBytes: number;
-  /** Files and directories in workspace and home together: each takes an inode of the worker's disk. */
+  /**
+   * The maximum number of files and directories in workspace and home together, because each uses an inode of the
+   * worker's disk.
+   */
   readonly files: number;
-  /** /tmp; it lies in memory. */
+  /** The maximum size of /tmp, which is in memory. */
   readonly temporaryBytes: number;
 };
 
-/** The operator's limits: defaults of a run, and the maximum that a run may request. */
+/** The operator's limits: the defaults of a run, and the maximum that a run may request. */
 export type LimitSettings = Limits & { readonly memoryBytesMax: number };
 
 const GIB = 1024 ** 3;
@@ -35,8 +38,8 @@ export const DEFAULT_LIMITS: LimitSettings = {
 };
 
 /**
- * Returns the limits of one run: those of the operator, with the shape of its runner (factory-files §8) as far as the
- * machine and the operator permit.
+ * Returns the limits of one run: the operator's limits with the shape of its runner, as far as the machine and the
+ * operator allow.
  */
 export function limitsFor(
   { memoryBytesMax, ...limits }: LimitSettings,

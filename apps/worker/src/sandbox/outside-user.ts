@@ -3,12 +3,12 @@ import { statSync } from "node:fs";
 import { find } from "./bubblewrap.ts";
 import type { UserPool } from "./spec.ts";
 
-/** Numbers that neither people nor systemd's dynamic users have (uids.systemd.io). */
+/** The first id of a range that is used neither for people nor for systemd's dynamic users (uids.systemd.io). */
 const FIRST_UID = 60_600;
 
 /**
- * Makes what lies in directories of the worker reachable for another user, in a mount namespace of its own, and becomes that user. The
- * directories on the way stay closed to everybody else.
+ * Makes directories of the worker accessible to another user in a separate mount namespace, and switches to that user.
+ * Their parent directories stay inaccessible to all other users.
  */
 const STAGE = [
   "set -e; s=$1; u=$2; shift 2; n=0",
@@ -19,8 +19,9 @@ const STAGE = [
 ].join("\n");
 
 /**
- * Users for sandboxes where the worker is root and has the tools; undefined elsewhere: sandboxes then run as the worker's own user. Sandboxes over
- * the same directory share a user, and a later one gets the user that owns its files if nothing else runs as that user.
+ * Returns a pool of users for sandboxes if the worker is root and has the required tools. Otherwise returns undefined,
+ * and sandboxes run as the worker's own user. Sandboxes of the same directory share a user. A later sandbox gets the
+ * user that owns the directory's files if no other sandbox uses it.
  */
 export function userPool(size: number): UserPool | undefined {
   if (
@@ -49,7 +50,9 @@ export function userPool(size: number): UserPool | undefined {
   };
 }
 
-/** An argument list that starts a program as `uid`, with these directories of the host at `/tmp/0`, `/tmp/1` and so on. */
+/**
+ * Returns an argument list that starts a program as `uid`, with these host directories at `/tmp/0`, `/tmp/1` and so on.
+ */
 export const asUser = (
   uid: number,
   stage: string,
@@ -74,7 +77,7 @@ export const asUser = (
   ],
 ];
 
-/** Gives files to a user, links not followed. Errors: throws with what `chown` says. */
+/** Changes the owner of files; links are not followed. Throws with the message of `chown`. */
 export function giveTo(uid: number, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     execFile(

@@ -16,10 +16,13 @@ import { HOME, INBOX, OUTBOX, WORKSPACE, type Mount, type SandboxHost, type Sand
 import { hasClosedUserns } from "./start-sandbox.ts";
 import { Watch } from "./watch.ts";
 
-/** Of a script's output the first and the last half of this. */
+/** The maximum size of a script's output: the first and the last half of it. */
 const OUTPUT_BYTES_MAX = 2 * 1024 * 1024;
 
-/** How long what is in the pipe may take after the script's end; a stray process of kind `none` may have it open for longer. */
+/**
+ * How long reading the pipe may take after the script's end. A background process of kind `none` may keep it open
+ * longer.
+ */
 const DRAIN_MS = 1_000;
 
 async function drained(stream: Readable): Promise<void> {
@@ -30,31 +33,34 @@ async function drained(stream: Readable): Promise<void> {
 
 export type PlatformShellOptions = {
   readonly host: SandboxHost;
-  /** The execution's directory: `workspace` beneath it is what scripts work on. */
+  /** The execution's directory. Scripts operate on its `workspace`. */
   readonly dir: string;
-  /** Files for the scripts: a directory of the worker's, read-only inside. */
+  /** A directory of the worker with files for the scripts; read-only inside. */
   readonly inbox?: string;
   readonly ownSandbox: (sandbox: SandboxHandle) => void;
-  /** Ends the script that runs, and rejects with its reason. */
+  /** Kills the running script, which then rejects with the abort reason. */
   readonly signal: AbortSignal;
-  /** Default: the host's for a run that names none. */
+  /** Default: the host's limits of a run that specifies none. */
   readonly limits?: Limits;
 };
 
 export type ScriptOptions = { readonly env?: Readonly<Record<string, string>>; readonly timeoutMs: number };
-/** `exitCode` null: a signal ended it. `output`: what it wrote to its standard output, and if it failed, the end of its errors. */
+/**
+ * `exitCode` is null if a signal ended the script. `output` is its standard output and, if it failed, the end of its
+ * standard error.
+ */
 export type ScriptResult = { readonly exitCode: number | null; readonly timedOut: boolean; readonly output: string };
 
 /**
- * Runs the platform's own scripts over the workspace of an execution, such as git in the agent's repositories. Each
- * runs in its own sandbox, without network, home, secrets and the agent's processes, and everything that it started, or
- * that the agent's files made it start, is gone when it has ended. So malicious repository content cannot outlive the
- * script, and the outbox cannot change while the worker reads it.
+ * Runs the platform's own scripts on the workspace of an execution, such as git in the agent's repositories. Each
+ * script runs in its own sandbox, without network, home, secrets and the agent's processes. When it ends, everything
+ * that it started has ended, including what the agent's files made it start. Malicious repository content therefore
+ * cannot outlive the script, and the outbox cannot change while the worker reads it.
  */
 export class PlatformShell {
   /**
-   * The outbox on the host. Read it between scripts only, and do not trust it: the agent's repository may have
-   * influenced it.
+   * The outbox on the host. Read it only between scripts, and do not trust it: the agent's repository may have
+   * influenced its content.
    */
   readonly outbox: string;
   readonly #options: PlatformShellOptions;
@@ -66,17 +72,17 @@ export class PlatformShell {
     this.outbox = join(dir, "outbox");
   }
 
-  /** Lends a shell to `use`, and removes its outbox afterwards. Errors: those of `use` and of the file system. */
+  /** Calls `use` with a shell and removes its outbox afterwards. Throws the errors of `use` and of the file system. */
   static async use<T>(options: PlatformShellOptions, use: (shell: PlatformShell) => Promise<T>): Promise<T> {
     const shell = new PlatformShell(options, await mkdtemp(join(options.dir, "shell-")));
     try {
       return await use(shell);
     } finally {
-      await removeTree(shell.#dir).catch(() => undefined); // it goes with the execution's directory
+      await removeTree(shell.#dir).catch(() => undefined); // it is removed with the execution's directory
     }
   }
 
-  /** Where scripts find a directory. */
+  /** The paths of the directories as the scripts see them. */
   get paths(): { readonly workspace: string; readonly inbox: string; readonly outbox: string } {
     const { host, dir, inbox = "" } = this.#options;
     if (host.kind === "bwrap") return { workspace: WORKSPACE, inbox: INBOX, outbox: OUTBOX };
@@ -84,8 +90,8 @@ export class PlatformShell {
   }
 
   /**
-   * Runs a script to its end, with `$WORKSPACE`, `$INBOX` and `$OUTBOX` set. Any exit code is a result. Errors: the
-   * reason of `signal`, faults of the start.
+   * Runs a script to its end, with `$WORKSPACE`, `$INBOX` and `$OUTBOX` set. Any exit code is a result. Throws the
+   * reason of `signal` and start failures.
    */
   async run(script: string, { env = {}, timeoutMs }: ScriptOptions): Promise<ScriptResult> {
     const { host, dir, ownSandbox, signal } = this.#options;
@@ -142,7 +148,7 @@ export class PlatformShell {
     }
   }
 
-  /** The script's files count with the agent's: its git may run filters of the agent's repository. */
+  /** The script's files count together with the agent's, because git may run filters of the agent's repository. */
   #watch(launched: Launched, cgroup: Cgroup | undefined, onBreach: () => void): Watch {
     const { dir } = this.#options;
     const directories = [join(dir, "workspace"), join(dir, "home"), this.outbox];

@@ -9,7 +9,7 @@ import type { Sandbox } from "./sandbox.ts";
 import { type SandboxHost, type SandboxKind } from "./spec.ts";
 import { hasClosedUserns, startWorkspaceSandbox } from "./start-sandbox.ts";
 
-/** The sandbox capabilities of a worker; `features` is reported to the platform, and `warnings` to the operator. */
+/** The sandbox capabilities of a worker. `features` is reported to the platform, and `warnings` to the operator. */
 export type ProbeResult = {
   readonly kind: SandboxKind;
   readonly features: readonly string[];
@@ -22,14 +22,14 @@ export type ProbeConfig = { readonly sandbox: "auto" | "bwrap" | "none" | "optio
 > & {
     readonly memoryBytesMax?: number | undefined;
     readonly cgroup?: string;
-    /** `image=directory`. */
+    /** Root file systems as `image=directory`. */
     readonly rootfs?: readonly string[];
     readonly slots?: number;
     readonly egressAllow?: readonly string[];
     readonly egressInternal?: readonly string[];
   };
 
-/** The two remedies; part of every message about a missing sandbox. */
+/** The two remedies, which are part of every message about a missing sandbox. */
 export const INSTALL_HINT =
   "Install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap), or set MILLWRIGHT_SANDBOX=none to execute " +
   "commands as the worker's user, without isolation. Then restart the worker.";
@@ -37,7 +37,7 @@ const NOT_ISOLATED = "The commands of runs can read and change everything that t
 
 /**
  * Determines by a self-test which sandbox this host supports and what enforces its limits. Throws if `bwrap` is
- * required and does not work. With `auto` and `optional` the result is then `none` and a warning; with `auto` the
+ * required and does not work. With `auto` and `optional`, the result is then `none` with a warning. With `auto`, the
  * worker refuses every run (`refusalOf`).
  */
 export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
@@ -101,7 +101,10 @@ const defined = ({
     ),
   );
 
-/** Returns the root file systems in which our own programs run; the others are omitted, with a warning. */
+/**
+ * Returns the host with the root file systems in which the platform's programs run. The others are omitted with a
+ * warning.
+ */
 async function withImages(
   host: SandboxHost,
   entries: readonly string[],
@@ -119,7 +122,7 @@ async function withImages(
   return { kind: "bwrap", features: featuresOf(found), host: found, warnings: [...warnings, ...failed] };
 }
 
-/** Borders by name, and limits with what holds them. */
+/** Returns the names of the isolation features, and each limit with what enforces it. */
 function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
   const borders = [
     "filesystem",
@@ -135,7 +138,8 @@ function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
   const ofRoot = kind === "bwrap" && process.getuid?.() === 0 && !users;
   const limits = {
     memory: by("memory") ?? (each ? "prlimit+watch" : "watch"),
-    processes: by("pids") ?? (each && kind === "bwrap" && !ofRoot ? "prlimit+watch" : "watch"), // the kernel does not hold root to it
+    // the kernel does not enforce the process limit for root
+    processes: by("pids") ?? (each && kind === "bwrap" && !ofRoot ? "prlimit+watch" : "watch"),
     cpu: by("cpu"),
     "file-size": each,
     disk: "watch",
@@ -146,7 +150,7 @@ function featuresOf({ kind, cgroups, users }: SandboxHost): string[] {
   ];
 }
 
-/** Returns what is not enforced, or undefined if everything is. */
+/** Returns the first isolation feature that does not work, or undefined if all work. */
 async function selfTest(host: SandboxHost, rootfs?: string): Promise<string | undefined> {
   if (!findBubblewrap()) return "bubblewrap is not installed.";
   const dir = await mkdtemp(join(tmpdir(), "millwright-probe-"));

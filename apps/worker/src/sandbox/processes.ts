@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const POLL_MS = 5;
 
-/** Returns whether a process is running; a zombie is not. */
+/** Returns whether a process is running. A zombie is not running. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -15,21 +15,24 @@ export function isRunning(pid: number): boolean {
   return state !== undefined && state !== "Z" && state !== "X";
 }
 
-/** Distinguishes a process from a later one with the same id; undefined where this is unknown. */
+/**
+ * Returns the start time of a process, which distinguishes it from a later process with the same id; undefined if
+ * unknown.
+ */
 export const startOf = (pid: number): string | undefined => fieldsOf(pid)?.[19];
 
-/** Resolves when the process has ended (or its id belongs to another one). */
+/** Resolves when the process has ended or its id belongs to another process. */
 export async function untilGone(pid: number, start = startOf(pid)): Promise<void> {
   while (isRunning(pid) && startOf(pid) === start) await pause(POLL_MS);
 }
 
-/** Fields of /proc/<pid>/stat from the third, the state, on. */
+/** Returns the fields of /proc/<pid>/stat from the third one (the state) on. */
 function fieldsOf(pid: number): string[] | undefined {
   const stat = textOf(`/proc/${pid}/stat`);
   return stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Sends a signal to a process, or with a negative id to a group; returns whether it existed. */
+/** Sends a signal to a process or, with a negative id, to a group. Returns whether it existed. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name);
@@ -39,7 +42,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Returns a process and all its descendants; Linux only. */
+/** Returns a process and all its descendants. Linux only. */
 export function familyOf(root: number): number[] {
   if (process.platform !== "linux") return [];
   const children = new Map<number, number[]>();
@@ -52,17 +55,20 @@ export function familyOf(root: number): number[] {
   return family;
 }
 
-/** Threads of a process, and the memory that is its own (not a file's); nothing of one that has ended. */
+/** Returns the number of threads of a process and its anonymous memory; zeros if it has ended. */
 export function usageOf(pid: number): { readonly threads: number; readonly bytes: number } {
   const status = textOf(`/proc/${pid}/status`);
   const number = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0);
   return { threads: number("Threads"), bytes: number("RssAnon") * 1024 };
 }
 
-/** Processes that the kernel has ended on this machine because memory was used up, since it started. */
+/** Returns how many processes the kernel has killed on this machine since it started because memory was used up. */
 export const oomKillsOfMachine = (): number => Number(/^oom_kill (\d+)$/m.exec(textOf("/proc/vmstat"))?.[1] ?? 0);
 
-/** Files that are open in these processes and in no directory any more, and their bytes on disk; not whole when a process does not let its files be seen. */
+/**
+ * Returns the number and size on disk of files that these processes have open but that were deleted from every
+ * directory. `isWhole` is false if the files of a process cannot be read.
+ */
 export function deletedFiles(pids: readonly number[]): {
   readonly bytes: number;
   readonly files: number;
@@ -81,15 +87,15 @@ export function deletedFiles(pids: readonly number[]): {
 }
 
 /**
- * Returns the processes with this variable in their environment, wherever they have moved to (`setsid` included). Finds
- * what a sandbox of kind `none` left; Linux only, elsewhere it finds nothing.
+ * Returns the processes that have this variable in their environment, including those that changed their session
+ * (`setsid`). It finds what a sandbox of kind `none` left. Linux only; otherwise returns nothing.
  */
 export function processesWith(variable: string): number[] {
   if (process.platform !== "linux") return [];
   return allProcesses().filter((pid) => pid !== process.pid && environmentOf(pid).includes(variable) && isRunning(pid));
 }
 
-/** Kills every process with this variable, repeatedly until none remains; Linux only. */
+/** Kills every process that has this variable, repeatedly until none remains. Linux only. */
 export async function endProcessesWith(variable: string): Promise<void> {
   for (let left = processesWith(variable); left.length > 0; left = processesWith(variable)) {
     for (const pid of left) signal(pid, "SIGKILL");
@@ -99,7 +105,10 @@ export async function endProcessesWith(variable: string): Promise<void> {
 
 const allProcesses = (): number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
 
-/** A program that others may only execute is closed to a worker that is not root. */
+/**
+ * Returns whether a process's files cannot be listed. The kernel hides them from a worker that is not root if the
+ * program is executable but not readable.
+ */
 function hidesFiles(pid: number): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);
@@ -114,7 +123,7 @@ const entriesOf = (directory: string): string[] =>
 const environmentOf = (pid: number): string[] => textOf(`/proc/${pid}/environ`).split("\0");
 const textOf = (path: string): string => attempt(() => readFileSync(path, "utf8")) ?? "";
 
-/** A process may end at any moment, and its files with it. */
+/** Returns undefined on error, because a process and its files may disappear at any moment. */
 function attempt<T>(act: () => T): T | undefined {
   try {
     return act();

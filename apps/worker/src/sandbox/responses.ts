@@ -16,8 +16,8 @@ import {
 } from "./init/protocol.ts";
 
 /**
- * What may come out of a sandbox. Processes of the agent run as the same user as `sandbox-init` and could write to its output, so every line
- * is judged as if an agent had written it: shape, sizes, nothing else believed.
+ * The schemas of everything that a sandbox sends. Processes of the agent run as the same user as `sandbox-init` and
+ * could write to its output. Every line is therefore treated as untrusted: only its validated shape and sizes are used.
  */
 const PATH_CHARACTERS_MAX = 8_192;
 const path = z.string().max(PATH_CHARACTERS_MAX);
@@ -76,5 +76,5 @@ export const ANSWERS = {
   terminate: z.object({}),
 } as const;
 
-/** Reads one line. Errors: throws when it is no answer of the protocol. */
+/** Parses one line. Throws if it is not a response of the protocol. */
 export const parseAnswer = (line: string): Answer => answer.parse(JSON.parse(line));

@@ -31,17 +31,17 @@ const KILL_GRACE_MS = 1_000;
 export type ExecOptions = {
   readonly cwd?: string;
   readonly timeoutMs?: number;
-  /** When aborted, the command's process group is killed, and the result is `stopped`. */
+  /** When aborted, the command's process group is killed and the result has `stopped`. */
   readonly signal?: AbortSignal;
   readonly env?: Record<string, string>;
 };
 const EXEC_TIMEOUT_MS = 120_000;
-/** The longest that a timer can wait: 24 days. */
+/** The longest delay of a timer: 24 days. */
 const ENDLESS_MS = 2 ** 31 - 1;
 
-/** A background command. All methods reject with `SandboxGone` once the sandbox has ended. */
+/** A background command. All methods reject with `SandboxGone` after the sandbox has ended. */
 export type BackgroundCommand = {
-  /** Its end, with the output that was not read. */
+  /** Resolves when the command has ended, with its unread output. */
   readonly ended: Promise<ExecValue>;
   /** Returns its output since the last call. */
   output(): Promise<OutputValue>;
@@ -50,14 +50,14 @@ export type BackgroundCommand = {
 };
 
 /**
- * A program with piped standard input and output. All methods reject with `SandboxGone` once the sandbox has ended.
+ * A program with piped standard input and output. All methods reject with `SandboxGone` after the sandbox has ended.
  */
 export type Program = {
-  /** How it ended. Errors: SandboxRefusal when it could not be started. */
+  /** How the program ended. Rejects with `SandboxRefusal` if it could not be started. */
   readonly ended: Promise<OpenValue>;
   /**
-   * Resolves when the data is on its way into the program, which may take long if it does not read. Errors:
-   * SandboxRefusal after its end.
+   * Resolves when the data is written to the program's pipe, which may take long if the program does not read. Throws
+   * `SandboxRefusal` after the program's end.
    */
   put(data: Uint8Array): Promise<void>;
   /** Returns its next output; undefined at the end. Output is delivered only on request. */
@@ -68,14 +68,20 @@ export type Program = {
   stop(): Promise<void>;
 };
 
-/** A file exceeds the reader's limit. */
+/** Thrown if a file exceeds the reader's limit. */
 export class FileTooLarge extends Error {}
 
-/** A running sandbox: commands and files inside it. All requests reject with `SandboxGone` once it has ended. */
+/**
+ * A running sandbox: runs commands and accesses files inside it. All requests reject with `SandboxGone` after it has
+ * ended.
+ */
 export class Sandbox implements SandboxHandle {
   readonly kind: SandboxKind;
   readonly pid: number;
-  /** In the environment of its processes: of all (none), or of bubblewrap's own, with which the others end. */
+  /**
+   * An environment entry of all its processes (none), or of bubblewrap's own processes, whose end also ends the others
+   * (bwrap).
+   */
   readonly mark: string;
   readonly gone: Promise<void>;
   readonly #spec: SandboxSpec;
@@ -113,7 +119,7 @@ export class Sandbox implements SandboxHandle {
     this.gone = this.#untilGone();
   }
 
-  /** The limit that ended it. */
+  /** The exceeded limit that ended the sandbox. */
   get breach(): Breach | undefined {
     return this.#breach;
   }
@@ -122,18 +128,18 @@ export class Sandbox implements SandboxHandle {
     return this.#spec.limits;
   }
 
-  /** Returns the path of a sandbox directory, as its commands see it. */
+  /** The path of a sandbox directory, as its commands see it. */
   get workspace(): string {
     return this.inside(WORKSPACE);
   }
   get home(): string {
     return this.inside(HOME);
   }
-  /** A directory for passing things, gone with the sandbox. */
+  /** A directory for temporary files, which is removed with the sandbox. */
   get scratch(): string {
     return this.kind === "bwrap" ? "/tmp" : this.#spec.dir;
   }
-  /** Runs one of our own programs inside, such as `grep`. */
+  /** Returns an argument list that runs one of the platform's own programs inside, such as `grep`. */
   ownProgram(name: string): string[] {
     const [node, directory] = this.kind === "bwrap" ? [INSIDE_NODE, INSIDE_INIT] : [process.execPath, INIT_DIRECTORY];
     return [node, "--no-warnings", `${directory}/${name}${PROGRAM_EXTENSION}`];
@@ -144,7 +150,7 @@ export class Sandbox implements SandboxHandle {
       : (this.#spec.mounts.find((mount) => mount.target === target)?.source ?? target);
   }
 
-  /** Hands over the environment; resolves when `sandbox-init` is there. */
+  /** Sends the environment. Resolves when `sandbox-init` has responded. */
   async greet(): Promise<void> {
     const ordinary = {
       PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(),
@@ -173,7 +179,7 @@ export class Sandbox implements SandboxHandle {
     this.#watch.start();
   }
 
-  /** Starts a shell command in the background, for as long as the sandbox lives. */
+  /** Starts a shell command in the background. It may run until the sandbox ends. */
   begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
     const { id, answer } = this.#channel.ask({
       op: "exec",
@@ -181,7 +187,7 @@ export class Sandbox implements SandboxHandle {
       cwd: options.cwd ?? this.workspace,
       timeoutMs: ENDLESS_MS,
     });
-    answer.catch(() => undefined); // whoever asks for it is told
+    answer.catch(() => undefined); // callers of `ended` handle the error
     return {
       ended: answer,
       output: () => this.#channel.ask({ op: "output", exec: id }).answer,
@@ -189,10 +195,10 @@ export class Sandbox implements SandboxHandle {
     };
   }
 
-  /** Starts a program to speak with, beside whatever else runs. It ends with the sandbox. */
+  /** Starts a program with piped input and output, concurrently with other commands. It ends with the sandbox. */
   open(argv: readonly string[], { cwd = this.workspace, env = {} }: Pick<ExecOptions, "cwd" | "env"> = {}): Program {
     const { id: program, answer } = this.#channel.ask({ op: "open", argv: [...argv], cwd, env });
-    answer.catch(() => undefined); // whoever asks for it is told
+    answer.catch(() => undefined); // callers of `ended` handle the error
     const put = async (data: Uint8Array, end: boolean): Promise<void> =>
       void (await this.#channel.ask({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
         .answer);
@@ -212,8 +218,8 @@ export class Sandbox implements SandboxHandle {
   }
 
   /**
-   * Runs a shell command (text) or a program (list) to its end. Any exit code is a result. Errors: SandboxGone, also
-   * when the command exceeded a limit.
+   * Runs a shell command (string) or a program (list) to its end. Any exit code is a result. Throws `SandboxGone`, also
+   * if the command exceeded a limit.
    */
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
@@ -233,7 +239,7 @@ export class Sandbox implements SandboxHandle {
     return value;
   }
 
-  /** A whole regular file inside `root`. Errors: SandboxRefusal, FileTooLarge. */
+  /** Reads a whole regular file inside `root`. Throws `SandboxRefusal` or `FileTooLarge`. */
   async readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     for (let offset = 0; ;) {
@@ -248,7 +254,7 @@ export class Sandbox implements SandboxHandle {
     }
   }
 
-  /** Writes a whole file inside `root`; returns whether it is new. Errors: SandboxRefusal. */
+  /** Writes a whole file inside `root`. Returns whether it is new. Throws `SandboxRefusal`. */
   async writeFile(root: string, path: string, content: Uint8Array): Promise<{ created: boolean }> {
     let created = false;
     for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES_MAX) {
@@ -271,7 +277,10 @@ export class Sandbox implements SandboxHandle {
     this.#channel.ask({ op: "terminate" }).answer.catch(() => undefined);
   }
 
-  /** With its first process everything in a bubblewrap sandbox dies; a plain one is ended by `sandbox-init`, then by force. */
+  /**
+   * Kills the sandbox. In a bubblewrap sandbox, everything ends with the first process. A sandbox of kind `none` is
+   * ended by `sandbox-init` and, after `KILL_GRACE_MS`, by force.
+   */
   kill(): void {
     this.#isKilled = true;
     const inside = this.#launched.inside();
@@ -283,7 +292,7 @@ export class Sandbox implements SandboxHandle {
     ).unref();
   }
 
-  /** Ends it gracefully, and by force if that takes long. Resolves when nothing of it remains. */
+  /** Ends the sandbox gracefully, and by force after `STOP_GRACE_MS`. Resolves when nothing of it remains. */
   async stop(): Promise<void> {
     this.#channel.end();
     const force = setTimeout(() => this.kill(), STOP_GRACE_MS);
@@ -311,7 +320,9 @@ export class Sandbox implements SandboxHandle {
     await this.#cgroup?.end();
   }
 
-  /** Without a cgroup of its own the kernel ends whatever it likes when the machine's memory is used up. */
+  /**
+   * Without a cgroup for the sandbox, the kernel may kill any of its processes when the machine's memory is used up.
+   */
   #outOfMemory(ending: string): Breach | undefined {
     const isEndedByKernel =
       !this.#isKilled &&

@@ -4,75 +4,81 @@ import { DEFAULT_LIMITS, type Limits, type LimitSettings } from "./limits.ts";
 
 export type SandboxKind = "bwrap" | "none";
 
-/** What this machine offers to sandboxes, found out once when the worker starts. */
+/** The sandbox capabilities of this machine, determined once when the worker starts. */
 export type SandboxHost = {
   readonly kind: SandboxKind;
   readonly limits: LimitSettings;
-  /** A sandbox that has not answered after this many milliseconds is given up. Default: 15 s. */
+  /** The start timeout of a sandbox in milliseconds. Default: 15 s. */
   readonly startTimeoutMs?: number;
-  /** Absent: limits are put on each process, and the whole is watched. */
+  /** Absent: limits apply to each process, and the totals are checked periodically. */
   readonly cgroups?: Cgroups;
-  /** A worker that is root runs the sandboxes of an execution as one of these users outside. */
+  /** Set if the worker is root: the host users that sandboxes of executions run as. */
   readonly users?: UserPool;
-  /** What runs may reach; absent: nothing. */
+  /** The hosts that runs may connect to; absent: none. */
   readonly egress?: EgressSettings;
-  /** The image whose tools the machine's own are, if it is one. */
+  /** The image that contains the machine's own tools, if it is one. */
   readonly ownImage?: string;
-  /** Root file systems by image name; other images get the machine's own tools. */
+  /** Root file systems by image name. Other images get the machine's own tools. */
   readonly rootfs?: ReadonlyMap<string, string>;
-  /** Agent programs of others that the operator has provided, by their type. */
+  /** The third-party agent programs that the operator has provided, by harness type. */
   readonly harnesses?: ReadonlyMap<string, HarnessProgram>;
 };
 
-/** `directory`: on the host, seen in sandboxes under `HARNESS`; `file`: the program in it. */
+/** `directory`: a host directory that sandboxes see at `HARNESS`. `file`: the program in it. */
 export type HarnessProgram = { readonly directory: string; readonly file: string; readonly version: string };
 
-/** Where an agent program of others is inside. */
+/** The directory of a third-party agent program inside a sandbox. */
 export const HARNESS = "/.millwright/harness";
 
-/** Users outside that run nothing but sandboxes; one per execution directory at a time. */
+/** Host users that run only sandboxes; each is used for one execution directory at a time. */
 export type UserPool = { readonly take: (directory: string) => number; readonly give: (directory: string) => void };
 
-/** A machine without anything but the kind; for probing and tests. */
+/** Returns a host with default limits and no other capabilities, for probing and tests. */
 export const bareHost = (kind: SandboxKind): SandboxHost => ({ kind, limits: DEFAULT_LIMITS });
 
 export const hostOf = ({ kind, host }: { readonly kind: SandboxKind; readonly host?: SandboxHost }): SandboxHost =>
   host ?? bareHost(kind);
 
-/** A directory of the host that a sandbox sees. */
+/** A host directory that is mounted in a sandbox. */
 export type Mount = { readonly source: string; readonly target: string; readonly writable: boolean };
 
-/** `socket`: a unix socket on the host; whatever else lies in its directory is seen too. */
+/** `socket`: a Unix socket on the host. Other files in its directory are also visible in the sandbox. */
 export type Relay = { readonly port: number; readonly socket: string };
 
-/** What a sandbox is made of. */
+/** The complete description of a sandbox. */
 export type SandboxSpec = {
   readonly host: SandboxHost;
-  /** Scratch directory of this sandbox on the host, ours alone. */
+  /** The temporary directory of this sandbox on the host, accessible only to the worker. */
   readonly dir: string;
   readonly mounts: readonly Mount[];
-  /** Its only ways out: ports of its own loopback that lead to sockets of the worker. Nothing of kind `none`, which has the machine's network. */
+  /**
+   * The only network access of the sandbox: ports of its loopback interface that are forwarded to sockets of the
+   * worker. Unused for kind `none`, which has the machine's network.
+   */
   readonly relays?: readonly Relay[];
-  /** Complete environment of every command, besides the ordinary PATH, HOME, LANG and so on. */
+  /** The complete environment of every command, in addition to PATH, HOME, LANG and similar variables. */
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
-  /** Values of `env` that no output may show. */
+  /** Values of `env` that must be masked in outputs. */
   readonly secrets?: readonly string[];
-  /** Directory with the root file system; absent: the machine's own tools. */
+  /** The directory of the root file system; absent: the machine's own tools. */
   readonly rootfs?: string;
-  /** User outside; absent: the worker's own. */
+  /** The host user; absent: the worker's own. */
   readonly uid?: number;
 };
 
-/** Where a sandbox reaches the worker's proxy. */
+/** The port of the worker's proxy inside a sandbox. */
 export const PROXY_PORT = 3_128;
-/** Where a harness in it reaches the worker's gateway to its model. */
+/** The port of the worker's model gateway inside a sandbox, for harnesses. */
 export const GATEWAY_PORT = 3_129;
 
-/** Where the agent's files are inside. */
+/** The directories of the agent's files inside a sandbox. */
 export const WORKSPACE = "/workspace";
 export const HOME = "/home/agent";
-/** Files from the worker for a script of the platform, such as bundles and snapshots; read-only inside. */
+/** The directory of files from the worker for a platform script, such as bundles and snapshots; read-only inside. */
 export const INBOX = "/run/millwright/inbox";
-/** Files from a script of the platform for the worker; seen by that one sandbox, and read when it is gone. */
+/**
+ * The directory of files from a platform script for the worker. Only that sandbox can access it, and the worker reads
+ * it after the sandbox has ended.
+ */
 export const OUTBOX = "/run/millwright/outbox";

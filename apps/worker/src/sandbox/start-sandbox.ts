@@ -11,14 +11,17 @@ import { Sandbox } from "./sandbox.ts";
 import type { Mount, Relay, SandboxHost, SandboxSpec } from "./spec.ts";
 
 const START_TIMEOUT_MS = 15_000;
-/** What bubblewrap says where user namespaces cannot be closed: an older kernel, or a container that hides /proc/sys. */
+/**
+ * Matches bubblewrap's message if it cannot disable user namespaces: on an older kernel, or in a container that hides
+ * /proc/sys.
+ */
 const CANNOT_DISABLE_USERNS = /max_user_namespaces|was not disabled as requested/;
 
-/** Whether user namespaces can be closed here; found out by the first sandbox. */
+/** Whether user namespaces can be disabled on this machine. Determined by the first sandbox. */
 let closesUserns: boolean | undefined;
 export const hasClosedUserns = (): boolean => closesUserns === true;
 
-/** Starts a sandbox and waits until it answers. Errors: throws, with what bubblewrap said, when it cannot start. */
+/** Starts a sandbox and waits until it responds. Throws with bubblewrap's message if it cannot start. */
 export async function startSandbox(spec: SandboxSpec): Promise<Sandbox> {
   await mkdir(spec.dir, { recursive: true, mode: 0o700 });
   if (spec.host.kind === "none") return start(spec, false);
@@ -31,22 +34,22 @@ export async function startSandbox(spec: SandboxSpec): Promise<Sandbox> {
   } catch (error) {
     if (closesUserns !== undefined || !CANNOT_DISABLE_USERNS.test(error instanceof Error ? error.message : ""))
       throw error;
-    closesUserns = false; // the sandbox is a little weaker then, not useless
+    closesUserns = false; // without this feature the isolation is slightly weaker but still effective
     return start(spec, false);
   }
 }
 
 export type WorkspaceOptions = {
-  /** Default: the host's for a run that names none. */
+  /** Default: the host's limits of a run that specifies none. */
   readonly limits?: Limits;
   readonly rootfs?: string;
   readonly relays?: readonly Relay[];
   readonly secrets?: readonly string[];
-  /** Directories of the host that are seen, and cannot be changed. */
+  /** Host directories that are mounted read-only. */
   readonly shown?: readonly Pick<Mount, "source" | "target">[];
 };
 
-/** The sandbox of an execution: workspace and home beneath `dir`. */
+/** Starts the sandbox of an execution, with workspace and home below `dir`. */
 export async function startWorkspaceSandbox(
   host: SandboxHost,
   dir: string,

@@ -3,26 +3,26 @@ import { DiskUsage } from "./disk-usage.ts";
 import type { Limits } from "./limits.ts";
 import { familyOf, usageOf } from "./processes.ts";
 
-/** Interval of the checks: a limit that the kernel does not enforce may be exceeded for about this long. */
+/** The interval of the checks. A limit that the kernel does not enforce may be exceeded for about this long. */
 export const WATCH_MS = 500;
 
-/** A limit that a sandbox has exceeded, and for which it is ended. */
+/** A limit that a sandbox has exceeded and that ends it. */
 export type Breach = {
   readonly reason: "container_oom" | "process_limit" | "disk_limit";
   readonly resource: "memory" | "processes" | "disk" | "files";
   readonly limit: number;
   /** What detected it: the kernel's cgroups, or a check of the processes and files. */
   readonly by: "cgroup" | "watch";
-  /** For people. */
+  /** A message for users. */
   readonly message: string;
 };
 
 export type WatchOptions = {
   readonly limits: Limits;
   readonly cgroup: Cgroup | undefined;
-  /** Its writable directories on the host. */
+  /** The sandbox's writable directories on the host. */
   readonly directories: readonly string[];
-  /** Its first process as the host sees it. */
+  /** Returns the host process id of the sandbox's first process. */
   readonly root: () => number | undefined;
   readonly onBreach: (breach: Breach) => void;
 };
@@ -50,7 +50,7 @@ export class Watch {
   }
 
   /**
-   * Returns the exceeded limit. Reads the kernel's counters again, so that it includes what a command did just now.
+   * Returns the exceeded limit. Reads the kernel's counters again, so that the result includes the most recent command.
    */
   check(): Breach | undefined {
     if (this.#breach) return this.#breach;
@@ -66,7 +66,7 @@ export class Watch {
     if (!this.#breach && this.#timer !== undefined) this.start();
   }
 
-  /** For limits that the kernel does not count. */
+  /** Checks the limits that the kernel does not enforce. */
   #checkProcesses(): void {
     const { cgroup, limits } = this.#options;
     const [limitsMemory, limitsProcesses] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
@@ -79,7 +79,8 @@ export class Watch {
 
   async #checkDisk(): Promise<void> {
     const { limits } = this.#options;
-    const { bytes, files } = await this.#disk.usage().catch(() => ({ bytes: 0, files: 0 })); // its directories have been removed
+    // its directories have been removed
+    const { bytes, files } = await this.#disk.usage().catch(() => ({ bytes: 0, files: 0 }));
     if (bytes > limits.diskBytes) {
       this.#report({
         ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" },

@@ -9,7 +9,7 @@ export type CallFailure = {
   readonly mayPass: boolean;
   readonly summary: string;
   readonly status?: number;
-  /** The prompt was longer than the model can read. */ readonly isTooLong?: boolean;
+  /** The prompt exceeded the context window. */ readonly isTooLong?: boolean;
   readonly retryAfterMs?: number;
   readonly failure: RunFailure;
 };

@@ -2,7 +2,7 @@ import type { worker } from "@millwright/contracts";
 import type { LanguageModel, SystemModelMessage } from "ai";
 
 type Access = Pick<worker.ProviderCredentials, "apiKey" | "baseUrl"> & {
-  /** Absent: anything is reached. */ readonly fetch?: typeof fetch | undefined;
+  /** Absent: no address is blocked. */ readonly fetch?: typeof fetch | undefined;
 };
 type ProviderOptions = NonNullable<SystemModelMessage["providerOptions"]>;
 

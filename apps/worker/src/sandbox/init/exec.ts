@@ -11,22 +11,25 @@ import {
   type OutputValue,
 } from "./protocol.ts";
 
-/** Output that arrives this long after a command's end is no longer its own: a background process may hold the pipe for ever. */
+/**
+ * How long output is read after a command's end. Later output belongs to a background process, which may keep the pipe
+ * open indefinitely.
+ */
 const DRAIN_MS = 100;
 const SHELL = ["/bin/bash", "/usr/bin/bash"].find((path) => existsSync(path));
-/** Tells on descriptor 3 where the shell ended, so that the next command can start there. */
+/** Writes the shell's last working directory to descriptor 3, so that the next command can start there. */
 const KEEP_CWD = `trap 'pwd -P >&3 2>/dev/null' EXIT; eval "$1"`;
 
 export const shellName = (): string => SHELL ?? "/bin/sh";
 
-/** Runs commands, each in its own process group, and can end them. */
+/** Runs commands, each in its own process group, and can terminate them. */
 export class Commands {
   readonly #running = new Map<number, Running>();
-  /** Groups that may still have members; a background process outlives its command. */
+  /** Process groups that may still have members, because a background process outlives its command. */
   readonly #groups = new Set<number>();
   #secrets: readonly string[] = [];
 
-  /** Masked in the output of every command that runs from now on. */
+  /** Adds secrets to mask in the output of every command that starts from now on. */
   addSecrets(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
@@ -48,14 +51,14 @@ export class Commands {
     return running.ended.finally(() => this.#running.delete(request.id));
   }
 
-  /** Ends one command. Says whether it was running. */
+  /** Terminates one command. Returns whether it was running. */
   stop(id: number): boolean {
     const running = this.#running.get(id);
     running?.stop();
     return running !== undefined;
   }
 
-  /** What one command has written since it was last asked. */
+  /** Returns the output of a command since the last call. */
   output(id: number): OutputValue {
     const running = this.#running.get(id);
     return running ? { ...running.takeOutput(), running: true } : { output: "", truncated: false, running: false };
@@ -91,7 +94,7 @@ class Running {
   ) {
     this.#child = child;
     const cwd = new HeadTail(8_192);
-    const masker = new StreamMasker(secrets); // of both, in the order in which they come
+    const masker = new StreamMasker(secrets); // one masker for both streams, in the order in which their data arrives
     collect(child, 1, (chunk) => this.#output.push(masker.push(chunk)));
     collect(child, 2, (chunk) => this.#output.push(masker.push(chunk)));
     collect(child, 3, (chunk) => cwd.push(chunk));
@@ -141,17 +144,17 @@ class Running {
     this.#timers.push(setTimeout(() => signalGroup(this.#child.pid, "SIGKILL"), KILL_AFTER_MS));
   }
 
-  /** Waits for the rest of the output, but not for background processes that hold it open. */
+  /** Waits for the remaining output, but not for background processes that keep the pipe open. */
   #whenDrained(then: () => void): void {
     const tooLong = setTimeout(then, DRAIN_MS);
     this.#child.once("close", () => {
       clearTimeout(tooLong);
-      then(); // a second time changes nothing: the promise is settled
+      then(); // a second call has no effect, because the promise is settled
     });
   }
 }
 
-/** Goes on reading after the command's end, so that a background process is not ended by a full pipe. */
+/** Continues to read after the command's end, so that a full or closed pipe does not end a background process. */
 function collect(child: ChildProcess, descriptor: 1 | 2 | 3, take: (chunk: Buffer) => void): void {
   const stream = child.stdio[descriptor];
   if (stream && "on" in stream) {
@@ -160,7 +163,7 @@ function collect(child: ChildProcess, descriptor: 1 | 2 | 3, take: (chunk: Buffe
   }
 }
 
-/** Signal 0 only asks. Says whether the group has members. */
+/** Sends a signal to a process group; signal 0 only checks it. Returns whether the group has members. */
 export function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
   if (pid === undefined) return false;
   try {

@@ -18,10 +18,10 @@ import {
   type WriteValue,
 } from "./protocol.ts";
 
-/** Never walked into: large, and not what anybody looks for. */
+/** Directories that are not searched: they are large and rarely relevant. */
 const SKIPPED_DIRECTORIES = new Set([".git", "node_modules"]);
 
-/** One piece of a regular file. */
+/** Reads one chunk of a regular file. */
 export async function readChunk(request: ReadRequest): Promise<ReadValue> {
   const path = await resolveInside(request.root, request.path);
   return withRegularFile(path, constants.O_RDONLY, async (file, sizeBytes) => {
@@ -31,7 +31,7 @@ export async function readChunk(request: ReadRequest): Promise<ReadValue> {
   });
 }
 
-/** Writes or appends to a regular file; missing directories are made. An existing file keeps its mode. */
+/** Writes or appends to a regular file and creates missing directories. An existing file retains its mode. */
 export async function writeChunk(request: WriteRequest): Promise<WriteValue> {
   const path = await resolveInside(request.root, request.path);
   const created = (await lstat(path).catch(() => undefined)) === undefined;
@@ -43,20 +43,22 @@ export async function writeChunk(request: WriteRequest): Promise<WriteValue> {
   });
 }
 
-/** What a path is, without following a last symbolic link out of the root. */
+/** Returns the type and size of a path. The last symbolic link is not followed out of the root. */
 export async function statPath(request: StatRequest): Promise<StatValue> {
   const path = await resolveInside(request.root, request.path);
   const found = await lstat(path).catch(() => undefined);
   return found ? { type: typeOf(found), sizeBytes: found.size } : { type: "absent", sizeBytes: 0 };
 }
 
-/** Files and directories beneath a directory, sorted, paths relative to it. An empty pattern matches all. */
+/**
+ * Returns files and directories below a directory, sorted, with relative paths. An empty pattern matches everything.
+ */
 export async function listDirectory(request: ListRequest): Promise<ListValue> {
   const top = await resolveInside(request.root, request.path);
   if (!(await lstat(top).catch(() => undefined))?.isDirectory())
     throw new Fault("not_a_directory", `There is no directory ${request.path}.`);
   const entries: ListEntry[] = [];
-  let bytes = 0; // of the answer's line: long names may fill it before there are many
+  let bytes = 0; // size of the paths in the response: long names may exceed the line limit before the entry limit
   const walk = async (directory: string, depth: number): Promise<void> => {
     const children = (await readdir(directory, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
     for (const child of children) {
@@ -81,7 +83,7 @@ export async function listDirectory(request: ListRequest): Promise<ListValue> {
   };
 }
 
-/** The real path, or `outside_workspace`: every symbolic link on the way is followed and must stay inside the root. */
+/** Returns the real path. Throws `outside_workspace` if any symbolic link in the path leads outside the root. */
 export async function resolveInside(root: string, path: string): Promise<string> {
   if (path.includes("\0")) throw new Fault("invalid_request", "A path holds a zero byte.");
   const realRoot = await realpath(root);
@@ -94,7 +96,7 @@ export async function resolveInside(root: string, path: string): Promise<string>
   if (lexical === undefined) throw outside(path);
   let existing = lexical;
   while (!(await lstat(existing).catch(() => undefined))) existing = dirname(existing);
-  const real = await realpath(existing).catch(() => undefined); // a link to nowhere has no real path
+  const real = await realpath(existing).catch(() => undefined); // a dangling link has no real path
   if (real === undefined || !isInside(realRoot, real)) throw outside(path);
   return resolve(real, relative(existing, lexical));
 }

@@ -1,6 +1,6 @@
 /**
- * A plain text search for sandboxes without ripgrep: `node grep.ts <pattern> <directory>` prints `path:line:text`. A process of its own,
- * so that a pattern that never ends is ended like any other command.
+ * A plain text search for sandboxes without ripgrep: `node grep.ts <pattern> <directory>` prints `path:line:text`. It
+ * is a separate process, so that a pattern that does not terminate is killed like any other command.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -26,7 +26,7 @@ function search(path: string): void {
 
 function searchFile(path: string): void {
   const content = readFileSync(path);
-  if (content.includes(0)) return; // binary
+  if (content.includes(0)) return; // binary file
   for (const [index, line] of content.toString("utf8").split("\n").entries()) {
     if (matches < MATCHES_MAX && expression.test(line)) {
       matches += 1;

@@ -1,4 +1,4 @@
-/** Keeps the first and the last bytes of an output of any length, in bounded memory. */
+/** Stores the first and the last bytes of an output of any length, in bounded memory. */
 export class HeadTail {
   readonly #half: number;
   readonly #head: Uint8Array[] = [];
@@ -22,7 +22,7 @@ export class HeadTail {
     if (rest.length > 0) this.#addToTail(rest);
   }
 
-  /** The output as text, with a line in place of what was left out. */
+  /** Returns the output as text, with a line in place of the omitted bytes. */
   text(): { text: string; truncated: boolean } {
     if (this.#tailBytes > this.#half) this.#cutTail();
     const head = Buffer.concat(this.#head);

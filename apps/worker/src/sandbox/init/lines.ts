@@ -1,6 +1,6 @@
 import { LINE_BYTES_MAX } from "./protocol.ts";
 
-/** Splits a stream of bytes into lines. Errors: throws when a line grows over the limit; the other side is then not to be trusted. */
+/** Splits a byte stream into lines. Throws if a line exceeds the limit; the other side must then not be trusted. */
 export class LineSplitter {
   #parts: Uint8Array[] = [];
   #bytes = 0;

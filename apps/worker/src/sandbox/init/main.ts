@@ -1,6 +1,6 @@
 /**
- * `sandbox-init`: executes the worker's requests inside a sandbox. Ends, with everything it started, when its standard
- * input ends.
+ * `sandbox-init` executes the worker's requests inside a sandbox. When its standard input ends, it exits and kills
+ * everything that it started.
  */
 import { Commands, shellName } from "./exec.ts";
 import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";

@@ -1,16 +1,17 @@
-/** What stands where a secret was. */
+/** The replacement of a secret. */
 const MASK = "***";
-/** Shorter values would blot out ordinary text. */
+/** Shorter values are not masked, because they would also match ordinary text. */
 const LENGTH_MIN = 4;
 const LINE_LENGTH_MIN = 16;
-/** Of an encoded value: shorter ones are met by chance. */
+/** The minimum length of an encoded secret; shorter ones match by coincidence. */
 const ENCODED_LENGTH_MIN = 8;
-/** Where `base64` breaks its lines. */
+/** The line length of `base64`. */
 const BASE64_LINE = 76;
 
 /**
- * How secrets may be spelled in an output: as they are, line by line, in JSON, in a URL, in hexadecimal, and in base64, alone or as a part of
- * something longer. Longest first, so that one which contains another is replaced whole.
+ * Returns the forms in which secrets may appear in an output: verbatim, line by line, in JSON, in a URL, in
+ * hexadecimal, and in base64 (alone or within a longer value). The longest come first, so that a form that contains
+ * another one is replaced completely.
  */
 export function spellingsOf(secrets: readonly string[]): readonly string[] {
   const spelled = secrets
@@ -25,7 +26,9 @@ export function maskText(text: string, spellings: readonly string[]): string {
   return masked;
 }
 
-/** Masks a stream of bytes: what may be the beginning of a secret is held back until the next bytes tell. */
+/**
+ * Masks secrets in a byte stream. Bytes that may be the beginning of a secret are buffered until the next bytes arrive.
+ */
 export class StreamMasker {
   readonly #pattern: RegExp | undefined;
   readonly #spellings: readonly string[];
@@ -40,19 +43,22 @@ export class StreamMasker {
     this.#spellings = spellings;
   }
 
-  /** What can be let go of now. */
+  /** Returns the bytes that can be released now. */
   push(chunk: Uint8Array): Uint8Array {
     if (!this.#pattern) return chunk;
     this.#buffered += Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
     return this.#release(this.#pattern, this.#buffered.length - this.#begun());
   }
 
-  /** The rest. */
+  /** Returns the remaining bytes. */
   end(): Uint8Array {
     return this.#pattern ? this.#release(this.#pattern, this.#buffered.length) : new Uint8Array();
   }
 
-  /** How much of the end may be the beginning of a secret, of whichever most. What begins before that is seen whole. */
+  /**
+   * Returns the length of the longest suffix that may be the beginning of a secret. Any secret that starts before it is
+   * complete.
+   */
   #begun(): number {
     const buffered = this.#buffered;
     const last = buffered.charCodeAt(buffered.length - 1);
@@ -65,7 +71,7 @@ export class StreamMasker {
     return most;
   }
 
-  /** Masks what begins before `limit`. */
+  /** Masks and returns everything that starts before `limit`. */
   #release(pattern: RegExp, limit: number): Uint8Array {
     let [released, done] = ["", 0];
     pattern.lastIndex = 0;
@@ -80,7 +86,10 @@ export class StreamMasker {
   }
 }
 
-/** Lines of a secret that has several: a key may be shown indented, or in part. Short ones may be anybody's. */
+/**
+ * Returns the lines of a multi-line secret, because a key may be printed indented or in part. Short lines are omitted,
+ * because they also match ordinary text.
+ */
 const linesOf = (secret: string): string[] =>
   secret.includes("\n")
     ? secret
@@ -105,7 +114,10 @@ function encodedOf(secret: string): string[] {
   return encoded.filter((one) => one !== secret && one.length >= ENCODED_LENGTH_MIN);
 }
 
-/** What is sure to stand in base64 wherever the bytes begin within a group of three; and the lines of a long one by itself. */
+/**
+ * Returns the base64 text that certainly appears for the three possible offsets of the bytes within a group of three,
+ * and the separate lines of a long value.
+ */
 function base64Of(bytes: Buffer): string[] {
   const parts = [0, 1, 2].map((shift) => {
     const whole = Buffer.concat([Buffer.alloc(shift), bytes]).toString("base64");
@@ -121,6 +133,6 @@ function attempt<T>(act: () => T): T | undefined {
   try {
     return act();
   } catch {
-    return undefined; // half of a character
+    return undefined; // an unpaired surrogate
   }
 }

@@ -13,17 +13,20 @@ import {
   type TakeValue,
 } from "./protocol.ts";
 
-/** Of its standard error, which is shown when it ends. */
+/** The maximum size of a program's standard error, which is reported when it ends. */
 const ERRORS_BYTES_MAX = 8 * 1024;
-/** Output that comes later after the program's end is that of others which hold its pipe. */
+/** How long output is read after the program's end. Later output belongs to other processes that have the pipe open. */
 const DRAIN_MS = 100;
 
-/** Programs that are spoken with. What is not taken from one waits in its pipe, and then the program itself waits. */
+/**
+ * Runs programs that the worker communicates with. Unread output stays in the program's pipe, so a program that writes
+ * too much blocks.
+ */
 export class Programs {
   readonly #running = new Map<number, Conversation>();
   #secrets: readonly string[] = [];
 
-  /** Masked in what programs write to their standard error; what they say on their standard output is passed on as it is. */
+  /** Adds secrets to mask in the programs' standard error. Their standard output is passed on unchanged. */
   addSecrets(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
@@ -88,7 +91,7 @@ class Conversation {
         reject(new Fault("cannot_start", error.message));
       });
       child.once("exit", (exitCode, signal) => {
-        signalGroup(child.pid, "SIGKILL"); // what it has started ends with it
+        signalGroup(child.pid, "SIGKILL"); // also kills what the program has started
         setTimeout(() => {
           this.#end();
           errors.push(masker.end());
@@ -124,7 +127,7 @@ class Conversation {
     setTimeout(() => this.signal("SIGKILL"), KILL_AFTER_MS).unref();
   }
 
-  /** Its group, while there is one: later the number may be somebody else's. */
+  /** Signals the program's group while the program runs. Afterwards its id may belong to another process. */
   signal(signal: NodeJS.Signals): void {
     if (this.#child.exitCode === null && this.#child.signalCode === null) signalGroup(this.#child.pid, signal);
   }

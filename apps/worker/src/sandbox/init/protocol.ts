@@ -1,23 +1,26 @@
 /**
- * The protocol between the worker and `sandbox-init`: JSON lines, requests on its standard input, responses on its
- * standard output. This directory is mounted into the sandbox and run there by our own Node, so its files import only
- * Node's modules and each other.
+ * The protocol between the worker and `sandbox-init`: JSON lines, with requests on standard input and responses on
+ * standard output. This directory is mounted into the sandbox and run there by the platform's Node.js. Its files may
+ * therefore import only Node.js modules and each other.
  */
 
-/** No line in either direction may be longer. */
+/** The maximum length of a line in either direction. */
 export const LINE_BYTES_MAX = 2 * 1024 * 1024;
-/** Most bytes of a file in one read or write. */
+/** The maximum number of bytes of a file in one read or write. */
 export const CHUNK_BYTES_MAX = 512 * 1024;
-/** Most bytes of a command's output that are kept: the first half and the last half of it. */
+/** The maximum number of bytes of a command's output: the first and the last half of it. */
 export const OUTPUT_BYTES_MAX = 64 * 1024;
-/** Most entries in one listing. */
+/** The maximum number of entries in one listing. */
 export const LIST_ENTRIES_MAX = 1_000;
-/** Most bytes of their paths together. */
+/** The maximum total size of the paths in one listing. */
 export const LIST_BYTES_MAX = 1024 * 1024;
-/** Between TERM and KILL of a process group. */
+/** The delay between SIGTERM and SIGKILL of a process group. */
 export const KILL_AFTER_MS = 2_000;
 
-/** The first message. `secrets`: masked in the output of commands, before it is cut. `env` is the complete environment of every command; it comes this way so that no argument list shows it. */
+/**
+ * The first message. `secrets` are masked in the output of commands before it is truncated. `env` is the complete
+ * environment of every command; it is sent in this message so that it appears in no argument list.
+ */
 export type HelloRequest = {
   id: number;
   op: "hello";
@@ -25,7 +28,7 @@ export type HelloRequest = {
   relays: readonly RelayRequest[];
   secrets: readonly string[];
 };
-/** A port of the sandbox's loopback that leads to a unix socket. */
+/** A port of the sandbox's loopback interface that is forwarded to a Unix socket. */
 export type RelayRequest = { port: number; socket: string };
 /** Runs a shell command, or a program with arguments, in its own process group. */
 export type ExecRequest = {
@@ -37,33 +40,39 @@ export type ExecRequest = {
   env?: Record<string, string>;
 };
 /**
- * Ends a running exec: TERM to its group, KILL after `KILL_AFTER_MS`. The response is immediate; the exec has its own.
+ * Terminates a running exec: SIGTERM to its group, SIGKILL after `KILL_AFTER_MS`. The response is immediate; the exec
+ * has its own.
  */
 export type StopRequest = { id: number; op: "stop"; exec: number };
 /**
- * Returns the output of a running exec since the last request; the exec's own response then has what came afterwards.
+ * Returns the output of a running exec since the last request. The exec's own response then contains only later output.
  */
 export type OutputRequest = { id: number; op: "output"; exec: number };
 /**
- * Starts a program with piped input and output; the response comes when it has ended. Its environment is that of
- * commands plus the given one.
+ * Starts a program with piped input and output. The response is sent when the program has ended. Its environment is
+ * that of commands plus `env`.
  */
 export type OpenRequest = { id: number; op: "open"; argv: string[]; cwd: string; env: Record<string, string> };
 /**
- * Bytes (base64) for the standard input of an opened program; the response comes when they are written. `end`: closes
- * it.
+ * Bytes (base64) for the standard input of an opened program. The response is sent when they are written. `end` closes
+ * the input.
  */
 export type PutRequest = { id: number; op: "put"; open: number; data: string; end: boolean };
 /**
- * Returns the standard output of an opened program since the last request; the response comes when there is output, or
- * at its end.
+ * Returns the standard output of an opened program since the last request. The response is sent when there is output,
+ * or at its end.
  */
 export type TakeRequest = { id: number; op: "take"; open: number };
-/** Ends an opened program and what it has started; answered at once, the opening answers for itself. */
+/**
+ * Terminates an opened program and everything that it started. The response is immediate; the open request has its own.
+ */
 export type CloseRequest = { id: number; op: "close"; open: number };
-/** TERM to every group. */
+/** Sends SIGTERM to every process group. */
 export type TerminateRequest = { id: number; op: "terminate" };
-/** Paths of the file operations are inside `root`, symbolic links followed and checked; relative ones start there. */
+/**
+ * The paths of file operations must be inside `root`. Symbolic links are followed and checked; relative paths start at
+ * `root`.
+ */
 export type ReadRequest = { id: number; op: "read"; root: string; path: string; offset: number; length: number };
 export type WriteRequest = { id: number; op: "write"; root: string; path: string; data: string; append: boolean };
 export type StatRequest = { id: number; op: "stat"; root: string; path: string };
@@ -86,21 +95,21 @@ export type Request =
 
 export type HelloValue = { pid: number; shell: string };
 export type ExecValue = {
-  /** Null when a signal ended it. */
+  /** Null if a signal ended it. */
   exitCode: number | null;
   signal: string | null;
   timedOut: boolean;
   stopped: boolean;
-  /** Standard output and error as they came, cut in the middle. */
+  /** Standard output and standard error in order of arrival; the middle may be omitted. */
   output: string;
   truncated: boolean;
-  /** Where the shell was when it ended; the start directory for programs. */
+  /** The working directory of the shell when it ended; for programs, the initial directory. */
   cwd: string;
 };
 export type OutputValue = { output: string; truncated: boolean; running: boolean };
-/** How an opened program ended; `errors`: the end of its standard error. */
+/** How an opened program ended. `errors` is the end of its standard error. */
 export type OpenValue = { exitCode: number | null; signal: string | null; errors: string };
-/** `data` in base64, at most `CHUNK_BYTES_MAX`. */
+/** `data` is base64, at most `CHUNK_BYTES_MAX` bytes. */
 export type TakeValue = { data: string; ended: boolean };
 export type ReadValue = { data: string; sizeBytes: number };
 export type WriteValue = { created: boolean };
@@ -123,7 +132,7 @@ export type Answer =
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; code: string; message: string };
 
-/** A failure that the other side is told by code. */
+/** A failure that is reported to the other side by its code. */
 export class Fault extends Error {
   readonly code: FaultCode;
   constructor(code: FaultCode, message: string) {

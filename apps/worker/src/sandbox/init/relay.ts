@@ -3,7 +3,10 @@ import type { RelayRequest } from "./protocol.ts";
 
 const CONNECTIONS_MAX = 512;
 
-/** Listens on a port of the sandbox's own loopback and passes every connection on to a unix socket of the worker. Resolves when it listens. */
+/**
+ * Listens on a port of the sandbox's loopback interface and forwards every connection to a Unix socket of the worker.
+ * Resolves when it listens.
+ */
 export function relay({ port, socket: path }: RelayRequest): Promise<void> {
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const upstream = connect({ path, allowHalfOpen: true });
