@@ -7,7 +7,10 @@ import { hostOf } from "../sandbox/spec.ts";
 import { startWorkspaceSandbox, type WorkspaceOptions } from "../sandbox/start-sandbox.ts";
 import type { Conversation } from "./conversation.ts";
 
-/** Starts the sandbox that the agent works in, with the limits and the image of its run, and says so in the run. Errors: those of the start. */
+/**
+ * Starts the sandbox that the agent works in, with the limits and the image of its run, and records this in the run's
+ * events. Throws the errors of the start.
+ */
 export async function startAgentSandbox(
   ctx: ExecutionContext,
   conversation: Conversation,
@@ -50,7 +53,10 @@ export async function startAgentSandbox(
   return sandbox;
 }
 
-/** How an execution ends whose sandbox ended under it: by a limit, which is the run's own fault, or else by a fault of this machine. */
+/**
+ * Returns the result of an execution whose sandbox ended while it was running: an exceeded limit is the run's own
+ * failure, anything else is an error of this machine.
+ */
 export function diedOf({ breach }: Sandbox, conversation: Conversation): ExecutionResult {
   if (!breach) {
     const message = "The sandbox ended while the agent was working in it.";

@@ -8,12 +8,13 @@ const BYTES_MAX = 100 * 1024 * 1024;
 const NAME_BYTES_MAX = 200;
 const DIRECTORY = ".attachments";
 
-/** An attachment that cannot be had; the text is for people. */
+/** Thrown for an attachment that cannot be fetched. The message is for users. */
 export class AttachmentFailed extends Error {}
 
 /**
- * Brings what is attached to a message into the workspace, `.attachments/<uid>/<file name>`, outside every repository. Files come through the
- * sandbox's own hands, so no link in the workspace can lead them astray. Answers the paths as the agent sees them.
+ * Writes the attachments of a message to `.attachments/<uid>/<file name>` in the workspace, outside every repository.
+ * The files are written from inside the sandbox, so a link in the workspace cannot redirect them outside. Returns the
+ * paths as the agent sees them.
  */
 export async function fetchAttachments(
   ctx: Pick<ExecutionContext, "dir" | "platform">,
@@ -30,7 +31,10 @@ export async function fetchAttachments(
   return paths;
 }
 
-/** Where in the workspace a file lies. One line, three segments, whatever somebody called it: it stands in the prompt, and commands are made of it. */
+/**
+ * Returns the path of an attachment in the workspace: one line with three segments, whatever the file is called,
+ * because the path appears in the prompt and in commands.
+ */
 export const attachmentPath = (uid: string, fileName: string): string =>
   `${DIRECTORY}/${safeName(uid)}/${safeName(fileName)}`;
 
@@ -47,7 +51,10 @@ async function fetchFile(ctx: Pick<ExecutionContext, "dir" | "platform">, name: 
   }
 }
 
-/** One path segment: no separator, no leading dot, nothing a shell would trip over; a long name keeps its beginning and its extension. */
+/**
+ * Returns a name that is one path segment, without separators, leading dots or shell metacharacters. A long name is
+ * shortened in the middle, so that it retains its extension.
+ */
 function safeName(name: string): string {
   const characters = Array.from(
     name

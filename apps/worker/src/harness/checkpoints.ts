@@ -8,28 +8,28 @@ import { hostOf } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
 import type { Conversation } from "./conversation.ts";
 
-/** Time budget of saving between steps: this much, and a share of the time that the agent has worked. */
+/** The time budget for saving between steps: a fixed amount plus a share of the agent's working time. */
 const FREE_MS = 5_000;
 const SHARE = 0.2;
 
-/** How steps use checkpoints. */
+/** The checkpoint operations that steps use. */
 export type Saving = Pick<Checkpoints, "note" | "begin" | "save">;
 
-/** For workspaces that do not outlive their execution. */
+/** Used for workspaces that do not outlive their execution. */
 export const SAVES_NOTHING: Saving = { note: () => {}, begin: () => {}, save: () => Promise.resolve() };
 
 export type CheckpointsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly workspace: Workspace;
-  /** The workspace was restored, so "as cloned" would not be its initial state. */
+  /** Whether the workspace was restored from a snapshot, so that "as cloned" is not its initial state. */
   readonly isRestored: boolean;
 };
 
 /**
- * Saves the workspace between steps, so that another worker can continue: after steps that may have changed anything,
- * if they did, and while the cost is small in proportion. A `checkpoint` event states that everything before it is
- * saved. A failed one costs the files of a lost worker, not the run.
+ * Saves the workspace between steps, so that another worker can continue. It saves after steps that may have changed
+ * the workspace, if they did and if the time budget allows. A `checkpoint` event states that everything before it is
+ * saved. If saving fails, the run continues; only a lost worker would then lose files.
  */
 export class Checkpoints {
   readonly #deps: CheckpointsDeps;
@@ -48,32 +48,33 @@ export class Checkpoints {
 
   /**
    * Marks that a step may have changed the workspace. `always`: its effects are used elsewhere, so the workspace is
-   * saved at any cost.
+   * saved regardless of the time budget.
    */
   note(need: "if_cheap" | "always"): void {
     if (this.#need !== "always") this.#need = need;
   }
 
-  /** Starts saving if there are changes; the workspace should be idle. */
+  /** Starts saving if there are changes. The workspace should be idle. */
   begin(): void {
     if (this.#running || this.#need === "none" || !this.#isAffordable()) return;
     this.#running = this.#measured(() => this.#save()).finally(() => (this.#running = undefined));
   }
 
-  /** Resolves when marked changes are saved, or cannot be saved. Never rejects. */
+  /** Resolves when marked changes are saved or cannot be saved. Never rejects. */
   async save(): Promise<void> {
     this.begin();
     await this.#running;
   }
 
   /**
-   * Stops the sandbox and saves the workspace as it is then. Returns the key of its snapshot; undefined if there is nothing to save, or it could not be saved
-   * (which the run's events state). Errors: the abort reason.
+   * Stops the sandbox and saves the final workspace. Returns the key of its snapshot, or undefined if there is nothing
+   * to save or saving failed (which the run's events state). Throws the abort reason.
    */
   async last(): Promise<string | undefined> {
     await this.#running;
     const { ctx, workspace, isRestored } = this.#deps;
-    // no process of the agent can change the workspace or interfere with the platform's git
+    // The sandbox is stopped first, so that no process of the agent can change the workspace or interfere with the
+    // platform's git.
     await workspace.sandbox.stop();
     let key: string | undefined;
     await this.#attempt(async () => {
@@ -91,7 +92,7 @@ export class Checkpoints {
     return key === "" ? undefined : key;
   }
 
-  /** The last saved workspace and its key; "" = as cloned. Absent: it could not be saved. */
+  /** The last saved workspace and its snapshot key ("": as cloned); absent if it could not be saved. */
   get end(): { readonly fingerprint: string; readonly snapshotKey: string } | undefined {
     return this.#last;
   }
@@ -123,10 +124,10 @@ export class Checkpoints {
       this.#saved = { fingerprint: state.fingerprint, key: isAsCloned ? "" : await pack() };
     });
     conversation.record("checkpoint", { snapshot_key: this.#saved?.key ?? "" });
-    await ctx.flushed(); // before the place of an older one is given up
+    await ctx.flushed(); // the event must be stored before the platform may delete an older snapshot
   }
 
-  /** Reads the state of the workspace; `pack` uploads a snapshot of it and returns its key. */
+  /** Reads the state of the workspace. `pack` uploads a snapshot of it and returns its key. */
   #withState(use: (state: WorkspaceState, pack: () => Promise<string>) => Promise<void>): Promise<void> {
     const { ctx, workspace } = this.#deps;
     return PlatformShell.use(
@@ -153,7 +154,8 @@ export class Checkpoints {
       await act();
       return true;
     } catch (error) {
-      if (ctx.signal.aborted || error instanceof SandboxGone) return false; // whoever works in it will see
+      // the code that uses the sandbox handles the error
+      if (ctx.signal.aborted || error instanceof SandboxGone) return false;
       ctx.log.warn({ operation: "save the workspace", error }, "ignored a failure");
       if (!this.#hasWarned)
         conversation.record("warning", {

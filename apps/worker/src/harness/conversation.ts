@@ -3,9 +3,12 @@ import type { ExecutionContext, HistoryEvent } from "../executions/execution-con
 import { textAt } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
-/** What happened in the conversation so far: the history, and what this attempt adds. What is recorded here is on its way to the platform. */
+/**
+ * The events of the conversation: the history and those of this attempt. Each recorded event is also sent to the
+ * platform.
+ */
 export class Conversation {
-  /** What was said and done in earlier runs. */
+  /** The events of earlier runs. */
   readonly earlier: readonly ConversationEvent[];
   readonly #events: ConversationEvent[];
   readonly #begun: number;
@@ -20,17 +23,17 @@ export class Conversation {
     this.#emit = emit;
   }
 
-  /** Of this run, oldest first. */
+  /** The events of this run, oldest first. */
   get events(): readonly ConversationEvent[] {
     return this.#events;
   }
 
-  /** Of this execution, those of lost attempts included. */
+  /** The events of this execution, including those of lost attempts. */
   get ofExecution(): readonly ConversationEvent[] {
     return this.#events.slice(this.#begun);
   }
 
-  /** Whether the agent has begun in this execution: an attempt was lost, or a sandbox. */
+  /** Whether the agent has already started in this execution. If so, an attempt or a sandbox was lost. */
   get isUnderWay(): boolean {
     return this.ofExecution.some(({ kind }) => kind === "agent_started");
   }
@@ -40,7 +43,10 @@ export class Conversation {
     this.#emit(kind, payload);
   }
 
-  /** The commit that earlier executions of this run pushed last to a branch of a repository, as far as its events tell. */
+  /**
+   * Returns the commit that earlier executions of this run last pushed to a branch of a repository, according to the
+   * run's events.
+   */
   lastPushed(repository: string, branch: string): string | undefined {
     const before = this.#events.slice(0, this.#begun);
     const pushed = before.findLast(

@@ -16,14 +16,15 @@ import { runTurn } from "./turn.ts";
 import { turnEndPayload } from "./turn-end.ts";
 import { toolContext, type ModelAgentDeps } from "./run-agent.ts";
 
-/** Nothing that reaches beyond the workspace, or that would change a run which has failed. */
+/** Tools with effects outside the workspace, or on the state of a run that has already failed. */
 const WITHHELD = [pullRequest, spawnRun, wait, setStage, askUser, plan];
 const DEBUG_TOOLS = TOOLS.filter((tool) => !WITHHELD.includes(tool));
 
 /**
- * The workspace of a failed setup, kept for people to look into: every follow-up is a turn there, of an agent that knows only of the failure and of what was said
- * since. A turn that runs when the time is over may go on for as long again. Nothing of it is saved. Resolves when the window is over, to the reason
- * if that is not the time. Errors: the abort reason of the execution.
+ * Lets users debug the workspace of a failed setup. Every follow-up message is a turn of an agent that knows only the
+ * failure and the messages since. A turn that is running when the window ends may continue for at most the same time
+ * again. Nothing is saved. Resolves when the window ends, with the reason if it ended early. Throws the abort reason of
+ * the execution.
  */
 export async function debugSession(
   deps: ModelAgentDeps,
@@ -34,7 +35,7 @@ export async function debugSession(
   const ctx = debugContext(deps.ctx, provider.name === "scripted" ? "" : instructions(deps.ctx, message));
   const conversation = new Conversation([], ctx);
   const messages = new Messages({ ctx, conversation, sandbox: () => workspace.sandbox, inbox: earlier.inbox });
-  messages.inbox.endTurn(); // there is none yet
+  messages.inbox.endTurn(); // the inbox begins with a turn, but the debug session has none yet
   const windowMs = ctx.assignment.debugWindowMs;
   const overMs = ctx.clock.monotonicMs() + windowMs;
   const context = toolContext(ctx, conversation, workspace);
@@ -78,7 +79,10 @@ function debugContext(ctx: ExecutionContext, agentPrompt: string): ExecutionCont
   return { ...ctx, assignment: { ...ctx.assignment, agentPrompt, inputs: [] } };
 }
 
-/** Kept from scripts, which take steps from instructions: what a setup command has said is no script. */
+/**
+ * Returns the agent's instructions. Not used for the `scripted` provider: it executes steps in instructions, and the
+ * output of a setup command must not be executed as a script.
+ */
 function instructions({ assignment }: ExecutionContext, failure: string): string {
   const task = assignment.inputs.map(({ text }) => text).join("\n\n");
   return [
@@ -88,7 +92,7 @@ function instructions({ assignment }: ExecutionContext, failure: string): string
   ].join("\n\n");
 }
 
-/** In a live session the mode of a message means nothing (fields-runs §6.12). */
+/** Delivers the messages and ignores their mode, which has no meaning in a debug session. */
 async function takeNormally(messages: Messages): Promise<string> {
   await messages.take();
   return "normal";

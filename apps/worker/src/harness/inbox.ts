@@ -9,7 +9,7 @@ export type Wakeup = "message" | "end";
 /** Receives messages, interrupts and idle-end directives for a running execution. */
 export class Inbox {
   readonly #followups: Followup[] = [];
-  /** The current turn, the last one, or (before any) the first one. */
+  /** The current turn, otherwise the last one, or the first one if none has started. */
   #turn = { abort: new AbortController(), end: Promise.withResolvers<void>(), isOver: false };
   #wake: (wakeup: Wakeup) => void = () => {};
 
@@ -23,15 +23,15 @@ export class Inbox {
   }
 
   /**
-   * Starts a turn, or continues one that has not ended. An interrupt aborts the signal, also one that arrived before
-   * the first turn.
+   * Starts a turn, or continues one that has not ended. An interrupt aborts the signal, including one that arrived
+   * before the first turn.
    */
   beginTurn(): AbortSignal {
     if (this.#turn.isOver) this.#turn = { abort: new AbortController(), end: Promise.withResolvers(), isOver: false };
     return this.#turn.abort.signal;
   }
 
-  /** Marks the end of the turn as stored: interrupts of it are complete. */
+  /** Marks the end of the turn as stored. Its interrupts are then acknowledged. */
   endTurn(): void {
     this.#turn.isOver = true;
     this.#turn.end.resolve();
@@ -43,8 +43,8 @@ export class Inbox {
   }
 
   /**
-   * Acknowledged when the turn has ended, so that a lost worker leaves the interrupt to the next one. Between turns it
-   * has no effect.
+   * Aborts the turn. Resolves when the turn has ended; only then is the interrupt acknowledged, so that after the loss
+   * of this worker the next one receives it. Between turns it has no effect.
    */
   #interrupt(): Promise<void> | void {
     if (this.#turn.isOver) return;
@@ -56,7 +56,7 @@ export class Inbox {
     return this.#followups.length > 0;
   }
 
-  /** The oldest message that was not taken. */
+  /** The oldest message that has not been delivered. */
   get next(): Followup | undefined {
     return this.#followups[0];
   }
@@ -66,7 +66,7 @@ export class Inbox {
     this.#followups.splice(this.#followups.indexOf(followup), 1);
   }
 
-  /** Waits for a message, the order to end, or the time limit. Rejects with the abort reason of `signal`. */
+  /** Waits for a message, the directive to end, or the timeout. Rejects with the abort reason of `signal`. */
   idle(timeoutMs: number, signal: AbortSignal): Promise<Wakeup> {
     if (this.hasMessages) return Promise.resolve("message");
     return new Promise((resolve, reject) => {

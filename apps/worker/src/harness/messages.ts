@@ -13,13 +13,11 @@ export type MessagesDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly sandbox: () => Sandbox;
-  /** All messages so far; absent: a new inbox, which receives later ones. */
+  /** The inbox with all messages so far; absent: a new inbox, which receives later ones. */
   readonly inbox?: Inbox;
 };
 
-/**
- * Delivers messages into the conversation: first the inputs of the execution, then those that arrive while it runs.
- */
+/** Delivers messages into the conversation: first the inputs of the execution, then those that arrive while it runs. */
 export class Messages {
   readonly inbox: Inbox;
   readonly #deps: MessagesDeps;
@@ -43,8 +41,8 @@ export class Messages {
   }
 
   /**
-   * Delivers new messages and returns the current mode. A message is acknowledged when the platform has it in the run's
-   * events.
+   * Delivers new messages and returns the current mode. A message is acknowledged when the platform has stored it in
+   * the run's events.
    */
   async take(): Promise<string> {
     const { ctx } = this.#deps;
@@ -64,8 +62,8 @@ export class Messages {
   }
 
   /**
-   * Fetches the files of earlier messages to their known paths: a new sandbox lacks them, and snapshots do not contain
-   * them.
+   * Fetches the files of earlier messages to their known paths, because a new sandbox lacks them and snapshots do not
+   * contain them.
    */
   async fetchEarlierAttachments(): Promise<void> {
     for (const file of this.#deps.ctx.assignment.earlierAttachments)
@@ -87,13 +85,16 @@ export class Messages {
     if (message.mode !== "" && message.kind !== "children") this.#mode = message.mode;
   }
 
-  /** A file that cannot be fetched is reported; the message itself still counts. */
+  /**
+   * Fetches the attachments of a message. If one cannot be fetched, it records a warning and delivers the message
+   * without them.
+   */
   async #fetchAttachments(message: Pick<worker.InputMessage, "attachments">): Promise<string[]> {
     const { ctx, conversation, sandbox } = this.#deps;
     try {
       return await fetchAttachments(ctx, sandbox(), message);
     } catch (error) {
-      // too large, no disk space, or its link has expired
+      // The attachment is too large, the disk is full, or its link has expired.
       const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error);
       if (ctx.signal.aborted || !isMissing) throw error;
       conversation.record("warning", { text: `An attachment could not be had: ${error.message}` });

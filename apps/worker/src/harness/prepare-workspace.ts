@@ -15,14 +15,14 @@ import type { Conversation } from "./conversation.ts";
 
 const ARCHIVE = "snapshot.tar";
 const EMPTY_TIMEOUT_MS = 120_000;
-/** Directories that an agent made unreadable are opened on the way down. */
+/** Deletes the content of the workspace. It first makes directories accessible that an agent made unreadable. */
 const EMPTY = `set -eu; chmod u+rwx "$WORKSPACE"; find "$WORKSPACE" -mindepth 1 -type d ! -perm -700 -exec chmod u+rwx {} \\;
 find "$WORKSPACE" -mindepth 1 -delete
 `;
 
 export type PreparedWorkspace = {
   readonly copies: readonly WorkingCopy[];
-  /** False: a saved workspace was there, and could not be restored. */
+  /** False if a saved workspace exists and could not be restored. */
   readonly isRestored: boolean;
 };
 
@@ -35,9 +35,10 @@ type Preparation = {
 };
 
 /**
- * Fills the workspace before the agent works in it: the parked one if it is as it was saved, else fresh clones and the run's newest snapshot. Everything that is done in
- * the workspace is done by scripts in sandboxes that are gone before the next step; the worker itself writes only to the inbox, which no sandbox can
- * write to. Errors: GitFailed, the reason of `signal`.
+ * Fills the workspace before the agent works in it: with the parked workspace if it is unchanged, otherwise with fresh
+ * clones and the run's newest snapshot. All work in the workspace is done by scripts in sandboxes that have ended
+ * before the next step. The worker itself writes only to the inbox, which no sandbox can write to. Throws `GitFailed`
+ * or the reason of `signal`.
  */
 export async function prepareWorkspace(
   ctx: ExecutionContext,
@@ -72,7 +73,10 @@ export async function prepareWorkspace(
   }
 }
 
-/** The copies in a parked workspace that is as it was saved; else it is emptied. Credentials may be new, so repositories are as the assignment has them. */
+/**
+ * Returns the working copies of a parked workspace if it is unchanged since it was saved; otherwise empties the
+ * workspace. The repositories are taken from the assignment, because their credentials may be new.
+ */
 async function reuse(
   { ctx, conversation, shell }: Preparation,
   parked: ParkedWorkspace,
@@ -114,7 +118,7 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
     const pushed = conversation.lastPushed(nameOf(repository), repository.workBranch);
     const clone = await cloneRepository(repository, {
       ...{ git, outbound: ctx.outbound, cacheDir, shell, inbox, directory: directories[index] ?? repository.name },
-      // What a lost attempt pushed last may not be in the run's events: a new attempt takes the branch as it finds it.
+      // The run's events may lack the last push of a lost attempt, so a new attempt uses the branch's current commit.
       expectedSha: restarted ? undefined : pushed,
       startSha: executionSeq > 1 ? pushed : undefined,
     });
@@ -130,8 +134,8 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
 }
 
 /**
- * A snapshot that cannot be downloaded or restored costs the files, not the run: it continues with its clones and a warning. Returns whether it was restored.
- * Errors: GitFailed, of a run that is about that very workspace.
+ * Restores the snapshot and returns whether this succeeded. If the snapshot cannot be downloaded or restored, the run
+ * continues with its clones and a warning. Throws `GitFailed` if the run requires this workspace.
  */
 async function restore(
   { ctx, conversation, shell, inbox, signal }: Preparation,

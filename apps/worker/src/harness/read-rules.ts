@@ -6,7 +6,7 @@ import type { Workspace } from "../tools/tool.ts";
 const RULES_FILE = "AGENTS.md";
 const BYTES_MAX = 32 * 1024;
 
-/** What the repositories of a workspace tell agents, from the file that agents of every kind look for. One too long is left out. */
+/** Returns the instructions in the repositories' AGENTS.md files. Files that exceed the limit are ignored. */
 export async function readRules({ sandbox, copies }: Workspace): Promise<Rule[]> {
   const rules: Rule[] = [];
   for (const { directory } of copies) {

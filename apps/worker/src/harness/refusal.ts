@@ -1,7 +1,10 @@
 import type { ModelProvider } from "../model/model-provider.ts";
 import { INSTALL_HINT } from "../sandbox/probe.ts";
 
-/** Returns why an execution cannot begin here at all, for people; undefined when it can. Nothing is executed without a sandbox unless the operator chose that. */
+/**
+ * Returns why an execution cannot start on this worker, as a message for users, or undefined if it can. Nothing is
+ * executed without a sandbox unless the operator chose that.
+ */
 export function refusalOf(
   provider: ModelProvider | undefined,
   providerName: string,
@@ -16,7 +19,7 @@ export function refusalOf(
   return undefined;
 }
 
-/** The same for an agent program of others. */
+/** The same check for a third-party agent program. */
 export function harnessRefusalOf(
   harness: string,
   provider: string,

@@ -1,7 +1,7 @@
 import type { ExecutionResult } from "../executions/execution-context.ts";
 import type { TurnEnd } from "../tools/tool.ts";
 
-/** What the platform is told about an execution whose last turn ended like this. */
+/** Returns the result of an execution from the end of its last turn. */
 export function resultOf(end: TurnEnd): ExecutionResult {
   switch (end.kind) {
     case "done":
@@ -12,12 +12,12 @@ export function resultOf(end: TurnEnd): ExecutionResult {
       return { outcome: "BLOCKED", message: end.message };
     case "waiting":
       return { outcome: "WAITING", waitFor: { policy: end.policy, runUids: [] } };
-    default: // interrupted, and nobody said how to go on
+    default: // the turn was interrupted and no message arrived since
       return { outcome: "BLOCKED", message: WAITING_FOR_INPUT };
   }
 }
 
-/** Codes of the public catalog that are nobody's fault who uses the platform (fields-runs §2.2). */
+/** Error codes of the public catalog that are faults of the platform, not of its users. */
 const PLATFORM_FAULTS: readonly string[] = ["resource_unavailable", "agent_process_failed"];
 
 export const WAITING_FOR_INPUT = "Waiting for input.";

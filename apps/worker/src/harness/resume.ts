@@ -9,23 +9,26 @@ type ResumeDeps = {
   readonly conversation: Conversation;
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId">;
-  /** A script repeats lost steps in order; an AI is informed of them and decides. */
+  /** Whether lost steps are repeated in order (a script). An AI model is informed of them and decides itself. */
   readonly repeatsSteps: boolean;
-  /** What was lost: a lost worker loses everything but the saved workspace. */
+  /** What was lost. With a worker, everything except the saved workspace is lost. */
   readonly lost: "worker" | "sandbox";
-  /** The newest checkpoint was restored, or there was none. */
+  /** Whether the newest checkpoint was restored or there was none. */
   readonly isRestored: boolean;
 };
 
-/** Whether a script may make a call again. The effects outside of some calls would be doubled: a script continues behind them. */
+/**
+ * Returns whether a script may repeat a call. Calls with external effects are not repeated, because the effects would
+ * be duplicated; the script continues after them.
+ */
 const isRepeatable = (tools: readonly Tool[], { name }: PastCall): boolean =>
   tools.find((tool) => tool.name === name)?.isRepeatable !== false;
 
 /**
- * Makes workspace and events consistent before an agent continues: files that later steps wrote are written again,
- * running calls are closed as interrupted, and the agent is informed. A completed call is repeated only for a script,
+ * Makes the workspace and the events consistent before an agent continues. It writes files again that later steps
+ * wrote, closes running calls as interrupted, and informs the agent. A completed call is repeated only for a script,
  * and only if its change of the workspace was lost; its events are marked `repeated`. Returns whether files were
- * written. Errors: SandboxGone.
+ * written. Throws `SandboxGone`.
  */
 export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<boolean> {
   const { conversation, repeatsSteps, lost } = deps;
@@ -46,8 +49,8 @@ export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<b
 type Rewritten = { readonly written: readonly PastCall[]; readonly missing: readonly PastCall[] };
 
 /**
- * Repeats calls that only wrote files. For a script this ends at the first step that cannot be repeated in isolation:
- * everything from there on is repeated in order. For an AI every such file is written.
+ * Repeats calls that only wrote files. For a script, this ends at the first step that cannot be repeated in isolation:
+ * all steps from there on are repeated in order. For an AI model, every such file is written.
  */
 async function writeAgain(deps: ResumeDeps, uncovered: readonly PastCall[]): Promise<Rewritten> {
   const written: PastCall[] = [];
@@ -73,7 +76,7 @@ async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }
   }
 }
 
-/** The end event of a call, with fields of its start event. */
+/** Records the end event of a call, with the fields of its start event. */
 function closeLost(
   { conversation, lost }: Pick<ResumeDeps, "conversation" | "lost">,
   { callId, name }: Pick<PastCall, "callId" | "name">,
@@ -85,7 +88,7 @@ function closeLost(
   conversation.record("tool_end", { ...begun, state: "interrupted", lost, output: { error } });
 }
 
-/** The same for calls that an agent program of others had begun. */
+/** Closes the calls that a third-party agent program had started. */
 export function closeLostCalls(conversation: Conversation, lost: ResumeDeps["lost"]): void {
   const events = conversation.ofExecution;
   const ended = new Set(
@@ -121,7 +124,7 @@ function wordsFor({
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-/** What a resumed script does, for people who read its run. */
+/** Returns the text of the event about a resumed script, for people who read the run. */
 function scriptText({
   lost,
   written,

@@ -5,28 +5,28 @@ import { isToRepeat } from "../model/repeats.ts";
 import type { Tool, TurnEnd } from "../tools/tool.ts";
 import { endIn } from "./turn-end.ts";
 
-/** A call of a tool as the events tell it. */
+/** A tool call as the events describe it. */
 export type PastCall = ToolCall & {
-  /** begun: it was running when its worker or its sandbox was lost, so its effect is unknown. */
+  /** `begun`: the call was running when its worker or sandbox was lost, so its effect is unknown. */
   readonly state: "done" | "begun" | "asked";
-  /** Its end is recorded, also that of a call which was only broken off. */
+  /** Whether an end event is recorded, even if the call was only interrupted. */
   readonly isClosed: boolean;
-  /** What a next sandbox has of its changes to the workspace, when it begins with the newest checkpoint. */
+  /** What the call changes, and whether the newest checkpoint contains its changes. */
   readonly changes: Tool["changes"];
   readonly isCovered: boolean;
 };
 
-/** Where an execution goes on whose worker, or whose sandbox, was lost. */
+/** The position from which an execution continues whose worker or sandbox was lost. */
 export type Resumption = {
   readonly calls: readonly PastCall[];
   readonly stepIds: readonly string[];
-  /** The turn had ended, and nothing was said since. */
+  /** Set if the turn had ended and no message has arrived since. */
   readonly end: TurnEnd | undefined;
-  /** A turn had begun, and had not ended. */
+  /** Whether a turn had started and not ended. */
   readonly isInTurn: boolean;
-  /** Where the agent's shell stood, as a path in the workspace of that attempt. */
+  /** The working directory of the agent's shell, as a path in the workspace of that attempt. */
   readonly cwd: string;
-  /** Model calls that were answered, and counted nowhere. */
+  /** Model calls whose response was received but whose usage was not reported. */
   readonly uncounted: readonly {
     readonly callId: string;
     readonly modelId: string;
@@ -35,8 +35,9 @@ export type Resumption = {
 };
 
 /**
- * Reads where an execution stands from its own events, oldest first, as earlier attempts have written them. A checkpoint covers every call that
- * ended before it. A call whose stored input is not what was asked (cut, or with a secret masked) is never done over from there.
+ * Derives the position of an execution from its own events, oldest first, as earlier attempts have written them. A
+ * checkpoint covers every call that ended before it. A call is never repeated from its stored input if that input was
+ * truncated or contains a masked secret.
  */
 export function resumptionOf(
   events: readonly ConversationEvent[],
@@ -74,11 +75,11 @@ export function resumptionOf(
   };
 }
 
-/** A script asks again for a call that it repeats; it is one call. */
+/** Returns the newest record of each call. A script requests a repeated call again with the same id. */
 const newest = (calls: readonly PastCall[]): PastCall[] =>
   calls.filter(({ callId }, index) => calls.findLastIndex((call) => call.callId === callId) === index);
 
-/** The calls that a step asked for. */
+/** Returns the calls that a step requested. */
 export const callsOf = (step: JsonObject): ToolCall[] =>
   (Array.isArray(step["tool_calls"]) ? step["tool_calls"] : [])
     .filter(isAnObject)
@@ -110,8 +111,9 @@ function pastCall(
 }
 
 /**
- * Whether a call ended because its attempt did: a worker that stops breaks off what runs, as does one that is lost while it resumes. An interrupt of
- * somebody's ends the turn as well, and what a resumed agent was told of is decided.
+ * Returns whether a call ended only because its attempt ended: a worker that stops interrupts running calls, and so
+ * does one that is lost while it resumes. An interrupt by a user also ends the turn. Calls before an `agent_resumed`
+ * event were already handled.
  */
 function isBrokenOff(events: readonly ConversationEvent[], endedAt: number): boolean {
   if (events[endedAt]?.payload["state"] !== "interrupted") return false;
@@ -120,7 +122,7 @@ function isBrokenOff(events: readonly ConversationEvent[], endedAt: number): boo
 
 const isSpoken = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
 
-/** The newest word on the end of a turn, unless somebody has spoken since or the agent has gone on. */
+/** Returns the newest recorded end of a turn, unless a message has arrived or the agent has taken a step since. */
 function openEnd(events: readonly ConversationEvent[]): TurnEnd | undefined {
   const spokenAt = events.findLastIndex(isSpoken);
   const since = events.slice(spokenAt + 1);

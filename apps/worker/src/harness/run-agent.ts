@@ -28,7 +28,7 @@ import { runTurn } from "./turn.ts";
 import { skillCatalog } from "./skill-catalog.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
-/** The agent: our own loop with a model, or a third-party agent program. */
+/** The agent: the platform's own loop with a model, or a third-party agent program. */
 type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };
 
 export type RunAgentDeps = {
@@ -38,13 +38,13 @@ export type RunAgentDeps = {
   readonly budget: TokenBudget;
 } & Mind;
 
-/** The dependencies of our own loop. */
+/** The dependencies of the platform's own loop. */
 export type ModelAgentDeps = Extract<RunAgentDeps, { readonly provider: ModelProvider }>;
 
 /**
- * Prepares the workspace in a sandbox and runs the agent in it to the end of the execution, from the beginning or
- * resumed. `before`: the workspace of the previous sandbox; `parked`: the workspace that the previous execution left
- * here. Errors: SetupFailed, SandboxGone, and as `runTurn`.
+ * Prepares the workspace in a sandbox and runs the agent in it until the execution ends, from the beginning or resumed.
+ * `before`: the workspace of the previous sandbox. `parked`: the workspace that the previous execution left on this
+ * worker. Throws `SetupFailed`, `SandboxGone` and the errors of `runTurn`.
  */
 export async function work(
   deps: RunAgentDeps,
@@ -55,7 +55,7 @@ export async function work(
   const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
   onReady(workspace);
-  // another sandbox over the same directories has them already
+  // Another sandbox with the same directories already has the files.
   if (!before) await deps.messages.fetchEarlierAttachments();
   const mcp = await openMcpServers({ ctx, conversation, workspace });
   try {
@@ -88,12 +88,13 @@ async function workWith(
   if ("harness" in deps)
     return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
   const { provider } = deps;
-  const readsNothing = provider.name === "scripted" || judge !== undefined; // a script reads what it asks for; to a judge everything in the workspace is evidence
+  // a script requests the files that it needs; for a judge, everything in the workspace is evidence, not instructions
+  const readsNothing = provider.name === "scripted" || judge !== undefined;
   const rules = readsNothing ? [] : await readRules(workspace);
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
   const skills = readsNothing ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
-  // judges are not resumed; another attempt starts with the evaluated workspace
+  // Judges are not resumed: another attempt starts with the evaluated workspace.
   const saving = judge ? SAVES_NOTHING : checkpoints;
   const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
@@ -119,7 +120,7 @@ async function workWith(
     await runTurns({ ctx, conversation, messages, runTurn: (interrupted) => runTurn(turn, interrupted) }, past),
   );
   ctx.phase("STOPPING");
-  await mcp.close(); // nothing changes the workspace any more
+  await mcp.close(); // after this, nothing changes the workspace
   if (judge) return result;
   const snapshotKey = await checkpoints.last();
   if (checkpoints.end && (workspace.copies.length > 0 || checkpoints.end.snapshotKey !== ""))
@@ -179,7 +180,10 @@ async function workWithHarness(
   }
 }
 
-/** Where the final workspace is: in a snapshot, or equal to fresh clones; neither if it could not be saved. */
+/**
+ * Returns where the final workspace is stored: in a snapshot, or nowhere because it equals fresh clones. Returns
+ * neither if it could not be saved.
+ */
 const workspaceAt = (
   snapshotKey: string | undefined,
   { end }: Pick<Checkpoints, "end">,
@@ -200,7 +204,7 @@ const HARNESS_TOOLS: readonly string[] = [
   "ask_user",
 ];
 
-/** Saves what an execution left whose sandbox died too often. */
+/** Saves the workspace of an execution whose sandbox ended too often. */
 export const saveAfterCrash = (deps: {
   ctx: ExecutionContext;
   conversation: Conversation;
@@ -225,7 +229,7 @@ async function goOn(
     { conversation, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest },
     past,
   );
-  if (rest.lost === "sandbox") return hasWritten; // this attempt has counted its calls itself
+  if (rest.lost === "sandbox") return hasWritten; // this attempt has already counted its calls
   for (const { callId, modelId, usage } of past.uncounted) {
     budget.spend(usage);
     await ctx.platform.reportUsage({ callId, modelId, usage });
@@ -233,14 +237,14 @@ async function goOn(
   return hasWritten;
 }
 
-/** The shell's directory in this workspace; without a sandbox each attempt has its files elsewhere. */
+/** Returns the shell's directory in this workspace. Without a sandbox, each attempt has a different workspace path. */
 function standingAt(cwd: string, conversation: Conversation, workspace: Workspace): string {
   const begun = conversation.ofExecution.findLast(
     ({ kind, payload }) =>
       (kind === "agent_started" || kind === "agent_resumed") && textAt(payload, "workspace") !== "",
   );
   const root = textAt(begun?.payload ?? {}, "workspace");
-  if (cwd !== "" && root === workspace.sandbox.workspace) return cwd; // the same place, inside; one that is gone is no place for the next command
+  if (cwd !== "" && root === workspace.sandbox.workspace) return cwd; // inside a sandbox, the path is the same
   return root !== "" && `${cwd}/`.startsWith(`${root}/`)
     ? workspace.sandbox.workspace + cwd.slice(root.length)
     : workspace.base;

@@ -21,14 +21,13 @@ import { SetupFailed } from "./set-up.ts";
 import { TokenBudget } from "./token-budget.ts";
 import { saveAfterCrash, work, type RunAgentDeps } from "./run-agent.ts";
 
-/** Maximum number of new sandboxes after an agent's own has died. */
+/** The maximum number of new sandboxes after the agent's own has ended unexpectedly. */
 const CRASHES_MAX = 1;
 
 /**
  * Runs one attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns,
- * snapshot. It resumes from the execution's events, after a lost attempt or a dead sandbox. Nothing that it started
- * remains when it returns.
- * Errors: the abort reason of the execution, SandboxStartFailed, faults of the worker itself.
+ * snapshot. After a lost attempt or sandbox, it resumes from the execution's events. Nothing that it started remains
+ * when it returns. Throws the abort reason of the execution, `SandboxStartFailed` and faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
   const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
@@ -56,7 +55,8 @@ type Agent =
   | { readonly adapter: HarnessAdapter; readonly files: HarnessProgram };
 
 /**
- * The agent: our own loop with a model, or a third-party agent program; a text is the reason why neither is available.
+ * Returns the agent (the platform's own loop with a model, or a third-party agent program), or a text that explains why
+ * neither is available.
  */
 function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | string {
   const { harness, provider: name, providerCredentials } = ctx.assignment;
@@ -74,7 +74,7 @@ function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | st
   return refusal ?? { provider: provider! };
 }
 
-/** What stays the same for an agent across sandboxes. */
+/** The state of an agent that is shared by its sandboxes. */
 class AgentSession {
   #workspace: Workspace | undefined;
   #sandbox: Sandbox | undefined;
@@ -93,7 +93,7 @@ class AgentSession {
     this.#budget = new TokenBudget(Number(ctx.assignment.tokenLimit), conversation.events);
   }
 
-  /** The agent's work in one sandbox. Errors: SandboxGone, and as `runExecution`. */
+  /** Runs the agent in one sandbox. Throws `SandboxGone` and the errors of `runExecution`. */
   async run(): Promise<ExecutionResult> {
     const parked = this.#workspace ? undefined : await this.#ctx.unpark();
     return this.#inSandbox(async (sandbox) => {
@@ -122,23 +122,26 @@ class AgentSession {
   }
 
   /**
-   * Ends the run; if its environment asks for it, retains the workspace for the debug window. Errors: as
-   * `debugSession`.
+   * Returns the failed result. If the environment has a debug window, it first retains the workspace for that time.
+   * Throws the errors of `debugSession`.
    */
   async #notSetUp(deps: RunAgentDeps, failure: SetupFailed): Promise<ExecutionResult> {
     const result = failed("FAILED", "environment_setup_failed", failure.reason, failure.message);
-    if (this.#workspace || !("provider" in deps)) return result; // who debugs is our own agent
+    if (this.#workspace || !("provider" in deps)) return result; // only the platform's own agent supports debugging
     const ended = await this.#ctx.retain(result);
     const why = ended && (await debugSession(deps, failure, ended));
     return why === undefined ? result : { ...result, message: why };
   }
 
-  /** Returns whether a new sandbox may help: the agent had started, and no limit was exceeded. */
+  /** Whether a new sandbox may help: the agent had started, and no limit was exceeded. */
   get mayGoOn(): boolean {
     return this.#workspace !== undefined && this.#sandbox?.breach === undefined;
   }
 
-  /** The end of an execution whose sandbox has died for good; what it has left is saved where a limit does not stand against it. */
+  /**
+   * Returns the result of an execution whose sandbox cannot be replaced. The workspace is saved unless a limit was
+   * exceeded.
+   */
   async died(): Promise<ExecutionResult> {
     const [workspace, dead] = [this.#workspace, this.#sandbox!];
     const result = diedOf(dead, this.#conversation);
@@ -177,7 +180,7 @@ class AgentSession {
   }
 }
 
-/** For people who may not know the machine: what bubblewrap reported, but no path of the worker's. */
+/** Returns the reason of a failed start for users: bubblewrap's message, but no path of the worker's machine. */
 function whyNotStarted(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   const cause =
@@ -187,7 +190,7 @@ function whyNotStarted(error: unknown): string {
   return `The sandbox could not be started. ${cause}`;
 }
 
-/** The conversation states the reason; nothing is started. */
+/** Records the reason in the conversation, without starting anything. */
 function refuse(conversation: Conversation, ctx: ExecutionContext, message: string): ExecutionResult {
   conversation.record("agent_started", { session_id: newUid() });
   for (const input of ctx.assignment.inputs)

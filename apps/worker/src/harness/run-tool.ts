@@ -10,9 +10,9 @@ import { ToolFailure, type Tool, type ToolContext, type TurnEnd } from "../tools
 import { awaitsPlan, plan } from "../tools/tools.ts";
 
 export type RunToolOptions = {
-  /** All of this execution. */
+  /** All tools of this execution. */
   readonly tools: readonly Tool[];
-  /** normal, plan or orchestrate: which of them are allowed, and what a plan means. */
+  /** `normal`, `plan` or `orchestrate`. It determines which tools are allowed and what a plan means. */
   readonly mode: string;
   readonly context: Omit<ToolContext, "callId">;
   readonly clock: Clock;
@@ -25,12 +25,13 @@ export type Ending = {
 };
 
 /**
- * Runs one call between its two events. Errors of the agent, the sandbox, the platform or git become the result for the
- * agent; the call ends the turn only if its tool requests it. Errors: the abort reason of a lost or cancelled
- * execution, SandboxGone, faults of the worker itself.
+ * Runs one call and records its start and end events. Errors of the agent, the sandbox, the platform or git become the
+ * result for the agent. The call ends the turn only if its tool requests it. Throws the abort reason of a lost or
+ * cancelled execution, `SandboxGone` and faults of the worker itself.
  */
 export function runTool(call: ToolCall, options: RunToolOptions): Promise<Ending> {
-  const name = options.tools.find((tool) => tool.name === call.name)?.name ?? "unknown"; // a model may make names up
+  // a model may invent tool names
+  const name = options.tools.find((tool) => tool.name === call.name)?.name ?? "unknown";
   const attributes = {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": name,
@@ -89,13 +90,13 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
 
 const SHOWN_CHARACTERS_MAX = 200;
 
-/** What a model is told whose arguments are no JSON object. */
+/** Returns the error for a model whose arguments are not a JSON object. */
 export const malformedArguments = (tool: string, text: string): string =>
   `The arguments of ${tool} are malformed: they must be one JSON object (got ${JSON.stringify(text.slice(0, SHOWN_CHARACTERS_MAX))}). Send the call again.`;
 
 /**
- * Until its plan is approved an agent may read, plan, ask and end; `orchestrate` plans the work of others in the same
- * way.
+ * Returns whether a tool is allowed. Until its plan is approved, an agent may read, plan, ask and end; `orchestrate`
+ * also requires an approved plan.
  */
 export const isAllowed = (tool: Tool, mode: string): boolean => tool.isReadOnly || !awaitsPlan(mode);
 
@@ -121,7 +122,8 @@ export function closeUnrun(call: ToolCall, { context, tools }: Pick<RunToolOptio
 
 async function perform(tool: Tool, input: unknown, context: ToolContext): Promise<Ending> {
   try {
-    return { state: "completed", ...(await tool.run(input, context)) }; // also when an interrupt came too late to stop it
+    // also if an interrupt arrived too late to stop the call
+    return { state: "completed", ...(await tool.run(input, context)) };
   } catch (error) {
     const state = context.signal.aborted ? "interrupted" : "failed";
     if (error instanceof ToolFailure) return { state, output: { error: error.message, ...error.output } };

@@ -8,8 +8,8 @@ import { turnEndPayload } from "./turn-end.ts";
 
 /**
  * Runs the turns of one execution. After an interrupt, and always in an interactive run, it stays idle for a while and
- * waits for the next message; a message that arrived as a turn was ending is still answered here. `past`: the last turn
- * of a lost attempt, ended or open. Errors: those of `runTurn`.
+ * waits for the next message. A message that arrives while a turn is ending is still handled by this execution. `past`:
+ * the last turn of a lost attempt, ended or open. Throws the errors of `runTurn`.
  */
 export async function runTurns(deps: RunTurnsDeps, past?: Past): Promise<TurnEnd> {
   const { ctx, conversation, messages } = deps;
@@ -33,10 +33,10 @@ export async function runTurns(deps: RunTurnsDeps, past?: Past): Promise<TurnEnd
 
 export type Past = Pick<Resumption, "end" | "isInTurn">;
 
-/** Returns how a lost attempt's turn ended, or ends now; undefined if it continues, or a new one starts. */
+/** Returns how the turn of a lost attempt ended or ends now; undefined if it continues or a new turn starts. */
 function knownEnd({ end, isInTurn }: Past, { inbox, hasNewMessages }: Messages): TurnEnd | undefined {
   if (isInTurn) return inbox.isInterrupted ? { kind: "interrupted" } : undefined;
-  if (end) inbox.endTurn(); // a pending interrupt belonged to the ended turn
+  if (end) inbox.endTurn(); // a pending interrupt belongs to the ended turn
   return hasNewMessages ? undefined : end;
 }
 
@@ -44,7 +44,7 @@ export type RunTurnsDeps = {
   readonly ctx: ExecutionContext;
   readonly conversation: Conversation;
   readonly messages: Messages;
-  /** Runs one turn: delivers new messages, and returns how it ended. */
+  /** Runs one turn: delivers new messages and returns how the turn ended. */
   readonly runTurn: (interrupted: AbortSignal) => Promise<TurnEnd>;
 };
 

@@ -10,13 +10,13 @@ import type { Conversation } from "./conversation.ts";
 import { prepareWorkspace } from "./prepare-workspace.ts";
 
 const SETUP_TIMEOUT_SECONDS = 15 * 60;
-/** Exit code that is shown for a command that was ended; as `timeout` has it. */
+/** The exit code that is recorded for a terminated command; the same as that of `timeout`. */
 const ENDED_EXIT_CODE = 124;
 
-/** The workspace could not be prepared; the text is for people. */
+/** Thrown if the workspace could not be prepared. The message is for users. */
 export class SetupFailed extends Error {
   readonly reason: string;
-  /** As it was left. */
+  /** The workspace in the state in which the failure left it. */
   readonly workspace: Workspace;
   constructor(reason: string, message: string, workspace: Workspace) {
     super(message);
@@ -28,15 +28,15 @@ export class SetupFailed extends Error {
 
 export type ReadyWorkspace = {
   readonly workspace: Workspace;
-  /** False: a saved workspace was there, and could not be had. */
+  /** False if a saved workspace exists and could not be restored. */
   readonly isRestored: boolean;
 };
 
 /**
- * Prepares the workspace in an empty sandbox: fresh clones, the newest saved state of the run, setup commands (which
- * are idempotent by contract). A workspace that the previous execution saved and left on this worker is used in place.
- * In a new sandbox over the directories of a dead one, `before` is ready already. Errors: SetupFailed, the abort reason
- * of the execution.
+ * Prepares the workspace in an empty sandbox: fresh clones, the newest saved state of the run, and the setup commands,
+ * which must be idempotent. A workspace that the previous execution saved and left on this worker is used in place. In
+ * a new sandbox with the directories of an ended one, `before` is already complete. Throws `SetupFailed` or the abort
+ * reason of the execution.
  */
 export async function setUp(
   ctx: ExecutionContext,
@@ -74,7 +74,7 @@ function workspaceIn(sandbox: Sandbox, copies: readonly WorkingCopy[]): Workspac
   return { sandbox, copies, base, cwd: base };
 }
 
-/** Answers what failed, for people. */
+/** Runs the setup commands. Returns a message for users if one fails. */
 async function runSetupCommands(
   ctx: ExecutionContext,
   conversation: Conversation,

@@ -5,15 +5,15 @@ import { SandboxRefusal } from "../sandbox/channel.ts";
 import { FileTooLarge } from "../sandbox/sandbox.ts";
 import type { SkillCatalog, SkillText, Workspace } from "../tools/tool.ts";
 
-/** Where repositories store skills for any agent, one directory each. */
+/** The directories in which repositories store skills for any agent, one subdirectory per skill. */
 const PLACES = [".agents/skills", ".claude/skills", "skills"];
 const FILE = "SKILL.md";
 const BYTES_MAX = 64 * 1024;
 const PER_PLACE_MAX = 50;
 
 /**
- * Returns the skills of the agent's definition first, then those of the repositories, which are read on demand; the
- * first skill of a name wins.
+ * Returns the skills of the agent's definition, followed by those of the repositories, which are read on demand. If
+ * several skills have the same name, the first one is used.
  */
 export function skillCatalog(defined: readonly worker.Skill[], workspace: Workspace): SkillCatalog {
   const own = defined.map(({ name, description, body, spec }): SkillText => ({
@@ -41,7 +41,7 @@ async function readRepositorySkills(workspace: Workspace): Promise<SkillText[]> 
   return skills;
 }
 
-/** Ignores skills that are absent, too long or unreadable. Errors: SandboxGone. */
+/** Reads the skills of a directory. Ignores skills that are absent, too long or unreadable. Throws `SandboxGone`. */
 async function readPlace({ sandbox }: Workspace, place: string): Promise<SkillText[]> {
   const { entries } = (await unlessRefused(() =>
     sandbox.list(sandbox.workspace, `${sandbox.workspace}/${place}`, FILE, 2),
@@ -57,7 +57,10 @@ async function readPlace({ sandbox }: Workspace, place: string): Promise<SkillTe
   return skills;
 }
 
-/** Frontmatter with a name (else that of the directory) and a description, then the procedure. */
+/**
+ * Parses a skill file: frontmatter with a name (default: the name of the directory) and a description, followed by the
+ * procedure.
+ */
 export function readSkillFile(text: string, path: string): SkillText | undefined {
   const [, head = "", body = ""] = /^---\r?\n([\s\S]*?)\r?\n---\r?\n?([\s\S]*)$/.exec(text) ?? [];
   const fields = readFields(head);

@@ -11,17 +11,17 @@ export type TakeStepDeps = {
   readonly mode: string;
   readonly clock: Clock;
   readonly checkpoints: Saving;
-  /** A text as it is stored in events. */
+  /** Returns a text as it is stored in events. */
   readonly mask: (text: string) => string;
 };
 
-/** Maximum number of concurrent read-only calls. */
+/** The maximum number of concurrent read-only calls. */
 const PARALLEL_MAX = 8;
 
 /**
- * Runs the calls of a step: read-only ones concurrently, every other one alone and in order. Before a call that changes
- * the workspace, earlier changes are saved. Returns the end of the turn, if any; later calls are closed without
- * running. Errors: as `runTool`.
+ * Runs the calls of a step: read-only calls concurrently, all others sequentially. Before a call that changes the
+ * workspace, earlier changes are saved. Returns the end of the turn, if any; later calls are then closed without
+ * running. Throws the errors of `runTool`.
  */
 export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelStep): Promise<TurnEnd | undefined> {
   const { signal } = deps.context;
@@ -54,14 +54,15 @@ async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise
   if (changes && changes !== "nothing") await deps.checkpoints.save();
   const settled = await Promise.allSettled(group.map((call) => runTool(call, { tools, context, mode, clock })));
   const failed = settled.find((one) => one.status === "rejected");
-  if (failed) throw failed.reason as Error; // after the others have ended too, so that nothing keeps running
+  // only after all calls of the group have ended, so that nothing continues to run
+  if (failed) throw failed.reason as Error;
   return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 }
 
-/** What an event holds of a step at most, with room for the rest of it. */
+/** The maximum size of the calls in a step's event, which leaves space for its other fields. */
 const STORED_BYTES_MAX = 60 * 1024;
 
-/** Whether the events have what was asked, word for word: else nobody can do it over. */
+/** Returns whether the events contain the calls verbatim. Otherwise they cannot be repeated. */
 function isWhole(calls: readonly ToolCall[], mask: (text: string) => string): boolean {
   const text = JSON.stringify(calls);
   return Buffer.byteLength(text) <= STORED_BYTES_MAX && mask(text) === text;

@@ -3,12 +3,12 @@ import type { ConversationEvent, RunFailure } from "../model/model-provider.ts";
 
 const RECORDED = ["input_tokens", "output_tokens", "input_cache_read_tokens", "input_cache_write_tokens"];
 
-/** What the model calls of a run may use together, over all its executions. */
+/** The token limit of a run's model calls, over all its executions. */
 export class TokenBudget {
   readonly #limit: number;
   #used: number;
 
-  /** @param limit in tokens of every kind; 0 = none */
+  /** @param limit the limit in tokens of every kind; 0: none */
   constructor(limit: number, history: readonly ConversationEvent[]) {
     this.#limit = limit;
     const recorded = history.filter(({ kind }) => kind === "usage_recorded");
@@ -20,7 +20,7 @@ export class TokenBudget {
     this.#used += sum(Object.values(tokens));
   }
 
-  /** Why the run must end before its next call; undefined while it need not. */
+  /** Returns why the run must end before its next call; undefined while the limit is not reached. */
   exceeded(): RunFailure | undefined {
     if (this.#limit === 0 || this.#used < this.#limit) return undefined;
     return {

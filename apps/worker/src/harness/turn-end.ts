@@ -13,18 +13,21 @@ const turnEnd: z.ZodType<TurnEnd> = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("interrupted") }),
 ]);
 
-/** The end of a turn as a step's event says it (`end`): written with the step, so that whoever goes on from the events ends the turn in the same way. */
+/**
+ * Returns the end of a turn as a field of a step's event (`end`). It is stored with the step, so that a later attempt
+ * ends the turn in the same way.
+ */
 export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): { readonly end?: JsonObject } =>
   end === undefined || end.kind === "go_on" ? {} : { end: { ...end } };
 
-/** The payload of `turn_end`. */
+/** Returns the payload of `turn_end`. */
 export function turnEndPayload(end: TurnEnd): JsonObject {
   const { kind, ...rest } = end;
   if ("failure" in rest) return { outcome: kind, error: { ...rest.failure } };
   return { outcome: kind, ...rest };
 }
 
-/** What an event says about the end of its turn; undefined when nothing, or nothing that can be read. */
+/** Returns the end of a turn that an event contains; undefined if there is none or it is invalid. */
 export function endIn({ kind, payload }: { readonly kind: string; readonly payload: JsonObject }): TurnEnd | undefined {
   const { outcome, error, ...rest } = payload;
   const end =

@@ -13,7 +13,7 @@ import { endOfStep } from "./turn-end.ts";
 
 const STEP_LIMIT = 200;
 
-/** Dependencies of a turn; the same for all turns of an execution. */
+/** The dependencies of a turn; the same for all turns of an execution. */
 export type TurnDeps = {
   readonly ctx: ExecutionContext;
   readonly provider: ModelProvider;
@@ -24,18 +24,21 @@ export type TurnDeps = {
   readonly rules: readonly Rule[];
   readonly skills: readonly { readonly name: string; readonly description: string }[];
   readonly notices: readonly string[];
-  /** Delivers new messages; returns the mode of the newest one. */
+  /** Delivers new messages and returns the mode of the newest one. */
   readonly takeMessages: () => Promise<string>;
-  /** Steps that this execution has taken, over all its turns and attempts; one that a script takes again is the same. */
+  /**
+   * The ids of the steps that this execution has taken, over all its turns and attempts. A step that a script repeats
+   * has the same id.
+   */
   readonly steps: Set<string>;
   readonly budget: TokenBudget;
   readonly checkpoints: Saving;
 };
 
 /**
- * Runs the agent until it has nothing more to do, or must stop. Each step is in the run's log before any of its tools
- * runs; messages are delivered between steps; an interrupt ends the running tool and the turn. Errors: the abort reason
- * of the execution, SandboxGone, faults of the worker.
+ * Runs the agent until it has nothing more to do or must stop. Each step is stored in the run's events before any of
+ * its tools runs. Messages are delivered between steps. An interrupt ends the running tool and the turn. Throws the
+ * abort reason of the execution, `SandboxGone` and faults of the worker.
  */
 export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise<TurnEnd> {
   const { ctx } = deps;
@@ -46,7 +49,7 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     if (interrupted.aborted) return { kind: "interrupted" };
     const failure = deps.budget.exceeded();
     if (failure) return { kind: "failed", failure };
-    if (deps.provider.isSlow) deps.checkpoints.begin(); // while the model responds, the workspace is idle
+    if (deps.provider.isSlow) deps.checkpoints.begin(); // the workspace is idle while the model responds
     const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () =>
       oneStep(deps, mode, signal, interrupted),
     );
@@ -54,7 +57,7 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
   }
 }
 
-/** Requests a step and runs it; returns how the turn ends, if it does. */
+/** Requests a step and runs it. Returns how the turn ends, if it does. */
 async function oneStep(
   deps: TurnDeps,
   mode: string,
@@ -99,7 +102,10 @@ function think(
   return provider.step({ basePrompt, agentPrompt, modelId, ...history, ...surroundings }, signal);
 }
 
-/** Write-ahead: after this the platform has the step, and another attempt would know it. */
+/**
+ * Writes the step ahead of its execution: afterwards the platform has stored it, and another attempt can resume from
+ * it.
+ */
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
   const calls = step.toolCalls.map(({ callId, ...call }): JsonObject => ({ call_id: callId, ...call }));
@@ -118,7 +124,10 @@ async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep)
   ]);
 }
 
-/** From here on the model reads this in place of what it summarises; views and people keep the whole. */
+/**
+ * Records a summary. From then on, the model reads it in place of the summarized events; the events themselves remain
+ * visible to users.
+ */
 async function recordSummary(
   { ctx, conversation, budget }: TurnDeps,
   { callId, text, keptFrom, usage }: Summary,

@@ -1,20 +1,24 @@
 import type { Clock } from "@millwright/clock";
 
-/** A moment by both clocks: the monotonic one stops while a laptop sleeps, the wall clock may be set back. */
+/**
+ * A point in time by both clocks: the monotonic clock stops while a laptop sleeps, and the wall clock may be set back.
+ */
 export type Moment = { readonly monotonicMs: number; readonly wallMs: number };
 
 export const momentOf = (clock: Clock): Moment => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.now().getTime() });
 
-/** Returns milliseconds since `then`, by the clock that shows more: the gate closes early rather than late. */
+/**
+ * Returns the milliseconds since `then` by the clock that shows more, so that the gate closes early rather than late.
+ */
 export const elapsedMs = (clock: Clock, then: Moment): number => {
   const now = momentOf(clock);
   return Math.max(now.monotonicMs - then.monotonicMs, now.wallMs - then.wallMs);
 };
 
 /**
- * Records when one lease was last known to be ours. Evaluated on use, not by a timer: a worker that was frozen finds
- * its gate closed at the first check. Counts from when the successful renewal was *sent*, since the platform may have
- * counted from then on.
+ * Records when one lease was last known to be valid. It is evaluated on use, not by a timer, so a worker that was
+ * frozen finds its gate closed at the first check. The time counts from when the successful renewal was *sent*, because
+ * the platform may count from then on.
  */
 export class LeaseClock {
   readonly #clock: Clock;
@@ -29,7 +33,7 @@ export class LeaseClock {
   }
 
   /**
-   * Records a successful renewal that was sent at `sent`. Responses may arrive out of order: an older one has no
+   * Records a successful renewal that was sent at `sent`. Responses may arrive out of order; an older one has no
    * effect.
    */
   renewed(sent: Moment): void {
@@ -42,12 +46,12 @@ export class LeaseClock {
     return elapsedMs(this.#clock, this.#renewed) < this.#gateCloseMs();
   }
 
-  /** Returns how long the gate has been closed; 0 while it is open. */
+  /** Returns for how many milliseconds the gate has been closed; 0 while it is open. */
   closedForMs(): number {
     return Math.max(0, elapsedMs(this.#clock, this.#renewed) - this.#gateCloseMs());
   }
 
-  /** Calls back once when the gate reopens; the returned function unregisters it. */
+  /** Calls `resume` once when the gate reopens. The returned function unregisters it. */
   onReopened(resume: () => void): () => void {
     this.#waiting.push(resume);
     return () => {

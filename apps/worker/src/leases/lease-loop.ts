@@ -21,8 +21,8 @@ export type LeaseLoopDeps = {
   /** Returns whether there is disk space for another workspace. */
   readonly hasFreeDisk: () => Promise<boolean>;
   /**
-   * Accepts offers; called again if a response was lost. `sent`: when the first request was sent. Returns the offers
-   * that were gone.
+   * Accepts offers; called again if a response was lost. `sent` is when the first request was sent. Returns the offers
+   * that were no longer open.
    */
   readonly take: (leases: readonly LeaseRef[], sent: Moment, options: CallOptions) => Promise<readonly LeaseRef[]>;
 };
@@ -63,7 +63,7 @@ export class LeaseLoop {
     }
   }
 
-  /** Returns whether to poll again at once: false if the platform responded "nothing" without having waited. */
+  /** Returns whether to poll again immediately: false if the platform returned no offers without having waited. */
   async #takeWork(signal: AbortSignal): Promise<boolean> {
     const { client, clock, freeSlots, timings } = this.#deps;
     const { leaseWaitMs, callTimeoutMs } = timings();
@@ -73,21 +73,24 @@ export class LeaseLoop {
       { timeoutMs: leaseWaitMs + callTimeoutMs, signal },
     );
     const leases = answer.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
-    // An offer that arrives after the drain began is returned at once instead of expiring.
+    // An offer that arrives after the drain began is returned immediately instead of expiring.
     const wanted = signal.aborted ? 0 : freeSlots();
     await this.#decline(leases.slice(wanted), signal.aborted ? "draining" : "no_free_slot");
     await this.#accept(leases.slice(0, wanted));
     return wanted > 0 && (leases.length > 0 || clock.monotonicMs() - askedMs > leaseWaitMs / 4);
   }
 
-  /** Continues while a drain begins: an accepted lease with a lost response would otherwise block until it expires. */
+  /**
+   * Accepts offers, even if a drain begins concurrently: an accepted lease whose response was lost would otherwise
+   * block its run until it expires.
+   */
   async #accept(leases: LeaseRef[]): Promise<void> {
     if (leases.length === 0) return;
     const { take, clock, timers, timings, log } = this.#deps;
     const offersOpen = new AbortController();
     const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
     try {
-      const sent = momentOf(clock); // of the first attempt: it may be the one that succeeded
+      const sent = momentOf(clock); // the time of the first attempt, which may be the one that succeeded
       const lost = await retrying({ timers, timings }, offersOpen.signal, () =>
         take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
       );

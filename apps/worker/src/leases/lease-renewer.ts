@@ -9,23 +9,23 @@ import type { Timings } from "../protocol/timings.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 import { momentOf, type Moment } from "./lease-clock.ts";
 
-/** A lease as the heartbeat sees it. */
+/** A lease in the form that heartbeats require. */
 export type RenewedLease = {
   readonly executionId: bigint;
   readonly attempt: number;
   readonly phase: string;
   readonly ackedDirectiveSeq: bigint;
-  /** Called when the platform confirmed the lease with the heartbeat sent at `sent`. */
+  /** Called when the platform has confirmed the lease with the heartbeat sent at `sent`. */
   renewed(sent: Moment, runToken: string, ackedDirectiveSeq: bigint): void;
-  /** Called when the platform stops the execution; the lease remains valid for its last events. */
+  /** Called when the platform stops the execution. The lease remains valid for its last events. */
   stop(): void;
-  /** Called when the platform has given the attempt up. */
+  /** Called when the platform has declared the attempt lost. */
   lose(): void;
   /** Ends the attempt if its outbound gate has been closed for too long. */
   checkGate(): void;
 };
 
-/** A dispatched execution as the heartbeat sees it. */
+/** A dispatched execution in the form that heartbeats require. */
 export type WatchedLease = {
   readonly executionId: bigint;
   readonly attempt: number;
@@ -55,7 +55,7 @@ export class LeaseRenewer {
   #failures = 0;
   #isHeartbeatDue = false;
 
-  /** Runs until `signal` is aborted. */
+  /** Creates a renewer that runs until `signal` is aborted. */
   constructor(deps: LeaseRenewerDeps, signal: AbortSignal) {
     this.#deps = deps;
     this.#signal = signal;
@@ -73,7 +73,7 @@ export class LeaseRenewer {
     return this.#running;
   }
 
-  /** Schedules a heartbeat after this call; calls before it starts share it. */
+  /** Schedules a heartbeat. Further calls before it starts share it. */
   heartbeatSoon(): void {
     if (this.#isHeartbeatDue) return;
     this.#isHeartbeatDue = true;
@@ -155,6 +155,6 @@ function applyStatus(lease: RenewedLease, status: worker.LeaseStatus, sent: Mome
       return lease.stop();
     case "OK":
       return lease.renewed(sent, status.runToken, ackedDirectiveSeq);
-    default: // a word of a newer platform: neither renewed nor lost
+    default: // a status that only newer platforms know: the lease is neither renewed nor lost
   }
 }

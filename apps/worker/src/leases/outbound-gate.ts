@@ -2,7 +2,7 @@ import type { OutboundGate } from "../executions/execution-context.ts";
 import { OutboundGateClosed } from "../executions/execution-errors.ts";
 import type { LeaseClock } from "./lease-clock.ts";
 
-/** Returns the outbound gate of one execution: it is open while the lease is known to be valid. */
+/** Returns the outbound gate of one execution. It is open while the lease is known to be valid. */
 export function outboundGateOf(lease: LeaseClock, signal: AbortSignal): OutboundGate {
   return {
     assertOpen() {

@@ -7,9 +7,9 @@ import { SandboxTransport } from "./sandbox-transport.ts";
 import type { ServerSettings } from "./server-settings.ts";
 
 export type McpLimits = {
-  /** Timeout of the handshake and the list of tools. */
+  /** The timeout of the handshake and the list of tools. */
   readonly startMs: number;
-  /** For one call. */
+  /** The timeout of one call. */
   readonly callMs: number;
 };
 
@@ -20,12 +20,12 @@ const PAGES_MAX = 10;
 export type ConnectionDeps = {
   readonly open: (argv: readonly string[], env: Readonly<Record<string, string>>) => Program;
   readonly fetch: ReturnType<typeof guardedFetch>;
-  /** Errors: SandboxGone when that is why nothing answers. */
+  /** Throws `SandboxGone` if the sandbox has ended, so that a missing response has that cause. */
   readonly assertAlive: () => Promise<void>;
   readonly limits: McpLimits;
 };
 
-/** An initialised server. */
+/** An initialized connection to a server. */
 export class Connection {
   readonly tools: readonly ServerTool[];
   readonly transport: string;
@@ -46,7 +46,10 @@ export class Connection {
     client.onclose = () => (this.#isClosed = true);
   }
 
-  /** Connects, greets and asks for the tools. Errors: throws with a text for people, the reason of `signal`. */
+  /**
+   * Connects, performs the handshake and lists the tools. Throws an error with a message for users, or the reason of
+   * `signal`.
+   */
   static async open(settings: ServerSettings, deps: ConnectionDeps, signal: AbortSignal): Promise<Connection> {
     if (settings.transport === "stdio") {
       const transport = new SandboxTransport(deps.open(settings.argv, settings.env));
@@ -56,7 +59,7 @@ export class Connection {
     const options = { fetch: deps.fetch, requestInit: { headers: { ...headers } } };
     try {
       const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-      // Unsolicited messages of a server are ignored: the only streams are responses.
+      // The stream of unsolicited messages of a server is not opened: the only streams are responses.
       const answering: typeof deps.fetch = (target, init) =>
         init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init);
       return await Connection.#over(
@@ -112,8 +115,8 @@ export class Connection {
   }
 
   /**
-   * Calls a tool by the server's own name. Only the shape of the result is checked. Errors: throws with a text for
-   * people.
+   * Calls a tool by the server's own name. Only the shape of the result is validated. Throws an error with a message
+   * for users.
    */
   async call(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
     const { CallToolResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
@@ -134,6 +137,6 @@ export class Connection {
   }
 }
 
-/** How a server answers that speaks only the older protocol, in which the client listens first. */
+/** Returns whether a server supports only the older SSE protocol, in which the client first opens an event stream. */
 const isOlder = (error: unknown): boolean =>
   [400, 404, 405].includes(Number((error as { code?: unknown } | undefined)?.code));

@@ -5,10 +5,10 @@ import { Connection, type ConnectionDeps } from "./connection.ts";
 import { shownResult, type Shown } from "./shown-result.ts";
 import { serverSettings } from "./server-settings.ts";
 
-/** Maximum restarts of a server, per execution; the next call restarts it. */
+/** The maximum number of starts of a server per execution. A call restarts an ended server. */
 const STARTS_MAX = 4;
 
-/** One MCP server of an execution. Its failures affect its own calls only. */
+/** One MCP server of an execution. Its failures affect only its own calls. */
 export class McpServer {
   readonly name: string;
   readonly #server: worker.McpServer;
@@ -25,7 +25,7 @@ export class McpServer {
   }
 
   /**
-   * Returns the open connection, or opens one. Errors: throws with a text for people, SandboxGone, the reason of
+   * Returns the open connection, or opens one. Throws an error with a message for users, `SandboxGone` or the reason of
    * `signal`.
    */
   async connect(signal: AbortSignal): Promise<Connection> {
@@ -38,7 +38,7 @@ export class McpServer {
     return connection;
   }
 
-  /** Errors: ToolFailure, SandboxGone, the reason of `signal`. */
+  /** Calls a tool. Throws `ToolFailure`, `SandboxGone` or the reason of `signal`. */
   async call(
     tool: string,
     input: Record<string, unknown>,
@@ -65,7 +65,7 @@ export class McpServer {
 
 const TEXT_MAX = 2_000;
 
-/** Why something failed, in words, with what is behind it. */
+/** Returns the message of an error and of its cause. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
   const cause =

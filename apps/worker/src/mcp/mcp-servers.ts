@@ -12,19 +12,19 @@ import { MCP_LIMITS, type Connection, type ConnectionDeps, type McpLimits } from
 import { McpServer, reasonOf } from "./mcp-server.ts";
 import { distinctName, mcpToolName } from "./tool-names.ts";
 
-/** Bytes of the tool descriptions of one server, and of all of them. */
+/** Limits of the tool descriptions: the number of tools per server and in total, and the size of each. */
 const TOOLS_MAX = 100;
 const TOOLS_ALL_MAX = 200;
 const DESCRIPTION_CHARACTERS_MAX = 4_000;
 const SCHEMA_BYTES_MAX = 16 * 1024;
-/** An answer over HTTP, or a stream of answers. */
+/** The maximum size of an HTTP response, including a stream of responses. */
 const HTTP_BYTES_MAX = 16 * 1024 * 1024;
 
 export type McpTools = {
   readonly tools: readonly Tool[];
-  /** For the agent: which servers it has to do without. */
+  /** Messages for the agent about servers that are not available. */
   readonly notices: readonly string[];
-  /** Ends all connections, and what runs for them. */
+  /** Closes all connections and ends the programs of the servers. */
   readonly close: () => Promise<void>;
 };
 
@@ -36,9 +36,9 @@ export type McpDeps = {
 };
 
 /**
- * Starts the MCP servers of the run's configuration concurrently: commands in the sandbox, URLs through the worker, to
- * hosts that the run may reach. A failed server costs its tools and not the run; the run and its agent are informed.
- * Errors: SandboxGone, the abort reason.
+ * Starts the MCP servers of the run's configuration concurrently: commands in the sandbox, and URLs through the worker
+ * to hosts that the run may connect to. If a server fails, the run continues without its tools, and the run's events
+ * and the agent state this. Throws `SandboxGone` or the abort reason.
  */
 export async function openMcpServers({
   ctx,
@@ -85,7 +85,7 @@ export async function openMcpServers({
   return { tools, notices, close };
 }
 
-/** The tools of a server that a model can be told of; the run is told which those are. */
+/** Returns the tools of a server that fit within the limits, and records them in the run's events. */
 function offered(
   server: McpServer,
   { tools: all, transport }: Connection,
@@ -117,7 +117,7 @@ function offered(
   return offer;
 }
 
-/** A server's own annotations (read-only, idempotent) are not trusted. */
+/** Returns a server's tool. The server's own annotations (read-only, idempotent) are not trusted. */
 const asTool = (
   server: McpServer,
   tool: ServerTool,

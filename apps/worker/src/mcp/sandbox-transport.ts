@@ -4,12 +4,13 @@ import { LineSplitter } from "../sandbox/init/lines.ts";
 import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 
-/** What a server may say until it has answered what it was asked. */
+/** The maximum output of a server before its pending response. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Messages with a server that runs in the sandbox: JSON lines. It is listened to only while it owes an answer, so one that talks on its own
- * waits for itself. Everything it says may be the agent's: a line that is too long, or too many, end the connection.
+ * Exchanges JSON lines with a server that runs in the sandbox. Its output is read only while a response is pending, so
+ * a server that writes unsolicited messages blocks on its own pipe. The agent may have forged any output: a line that
+ * is too long, or too much output, ends the connection.
  */
 export class SandboxTransport implements Transport {
   onmessage?: <T extends JSONRPCMessage>(message: T) => void;
@@ -33,7 +34,7 @@ export class SandboxTransport implements Transport {
     );
   }
 
-  /** Why the connection is over, for people; undefined while it is not. */
+  /** Why the connection has ended, for users; undefined while it is open. */
   get ending(): string | undefined {
     return this.#ending;
   }
@@ -49,7 +50,7 @@ export class SandboxTransport implements Transport {
     this.#bytes = 0;
     void this.#listen();
     await this.#program.put(Buffer.from(`${JSON.stringify(message)}\n`)).catch(async (error: unknown) => {
-      await this.#program.ended.catch(() => undefined); // which tells more
+      await this.#program.ended.catch(() => undefined); // the program's end contains more information
       throw error;
     });
   }
@@ -65,7 +66,7 @@ export class SandboxTransport implements Transport {
     try {
       while (this.#owed.size > 0 && this.#ending === undefined) {
         const data = await this.#program.take();
-        if (!data) break; // its end tells why
+        if (!data) break; // the program's end contains the reason
         this.#receive(data);
       }
     } catch (error) {
@@ -76,7 +77,10 @@ export class SandboxTransport implements Transport {
     }
   }
 
-  /** Errors: throws for what ends the connection. A line that is no message is left out: programs print things. */
+  /**
+   * Handles output of the server. Throws if the output ends the connection. A line that is not a message is ignored,
+   * because programs print other text.
+   */
   #receive(data: Buffer): void {
     this.#bytes += data.length;
     if (this.#bytes > ANSWER_BYTES_MAX) throw new Error("It was ended: it said too much without an answer.");
@@ -95,7 +99,7 @@ export class SandboxTransport implements Transport {
   }
 }
 
-/** The protocol judges the shape of a message; here it only has to be an object. */
+/** Parses a line. The protocol library validates the shape of a message; here it only has to be an object. */
 function parse(line: string): JSONRPCMessage | undefined {
   try {
     const value: unknown = JSON.parse(line);

@@ -1,16 +1,16 @@
 import type { worker } from "@millwright/contracts";
 
-/** How a server of tools is reached, with everything in it that stood for something else. */
+/** How an MCP server is reached, with all placeholders replaced. */
 export type ServerSettings =
   | { readonly transport: "stdio"; readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> }
   | { readonly transport: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
-/** A server that cannot be used as it is configured; the text is for people. */
+/** Thrown for a server that cannot be used with its configuration. The message is for users. */
 export class ServerMisconfigured extends Error {}
 
 /**
- * Reads the configuration of a server. `${NAME}` stands for a variable or a secret of the run, and `$${` for itself.
- * Errors: ServerMisconfigured, for a managed server that nobody has registered, and for a name that the run does not have.
+ * Returns the settings of a server. `${NAME}` is replaced by a variable or a secret of the run, and `$${` by `${`.
+ * Throws `ServerMisconfigured` for an unregistered managed server and for a name that the run does not have.
  */
 export function serverSettings(server: worker.McpServer, known: Readonly<Record<string, string>>): ServerSettings {
   const fill = (text: string): string =>
@@ -37,7 +37,10 @@ function valueOf(name: string, known: Readonly<Record<string, string>>): string 
 const SENSITIVE = /auth|token|key|secret|passw|cookie|credential/i;
 const LENGTH_MIN = 8;
 
-/** What is written into a configuration itself and looks like a secret, by the name of its header or variable: masked like the run's secrets. */
+/**
+ * Returns literal values of a configuration that are probably secrets, judging by the names of their headers or
+ * variables. They are masked like the run's secrets.
+ */
 export function literalSecrets(servers: readonly worker.McpServer[]): string[] {
   const values = servers.flatMap(({ env, headers }) =>
     Object.entries({ ...env, ...headers }).flatMap(([name, value]) => (SENSITIVE.test(name) ? [value] : [])),

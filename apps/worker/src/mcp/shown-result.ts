@@ -2,10 +2,10 @@ import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { HeadTail } from "../sandbox/init/head-tail.ts";
 import { OUTPUT_BYTES_MAX } from "../sandbox/init/protocol.ts";
 
-/** What an agent gets of a tool's answer, and what people see. */
+/** The part of a tool's result that the agent and users see. */
 export type Shown = { readonly output: { text?: string; truncated?: boolean }; readonly isError: boolean };
 
-/** Texts of an answer, masked and cut in the middle; what is no text is named, not shown. */
+/** Returns the texts of a result, masked and truncated in the middle. Other content is named but not shown. */
 export function shownResult(
   { content, structuredContent, isError }: CallToolResult,
   mask: (text: string) => string,

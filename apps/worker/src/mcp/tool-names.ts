@@ -1,16 +1,22 @@
 import { createHash } from "node:crypto";
 
-/** The longest name that every wire takes. */
+/** The maximum length of a tool name that every provider protocol accepts. */
 const LENGTH_MAX = 64;
 const HASH_LENGTH = 8;
 
-/** How agents call a tool of a server: `mcp__<server>__<tool>`, in characters that every wire takes; a long name ends in a hash of the whole. */
+/**
+ * Returns the name by which agents call a server's tool: `mcp__<server>__<tool>`, in characters that every provider
+ * protocol accepts. A long name ends with a hash of the full name.
+ */
 export function mcpToolName(server: string, tool: string): string {
   const name = `mcp__${plain(server)}__${plain(tool)}`;
   return name.length <= LENGTH_MAX ? name : distinctName(name, server, tool);
 }
 
-/** A name for a tool whose own is taken: two may differ only in characters that wires do not take. */
+/**
+ * Returns a unique name for a tool whose name is taken: two names may differ only in characters that the protocols do
+ * not accept.
+ */
 export function distinctName(name: string, server: string, tool: string): string {
   const hash = createHash("sha256").update(`${server}\0${tool}`).digest("hex").slice(0, HASH_LENGTH);
   return `${name.slice(0, LENGTH_MAX - HASH_LENGTH - 1)}_${hash}`;
