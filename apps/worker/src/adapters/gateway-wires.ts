@@ -3,24 +3,27 @@ import { withAllAnswers } from "./gemini-contents.ts";
 import { objectAt, textAt } from "../model/event-fields.ts";
 
 /**
- * A call that a harness makes of its model: `step` offers it tools; `side` does not, such as for a title or a summary; `count` asks how long a
- * prompt is, and costs nothing.
+ * A request of a harness to its model. `step` offers tools to the model. `side` does not; it is for titles or
+ * summaries, for example. `count` asks for the length of a prompt and is free of charge.
  */
 export type WireCall = { readonly kind: "step" | "side" | "count"; readonly modelId: string };
 
-/** A provider's API as the gateway serves it, and passes it on. */
+/** A provider's API as the gateway serves and forwards it. */
 export type GatewayWire = {
-  /** What a request to this path is; undefined: nothing that a harness may have. */
+  /** Classifies a request by its path; undefined if a harness may not make it. */
   readonly read: (path: string, body: JsonObject) => WireCall | undefined;
-  /** Where the path goes at the provider. */
+  /** Returns the provider's URL for a path. */
   readonly url: (baseUrl: string, path: string) => string;
   readonly key: (apiKey: string) => Readonly<Record<string, string>>;
-  /** Tokens that the answer may have as it was asked for, and the request with another number. */
+  /** Returns the requested output token limit. `limited` returns the request with a different limit. */
   readonly outputLimit: (body: JsonObject) => unknown;
   readonly limited: (body: JsonObject, tokens: number) => JsonObject;
-  /** The same request in a form that the provider takes, where a harness asks in one that it does not. */
+  /** Returns the request in a form that the provider accepts, if a harness sends a form that it does not. */
   readonly mended?: (body: JsonObject) => JsonObject;
-  /** An answer to a call of this path that ends the turn, in place of the model's or behind what came of it. */
+  /**
+   * Returns a response to a call of this path that ends the turn. It replaces the model's response or is appended to
+   * the part already sent.
+   */
   readonly ending?: (path: string) => GatewayEnding;
 };
 
@@ -44,7 +47,7 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
         : path === "/v1/messages/count_tokens"
           ? { ...answer(body), kind: "count" }
           : undefined,
-    // The address that people give for it is the one without the version.
+    // Users usually configure this base URL without the version.
     url: (baseUrl, path) => trimmed(baseUrl || "https://api.anthropic.com").replace(/\/v1$/, "") + path,
     key: (apiKey) => ({ "x-api-key": apiKey }),
     ...byField("max_tokens"),
@@ -94,7 +97,7 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
 
 const answer = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: textAt(body, "model") });
 
-/** All wires name the tools of a request alike. */
+/** All protocols use the same member for the tools of a request. */
 const kindOf = ({ tools }: JsonObject): "step" | "side" => (Array.isArray(tools) && tools.length > 0 ? "step" : "side");
 
 export const gatewayWire = (provider: string): GatewayWire | undefined =>

@@ -1,7 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 
-/** Calls of tools that were interrupted stay without an answer in Gemini CLI's contents, and the API takes no call without one: each gets its answer here. */
+/**
+ * Adds a response to every unanswered tool call. Gemini CLI's contents contain interrupted calls without a response,
+ * which the API rejects.
+ */
 export function withAllAnswers(body: JsonObject): JsonObject {
   const { contents } = body;
   if (!Array.isArray(contents) || !contents.every(isAnObject)) return body;

@@ -5,7 +5,7 @@ type Action = readonly [name: string, category: ActionCategory];
 const named = (action: Action, ...tools: readonly string[]): Record<string, Action> =>
   Object.fromEntries(tools.map((tool) => [tool, action]));
 
-/** Tools of harnesses, as the public actions they are (fields-runs §6.8). */
+/** The tools of harnesses and the public actions that they represent. */
 const ACTIONS: Readonly<Record<string, Action>> = {
   // Claude Code
   Bash: ["run_command", "command"],
@@ -24,7 +24,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   apply_patch: ["edit_files", "files"],
   web_search: ["web_search", "search"],
   view_image: ["read_files", "files"],
-  // Those of Gemini CLI and opencode, and kinds of the Agent Client Protocol where an agent tells no more.
+  // Gemini CLI and opencode, and the kinds of the Agent Client Protocol for agents that report no tool name.
   ...named(["run_command", "command"], "run_shell_command", "bash", "execute"),
   ...named(["read_files", "files"], "read_file", "read_many_files", "read"),
   ...named(["list_files", "files"], "list_directory", "list"),

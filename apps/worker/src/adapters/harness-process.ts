@@ -2,22 +2,22 @@ import type { Program } from "../sandbox/sandbox.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { HarnessEvent, HarnessLink, HarnessSession, HarnessConnection } from "./harness-adapter.ts";
 
-/** Longer lines are skipped: none of them ends a turn. */
+/** Longer lines are ignored; they never end a turn. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const STOP_GRACE_MS = 3_000;
 
 export type ProcessDeps = {
   readonly program: Program;
   readonly connect: (link: HarnessLink) => HarnessConnection;
-  /** Its events, except the session. */
+  /** Receives all events except the session. */
   readonly onEvent: (event: Exclude<HarnessEvent, { t: "session" }>) => void;
-  /** It has ended; why, for people. */
+  /** Called when the process has ended, with the reason for users. */
   readonly onEnd: (why: string) => void;
 };
 
-/** A process of a harness in the sandbox: lines in, events out. */
+/** A harness process in the sandbox. It reads lines and emits events. */
 export class HarnessProcess {
-  /** Resolves when it is ready for turns; not at all when it ends before. */
+  /** Resolves when the process is ready for turns. Never settles if the process ends earlier. */
   readonly session: Promise<HarnessSession>;
   readonly connection: HarnessConnection;
   readonly #deps: ProcessDeps;
@@ -36,7 +36,7 @@ export class HarnessProcess {
     void this.#listen();
   }
 
-  /** Lets it leave in good order, and ends it when that takes long. Never rejects. */
+  /** Closes the process's input and kills it after `STOP_GRACE_MS`. Never rejects. */
   async stop(): Promise<void> {
     const { program } = this.#deps;
     void program.end().catch(() => undefined);
@@ -45,7 +45,7 @@ export class HarnessProcess {
     clearTimeout(force);
   }
 
-  /** One that cannot be written to has ended, or is about to: that is heard elsewhere. */
+  /** Writes to the process. Errors are ignored: the process has ended or is about to, which `onEnd` reports. */
   #put(text: string): Promise<void> {
     return this.#deps.program.put(Buffer.from(text)).catch(() => undefined);
   }

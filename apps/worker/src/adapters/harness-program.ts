@@ -1,6 +1,9 @@
 import { INSIDE_NODE } from "../sandbox/bubblewrap.ts";
 
-/** How an agent program is run: one in JavaScript by our own Node, whatever the machine has. `before`: a module that is run before a script. */
+/**
+ * Returns the arguments that run an agent program. A JavaScript program runs with the platform's Node.js, regardless of
+ * the machine's own. `before` is a module that runs before a script.
+ */
 export const programArgv = (program: string, before?: string): readonly string[] =>
   /\.[cm]?js$/.test(program)
     ? [

@@ -72,7 +72,7 @@ export function earlierMessages(events: readonly ConversationEvent[]): string {
     : `[From the platform] Your session could not be restored. This was said before:\n\n${lines.join("\n\n").slice(-EARLIER_CHARACTERS_MAX)}`;
 }
 
-/** Returns a message as sent to a harness. */
+/** Returns a message in the form that is sent to a harness. */
 export function spokenText(payload: ConversationEvent["payload"]): string {
   const attachments = Array.isArray(payload["attachments"])
     ? payload["attachments"].filter((path) => typeof path === "string")

@@ -37,7 +37,7 @@ export class HarnessRecord {
     this.#unknown = new UnknownLines(conversation.events, { harness, mask: (text) => ctx.mask(text), record });
   }
 
-  /** @param isWanted we end the turn: its running calls are interrupted, not failed */
+  /** @param isWanted whether the worker ends the turn, so that its running calls are interrupted, not failed */
   add(event: Exclude<HarnessEvent, { t: "session" | "turn_end" }>, isWanted: boolean): void {
     const { conversation } = this.#deps;
     switch (event.t) {
@@ -59,25 +59,24 @@ export class HarnessRecord {
     }
   }
 
-  /** The session that the next execution resumes. */
+  /** Records the session, which the next execution resumes. */
   begin({ id }: HarnessSession): void {
     const { conversation, harness } = this.#deps;
     if (sessionOf(conversation, harness) !== id) conversation.record(SESSION_KIND, { harness, session_id: id });
   }
 
-  /** A turn begins. */
   beginTurn(): void {
     this.#usage.beginTurn();
   }
 
-  /** Ends the turn, or the process: closes all open calls. */
+  /** Ends the turn or the process: closes all open calls. */
   endTurn(seen: SeenTurn): void {
     for (const id of [...this.#calls.keys()])
       this.#ended(id, "interrupted", "It was interrupted; its effect is unknown.");
     this.#usage.endTurn(seen);
   }
 
-  /** For a call that nobody has named. */
+  /** Returns an id for a call of a platform tool, for which the harness provides none. */
   nextId(): string {
     const { executionId, attempt } = this.#deps.ctx.assignment;
     return `e${executionId}-a${attempt}-t${(this.#count += 1)}`;
@@ -111,7 +110,7 @@ export class HarnessRecord {
   }
 }
 
-/** Returns the session recorded in the run's events; undefined if a new one starts. */
+/** Returns the session that the run's events contain; undefined if a new one starts. */
 export function sessionOf({ events }: Pick<Conversation, "events">, harness: HarnessName): string | undefined {
   const begun = events.findLast(({ kind, payload }) => kind === SESSION_KIND && payload["harness"] === harness);
   return begun && (textAt(begun.payload, "session_id") || undefined);

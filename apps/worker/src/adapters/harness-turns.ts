@@ -18,15 +18,18 @@ import { GATEWAY_PORT } from "../sandbox/spec.ts";
 
 /** How long a harness may take to end its turn before it is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
-/** Maximum restarts of a harness that exits by itself, per execution. */
+/** The maximum number of restarts of a harness that exits by itself, per execution. */
 const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
-/** For a harness without a read-only mode, while it plans. */
+/** The platform's tools for a harness without a read-only mode while it plans. */
 export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
 const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
 
-/** A third-party agent program for one execution: its protocol, the program in the sandbox, and its model gateway. */
+/**
+ * A third-party agent program of one execution: its protocol adapter, the program in the sandbox, and its model
+ * gateway.
+ */
 export type Harness = { readonly adapter: HarnessAdapter; readonly program: string; readonly gateway: ModelGateway };
 
 export type HarnessTurnsDeps = {
@@ -34,7 +37,7 @@ export type HarnessTurnsDeps = {
   readonly conversation: Conversation;
   readonly messages: Messages;
   readonly harness: Harness;
-  /** Tools of the platform and of the run's MCP servers: the harness has its own file and shell tools. */
+  /** Tools of the platform and of the run's MCP servers. The harness has its own file and shell tools. */
   readonly tools: readonly Tool[];
   readonly context: Omit<ToolContext, "callId" | "signal">;
   readonly notices: readonly string[];
@@ -42,15 +45,15 @@ export type HarnessTurnsDeps = {
   readonly budget: TokenBudget;
 };
 
-/** Why a turn is ended early: a new message, or its outcome. */
+/** Why a turn is ended early: a new message, or the turn's outcome. */
 type Intent = "message" | TurnEnd;
 
 /** How a turn ended by itself, or that the process ended. */
 type TurnEvent = (HarnessEvent & { readonly t: "turn_end" }) | { readonly died: string };
 
 /**
- * The turns of a harness. Outcomes come from the protocol's end of a turn and from our own intent, never from an exit
- * code.
+ * Runs the turns of a harness. The outcome is determined by the protocol's end of a turn and by the worker's own
+ * intent, never by an exit code.
  */
 export class HarnessTurns {
   readonly #deps: HarnessTurnsDeps;
@@ -84,7 +87,7 @@ export class HarnessTurns {
     };
   }
 
-  /** Runs one turn, from new messages to its end. Errors: the abort reason of the execution, SandboxGone. */
+  /** Runs one turn, from new messages to its end. Throws the abort reason of the execution or `SandboxGone`. */
   async run(interrupted: AbortSignal): Promise<TurnEnd> {
     const { ctx, messages, budget } = this.#deps;
     for (let text = ""; ;) {
@@ -153,7 +156,7 @@ export class HarnessTurns {
   #judge(end: TurnEvent): TurnEnd | "message" | "again" {
     if ("died" in end) this.#process = undefined;
     if (this.#intent !== undefined) return this.#intent;
-    const { refusal } = this.#deps.harness.gateway; // the program ends its turn in any case
+    const { refusal } = this.#deps.harness.gateway; // the program has ended its turn after the refusal
     if (refusal) return { kind: "failed", failure: refusal };
     if (!("died" in end)) {
       if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
@@ -179,7 +182,9 @@ export class HarnessTurns {
     return "again";
   }
 
-  /** Asks the harness to end its turn. The first reason counts, but an outcome takes precedence over a new message. */
+  /**
+   * Requests the end of the turn. The first reason is used, except that an outcome takes precedence over a new message.
+   */
   #end(intent: Intent): void {
     if (this.#intent !== undefined && this.#intent !== "message") return;
     const isAsked = this.#intent !== undefined;
@@ -200,7 +205,7 @@ export class HarnessTurns {
     }
   }
 
-  /** Messages that the harness has not received. */
+  /** Returns the messages that the harness has not received. */
   #newMessages(): string {
     const { events } = this.#deps.conversation;
     const messages = events
@@ -210,7 +215,7 @@ export class HarnessTurns {
     return messages.map(({ payload }) => spokenText(payload)).join("\n\n");
   }
 
-  /** A new session starts with the earlier messages. */
+  /** Returns the text that starts a turn. In a new session, it begins with the earlier messages. */
   #opening(text: string): string {
     if (this.#hasSession) return text;
     this.#hasSession = true;
@@ -294,7 +299,7 @@ export class HarnessTurns {
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");
     if (ending.end) {
       harness.gateway.pause();
-      setImmediate(() => this.#end(ending.end!)); // after the response
+      setImmediate(() => this.#end(ending.end!)); // after the response to the call was sent
     }
     return ending;
   }

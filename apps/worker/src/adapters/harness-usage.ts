@@ -7,33 +7,35 @@ const KIND = "harness_usage";
 
 /** What the worker observed of a turn. */
 export type SeenTurn = {
-  /** It ended by the program's protocol; otherwise its process died, or the execution ended in the middle. */
+  /**
+   * Whether the turn ended by the program's protocol. Otherwise its process ended, or the execution ended in the middle
+   * of the turn.
+   */
   readonly hasEnded: boolean;
-  /** Answered steps, and those that the provider counted. */
+  /** The number of answered steps, and how many of them the provider counted. */
   readonly answered: number;
   readonly counted: number;
 };
 
 /**
- * Counters of an agent program in a run, over all its processes: its own numbers under its own names, never 0 for an
- * uncounted value.
- *
- * A `harness_usage` event at the beginning of a turn lists the turn as missed and its tool calls as unknown; the event
- * at its end withdraws that if the whole turn was counted. So the newest event is correct wherever the worker is lost.
+ * The token counters of an agent program in a run, over all its processes: its own numbers under its own names, without
+ * zeros for uncounted values. A `harness_usage` event at the beginning of a turn lists the turn as missed and its tool
+ * calls as unknown. The event at its end withdraws that if the whole turn was counted. The newest event is therefore
+ * correct whenever the worker is lost.
  */
 export class HarnessUsage {
   readonly #harness: HarnessName;
   readonly #record: (kind: string, payload: JsonObject) => void;
   #counted: JsonObject | undefined;
-  /** Turns that were not counted, or only in part. */
+  /** The number of turns that were not counted or counted only in part. */
   #missedTurns: number;
-  /** Turns whose tool calls are unknown, because the worker was lost. */
+  /** The number of turns whose tool calls are unknown because the worker was lost. */
   #lostTurns: number;
   readonly #calls: Record<string, number>;
-  /** What the program has counted in the turn under way. */
+  /** The program's counters of the current turn. */
   #ofTurn: JsonObject | undefined;
 
-  /** @param events of the run; the counting resumes from the newest one of its kind */
+  /** @param events the run's events; counting resumes from the newest `harness_usage` event */
   constructor(
     harness: HarnessName,
     events: readonly ConversationEvent[],
@@ -57,7 +59,7 @@ export class HarnessUsage {
     this.#ofTurn = added(this.#ofTurn ?? {}, counted);
   }
 
-  /** Counts a call of one of its tools, under the name that the program gives it. */
+  /** Counts a call of one of the program's tools, under the program's name for it. */
   called(tool: string): void {
     this.#calls[tool] = (Object.hasOwn(this.#calls, tool) ? this.#calls[tool]! : 0) + 1;
   }
@@ -67,9 +69,10 @@ export class HarnessUsage {
     this.#publish(this.#missedTurns + 1, this.#lostTurns + 1);
   }
 
-  /** A turn has ended, or its process has: records what has been counted until now. */
+  /** Records the counters at the end of a turn or of the process. */
   endTurn({ hasEnded, answered, counted }: SeenTurn): void {
-    const isUnmeasured = answered > 0 && counted === 0; // zeros of a program whose provider counts nothing are no measurement
+    // zeros from a program whose provider counts nothing are not a measurement
+    const isUnmeasured = answered > 0 && counted === 0;
     if (this.#ofTurn && !isUnmeasured) this.#counted = added(this.#counted ?? {}, this.#ofTurn);
     if (!this.#ofTurn || !hasEnded || counted < answered) this.#missedTurns += 1;
     this.#ofTurn = undefined;
@@ -84,7 +87,7 @@ export class HarnessUsage {
 
 const numberAt = (object: JsonObject, name: string): number => (typeof object[name] === "number" ? object[name] : 0);
 
-/** Numbers are added, in whatever they lie; everything else is left out. */
+/** Adds numbers recursively; ignores other values. */
 function added(before: JsonObject, more: JsonObject): JsonObject {
   const sums: JsonObject = { ...before };
   for (const [name, value] of Object.entries(more)) {

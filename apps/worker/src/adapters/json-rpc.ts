@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 
-/** The peer rejected a request; the text is its own. */
+/** Thrown if the peer rejected a request. The message is the peer's. */
 export class RpcRefused extends Error {
   readonly code: number;
   constructor(code: number, message: string) {
@@ -15,15 +15,15 @@ export type JsonRpcDeps = {
   readonly send: (line: string) => void;
   /** Returns whether the notification is known. */
   readonly onNotification: (method: string, params: JsonObject) => boolean;
-  /** A line that is not a message, or has no known purpose. */
+  /** Receives a line that is not a message or has no known purpose. */
   readonly onUnknown: (line: string) => void;
-  /** Responds to a request of the peer; undefined: unknown method. */
+  /** Returns the response to a request of the peer; undefined: unknown method. */
   readonly onRequest: (method: string, params: JsonObject) => JsonValue | undefined;
 };
 
 const METHOD_NOT_FOUND = -32_601;
 
-/** JSON-RPC 2.0 over lines, in both directions. Requests to a program that ends are never answered. */
+/** JSON-RPC 2.0 over lines, in both directions. Pending requests to a program that ends never settle. */
 export class JsonRpc {
   readonly #deps: JsonRpcDeps;
   readonly #open = new Map<
@@ -36,7 +36,7 @@ export class JsonRpc {
     this.#deps = deps;
   }
 
-  /** Errors: RpcRefused. */
+  /** Sends a request and returns its result. Throws `RpcRefused`. */
   request(method: string, params: JsonObject): Promise<JsonObject> {
     const id = (this.#count += 1);
     return new Promise((resolve, reject) => {
@@ -83,19 +83,19 @@ export class JsonRpc {
   }
 }
 
-/** Some peers put only a generic text into the message, and the cause beside it. */
+/** Returns the reason of an error. Some peers send only a generic message, with the cause in `data.details`. */
 function reasonIn(error: JsonObject): string {
   const parts = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
   return parts.join(": ") || "It does not say why.";
 }
 
-/** Parses a line as an object; undefined if it is none. */
+/** Parses a line as an object; returns undefined if it is not one. */
 export function parsedLine(line: string): JsonObject | undefined {
   const value = parsedJson(line);
   return isAnObject(value) ? value : undefined;
 }
 
-/** Returns the value of a JSON text; undefined if it is none. */
+/** Parses a JSON text; returns undefined if it is invalid. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { mapStrings } from "../spool/event-payload.ts";
 
 /**
- * Members that hold no free text: words and ids of the wire, settings of the call, texts that the provider has signed, and binary data. A secret
- * that is spelled like one of them (`auto`, `user`) must not break the request.
+ * Members that contain no free text: keywords and ids of the protocol, settings of the call, signed texts of the
+ * provider, and binary data. A secret that equals one of these values (`auto`, `user`) must not break the request.
  */
 const PROTOCOL_MEMBERS = new Set([
   ...[
@@ -34,11 +34,11 @@ const PROTOCOL_MEMBERS = new Set([
   ...["context_management", "safetySettings", "stream_options", "previous_response_id", "prompt_cache_key"],
   ...["thinking", "signature", "thoughtSignature", "encrypted_content", "data", "media_type", "mime_type", "mimeType"],
 ]);
-/** Arguments and results of tools: free text in every member, the names included. */
+/** Arguments and results of tools, which are free text in every member. */
 const TOOL_VALUES = new Set(["input", "args", "arguments", "response"]);
 const DATA_URL = /^data:[^,]{0,200};base64,/;
 
-/** Returns the request of an agent program with the secrets of its run masked wherever it holds free text. */
+/** Returns the request of an agent program with the secrets of its run masked in all free text. */
 export function maskRequest(request: JsonObject, mask: (text: string) => string): JsonObject {
   const masked = (value: JsonValue, member: string): JsonValue => {
     if (PROTOCOL_MEMBERS.has(member)) return value;
@@ -53,7 +53,7 @@ export function maskRequest(request: JsonObject, mask: (text: string) => string)
   return members(request);
 }
 
-/** Definitions of tools hold schemas, whose names and values must stay; only what describes them is free text. */
+/** Masks the descriptions in tool definitions. The names and values of their schemas must not change. */
 function maskDescriptions(value: JsonValue, mask: (text: string) => string): JsonValue {
   if (Array.isArray(value)) return value.map((item) => maskDescriptions(item, mask));
   if (value === null || typeof value !== "object") return value;

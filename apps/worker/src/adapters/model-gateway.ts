@@ -26,11 +26,11 @@ import { ProviderRefusals } from "./provider-refusals.ts";
 import { StepCount } from "./step-count.ts";
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** How long calls of an ended program may take to finish; calls of other processes in its sandbox are aborted. */
+/** How long calls of an ended program may take to finish. Calls of other processes in its sandbox are aborted. */
 const SETTLING_MS = 5_000;
-/** Maximum bytes of an error body. */
+/** The maximum length of an error body. */
 const REFUSAL_CHARACTERS_MAX = 100_000;
-/** Request headers that are forwarded; the key is ours. */
+/** Request headers that are forwarded. The key is added by the gateway. */
 const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"];
 const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
 
@@ -47,17 +47,18 @@ type Asked = {
 export type GatewayDeps = { readonly ctx: ExecutionContext; readonly budget: TokenBudget };
 
 /**
- * The model access of a third-party harness: a unix socket. Calls get the provider's key, are counted, and are rejected
- * if the run may spend no more; no other endpoint of the provider can be reached. `/mcp` serves the platform's tools.
+ * The model access of a third-party harness, through a Unix socket. The gateway adds the provider's key to calls,
+ * counts them, and rejects them if the run's limits are exceeded. No other endpoint of the provider is reachable.
+ * `/mcp` serves the platform's tools.
  */
 export class ModelGateway {
   readonly relay: Relay;
-  /** Set as soon as the workspace is ready. */
+  /** Set when the workspace is ready. */
   platformTools: PlatformTools | undefined;
-  /** Called once with what ends the run, whatever the harness does with it. */
+  /** Called once with the failure that ends the run, however the harness handles it. */
   onFailure: (failure: RunFailure) => void = () => {};
   readonly #deps: GatewayDeps;
-  /** The operator may set any address for a model; a team may not set an internal one. */
+  /** The operator may configure any address for a model; a team may not configure an internal one. */
   readonly #reach: typeof fetch;
   readonly #closed = new AbortController();
   /** Aborted when the turn is to end with a synthetic response. */
@@ -68,10 +69,10 @@ export class ModelGateway {
   #calls = 0;
   readonly #steps: StepCount;
   readonly #refusals: ProviderRefusals;
-  /** Answers to steps since the turn began. */
+  /** The responses to steps since the turn began. */
   #answers: RelayedResponse[] = [];
   readonly #underWay = new Set<Promise<void>>();
-  /** The newest call under a cost limit, with those before it. */
+  /** The newest call under a cost limit; it settles after all earlier ones. */
   #limitedCalls: Promise<unknown> = Promise.resolve();
 
   private constructor(deps: GatewayDeps, socket: string) {
@@ -85,7 +86,7 @@ export class ModelGateway {
     this.relay = { port: GATEWAY_PORT, socket };
   }
 
-  /** Errors: those of the file system. */
+  /** Creates a gateway that listens on a Unix socket. Throws file system errors. */
   static async listen(deps: GatewayDeps): Promise<ModelGateway> {
     const directory = join(deps.ctx.dir, `gate-${randomUUID().slice(0, 8)}`);
     await mkdir(directory, { recursive: true, mode: 0o755 });
@@ -108,7 +109,7 @@ export class ModelGateway {
     this.#isPaused = true;
   }
 
-  /** As `pause`, and current and later calls get responses that make the harness end its turn. */
+  /** Pauses model calls, and gives current and later calls a response that makes the harness end its turn. */
   endTurn(): void {
     this.pause();
     this.#turn.abort(new Error("The turn has its end."));
@@ -122,20 +123,17 @@ export class ModelGateway {
     if (this.#turn.signal.aborted) this.#turn = new AbortController();
   }
 
-  /** The provider's final rejection of the turn's last step. */
+  /** The provider's permanent refusal of the turn's last step. */
   get refusal(): RunFailure | undefined {
     return this.#refusals.open;
   }
 
-  /** Returns how many steps of the turn were answered, and how many of them the provider has counted. */
+  /** How many steps of the turn were answered, and how many of them the provider has counted. */
   get answeredSteps(): { readonly answered: number; readonly counted: number } {
     return { answered: this.#answers.length, counted: this.#answers.filter(({ isCounted }) => isCounted).length };
   }
 
-  /**
-   * Resolves when every call has ended and its usage is reported; waits a few seconds for calls that do not end. Never
-   * rejects.
-   */
+  /** Resolves when every call has ended and its usage is reported, or after `SETTLING_MS`. Never rejects. */
   settled(): Promise<void> {
     return atMost(systemTimers, SETTLING_MS, Promise.allSettled([...this.#underWay]));
   }
@@ -157,7 +155,7 @@ export class ModelGateway {
     if (!wire || !call) return say(response, 404, "This is not served here.");
     if (this.#isPaused) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
-    searchParams.delete("key"); // one way of some to give it
+    searchParams.delete("key"); // some clients send the key as a query parameter
     const asked = {
       request,
       response,
@@ -172,8 +170,8 @@ export class ModelGateway {
   }
 
   /**
-   * Delays a call until the harness has been notified of the end of its turn: it gives up, or gets a response that ends
-   * the turn.
+   * Delays a call until the harness has been notified of the end of its turn. The harness then closes the call, or
+   * receives a response that ends the turn.
    */
   async #wait(response: ServerResponse, { ending }: GatewayWire, path: string): Promise<void> {
     const { signal } = this.#turn;
@@ -237,8 +235,8 @@ export class ModelGateway {
   }
 
   /**
-   * An execution has one reservation: under a cost limit an agent program's calls are sequential, each after the
-   * previous one is reported.
+   * Makes the call. An execution has only one reservation, so under a cost limit calls are sequential: each starts
+   * after the previous one was reported.
    */
   #inTurn(call: WireCall, make: () => Promise<void>): Promise<void> {
     if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
@@ -257,7 +255,7 @@ export class ModelGateway {
     refuse(response, 502, "The model provider cannot be reached.");
   }
 
-  /** Forwards an error to the program, which may handle it; ends the run if it is final. */
+  /** Forwards an error to the program, which may handle it. Ends the run if the error is permanent. */
   async #refused({ response, call }: Asked, answer: Response): Promise<void> {
     const { ctx } = this.#deps;
     const body = (await answer.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
@@ -268,7 +266,7 @@ export class ModelGateway {
     response.writeHead(answer.status, passedBack(answer)).end(body);
   }
 
-  /** Reports the usage of a response. One that was cut off is charged, too. */
+  /** Reports the usage of a response. A response that was cut off is charged, too. */
   async #report(
     callId: string,
     { modelId }: WireCall,
@@ -282,7 +280,7 @@ export class ModelGateway {
     await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }
 
-  /** Under a cost limit: reserves the greatest cost, and limits the response to it. */
+  /** Under a cost limit, reserves the maximum cost and limits the response accordingly. */
   async #within(
     asked: JsonObject,
     wire: GatewayWire,
@@ -329,7 +327,7 @@ function answerWith(response: ServerResponse, { contentType, body }: GatewayEndi
   response.writeHead(200, { "content-type": contentType }).end(body);
 }
 
-/** In the provider's format, so that the harness treats it as final. */
+/** Responds with an error in the provider's format, so that the harness treats it as permanent. */
 function refuse(response: ServerResponse, status: number, message: string, code?: string): void {
   response.writeHead(status, { "content-type": "application/json" }).end(
     JSON.stringify({

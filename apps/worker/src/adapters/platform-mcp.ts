@@ -6,20 +6,20 @@ import type { Tool } from "../tools/tool.ts";
 
 /** The name of the platform's MCP server in a harness. */
 export const PLATFORM_SERVER = "millwright";
-/** The platform's tools for a harness: calls are recorded where they run. */
+/** Returns whether a harness tool is one of the platform's. Calls of these tools are recorded where they run. */
 export const isPlatformTool = (name: string): boolean => name.startsWith(`mcp__${PLATFORM_SERVER}__`);
 
 const VERSION = "2025-06-18";
 
 export type PlatformTools = {
   readonly tools: () => readonly Tool[];
-  /** Runs a tool between its two events; `malformed`: the raw arguments, if they are not an object. */
+  /** Runs a tool and records its start and end events. `malformed` is the raw arguments, if they are not an object. */
   readonly run: (name: string, input: JsonObject, malformed?: string) => Promise<Ending>;
 };
 
 /**
- * Handles one message of the Model Context Protocol: the tools of the platform, for a harness. Returns undefined for a
- * notification.
+ * Handles one message of the Model Context Protocol, which provides the platform's tools to a harness. Returns
+ * undefined for a notification.
  */
 export async function answerMcp({ tools, run }: PlatformTools, message: unknown): Promise<JsonObject | undefined> {
   if (!isAnObject(message) || typeof message["method"] !== "string")

@@ -11,8 +11,8 @@ const VERSION_TIMEOUT_MS = 30_000;
 export type ProbedHarnesses = { readonly host: SandboxHost; readonly warnings: readonly string[] };
 
 /**
- * Finds the agent programs of the operator and runs each in a sandbox: a program that does not print its version there
- * is not offered. `programs`: paths by type; "" = none.
+ * Finds the operator's agent programs and runs each in a sandbox. A program that does not print its version there is
+ * not offered. `programs` maps types to paths; "" means none.
  */
 export async function probeHarnesses(
   host: SandboxHost,
@@ -41,7 +41,7 @@ export async function probeHarnesses(
   return { host: harnesses.size === 0 ? host : { ...host, harnesses }, warnings };
 }
 
-/** What is shown of a program: the directory it lies in, or the package that a script belongs to. */
+/** Returns the directory that is mounted for a program: its own directory, or the package that a script belongs to. */
 function packageOf(program: string): string {
   const above = (directory: string): string | undefined =>
     existsSync(join(directory, "package.json"))

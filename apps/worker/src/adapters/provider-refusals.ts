@@ -3,16 +3,17 @@ import { callFailure } from "../model/wires/call-failure.ts";
 import { objectAt, textAt, isAnObject } from "../model/event-fields.ts";
 import { parsedJson } from "./json-rpc.ts";
 
-/** Refusals that no other request of the program avoids: of the key, the account or the model. */
+/** Status codes of refusals that no change of the request avoids: of the key, the account or the model. */
 const FINAL_STATUS = [401, 402, 403, 404];
-/** A program may change its request once and try again, such as without a field that the provider does not know. */
+/** A program may change its request once and retry, such as without a field that the provider does not support. */
 const TRIES_MAX = 2;
-/** Refusals that may pass, one after the other: programs give up long before. */
+/** The maximum number of consecutive transient refusals; programs give up much earlier. */
 const PASSING_MAX = 200;
 
 /**
- * Refusals of the provider as an agent program gets them. One that is final ends the run by the mapping that the platform's own agent has
- * (`callFailure`): at once where nothing else can come of it, else when the program tries the same again or ends its turn with it.
+ * Tracks the provider's refusals of an agent program's calls. A permanent one ends the run with the same error mapping
+ * as the platform's own agent (`callFailure`): immediately if a change of the request cannot help, otherwise when the
+ * program repeats it or ends its turn.
  */
 export class ProviderRefusals {
   readonly #provider: string;
@@ -23,18 +24,18 @@ export class ProviderRefusals {
     this.#provider = provider;
   }
 
-  /** The final refusal that the program got last; undefined if it got an answer since. */
+  /** The last permanent refusal; undefined if a call succeeded since. */
   get open(): RunFailure | undefined {
     return this.#open;
   }
 
-  /** A step was answered, or a turn begins. */
+  /** Resets the state after a successful step and at the beginning of a turn. */
   clear(): void {
     this.#inARow = 0;
     this.#open = undefined;
   }
 
-  /** Notes a refused step; returns why the run ends, if it does. */
+  /** Records a refused step. Returns why the run ends, if it does. */
   add(status: number, body: string): RunFailure | undefined {
     const {
       failure,
@@ -48,7 +49,7 @@ export class ProviderRefusals {
   }
 }
 
-/** The provider's own words in the body of a refusal; the body where they are not found. */
+/** Returns the provider's message from the body of a refusal, or the body if it contains none. */
 function messageIn(body: string): string {
   const parsed = parsedJson(body);
   const [first] = Array.isArray(parsed) ? parsed : [parsed];

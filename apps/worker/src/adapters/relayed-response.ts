@@ -6,13 +6,13 @@ import type { GatewayEnding } from "./gateway-wires.ts";
 
 const DATA = "data:";
 
-/** A provider's response on its way to an agent program, and its token counts. */
+/** A provider's response that is relayed to an agent program, and its token counts. */
 export class RelayedResponse {
-  /** By the provider, so far. */
+  /** The provider's counts so far. */
   counted: TokenCounts = {};
-  /** Of the answer's text, so far. */
+  /** The characters of the response's text so far. */
   characters = 0;
-  /** The response is complete. */
+  /** Whether the response is complete. */
   isWhole = false;
 
   /** Whether the provider has counted input and output. */
@@ -21,8 +21,8 @@ export class RelayedResponse {
   }
 
   /**
-   * Relays the response as it arrives. `assertOpen` is called before each piece; `ending` closes a stream that we cut.
-   * Never rejects.
+   * Relays the response as it arrives. `assertOpen` is called before each chunk. `ending` returns the last part of a
+   * stream that the gateway cuts off. Never rejects.
    */
   async pass(
     answer: Response,
@@ -50,7 +50,7 @@ export class RelayedResponse {
       }
       response.end();
     } catch {
-      const last = isStream && rest === "" ? ending() : undefined; // in the middle of a line nothing can be added
+      const last = isStream && rest === "" ? ending() : undefined; // nothing can be appended in the middle of a line
       if (last) response.end(last.body);
       else response.destroy();
     }

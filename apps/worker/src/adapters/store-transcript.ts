@@ -8,8 +8,8 @@ import { unknownLinesIn } from "./unknown-lines.ts";
 const BYTES_MAX = 32 * 1024 * 1024;
 
 /**
- * Uploads the harness's own session record, masked, as the run's transcript, followed by its unknown lines. Best
- * effort: without it, or if it is too long, the run still has its events. Never rejects.
+ * Uploads the harness's own session record, masked, as the run's transcript, followed by its unknown lines. This is
+ * best effort: if the record is missing or too long, the run still has its events. Never rejects.
  */
 export async function storeTranscript(
   { platform, mask, log }: Pick<ExecutionContext, "platform" | "mask" | "log">,

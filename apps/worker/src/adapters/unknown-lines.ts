@@ -3,7 +3,7 @@ import { textAt } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
 const KIND = "harness_line";
-/** Bytes of a line, and lines in a run. */
+/** Limits of the characters per line and of the lines per run. */
 const CHARACTERS_MAX = 16_000;
 const LINES_MAX = 200;
 
@@ -17,14 +17,14 @@ export type UnknownLinesDeps = {
 };
 
 /**
- * Lines of an agent program in an unknown format, such as those of a later version: stored unchanged, but masked and
- * limited.
+ * Stores lines of an agent program in an unknown format, such as those of a later version. They are unchanged except
+ * that they are masked and limited.
  */
 export class UnknownLines {
   readonly #deps: UnknownLinesDeps;
   #count: number;
 
-  /** @param events of the run so far */
+  /** @param events the run's events so far */
   constructor(events: readonly ConversationEvent[], deps: UnknownLinesDeps) {
     this.#deps = deps;
     const more = moreOf(deps.harness);
@@ -46,6 +46,6 @@ export class UnknownLines {
   }
 }
 
-/** Returns the stored lines of a run's events, oldest first. */
+/** Returns the unknown lines that a run's events contain, oldest first. */
 export const unknownLinesIn = (events: readonly ConversationEvent[]): string[] =>
   events.filter(({ kind }) => kind === KIND).map(({ payload }) => textAt(payload, "line"));

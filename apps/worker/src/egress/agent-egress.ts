@@ -11,7 +11,7 @@ import { GitGateway } from "./git-gateway.ts";
 import { EgressPolicy, NO_EGRESS } from "./policy.ts";
 
 const ORIGIN = `http://127.0.0.1:${PROXY_PORT}`;
-/** The environment variables of programs, in both spellings; Node's own `fetch` needs an extra one. */
+/** The proxy variables of programs, in both spellings. Node.js's own `fetch` requires an additional one. */
 const PROXY_ENVIRONMENT: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map((name) => [name, ORIGIN])),
   ...{ NO_PROXY: "localhost,127.0.0.1,::1", no_proxy: "localhost,127.0.0.1,::1", NODE_USE_ENV_PROXY: "1" },
@@ -24,8 +24,8 @@ export type AgentEgress = {
 };
 
 /**
- * The agent's network access: hosts that both the operator and the run's environment allow, and read access to the
- * run's own repositories. Each denied host becomes an event of the run. Errors: those of the file system.
+ * Opens the agent's network access: hosts that both the operator and the run's environment allow, and read access to
+ * the run's own repositories. Each denied host becomes an event of the run. Throws file system errors.
  */
 export async function openAgentEgress(
   ctx: Pick<ExecutionContext, "assignment" | "dir" | "gate" | "emit" | "log" | "outbound">,
@@ -36,7 +36,8 @@ export async function openAgentEgress(
   const denials = new Denials(
     (payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)),
   );
-  const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`); // an execution may have one sandbox after the other
+  // unique, because an execution may have several consecutive sandboxes
+  const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`);
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const socket = join(directory, "proxy.sock");
   const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);

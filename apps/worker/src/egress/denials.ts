@@ -1,6 +1,6 @@
 import type { DenialReason } from "./policy.ts";
 
-/** Maximum number of reported hosts per execution; further ones are not reported. */
+/** The maximum number of reported hosts per execution. */
 const DENIALS_MAX = 50;
 const HOST_CHARACTERS_MAX = 255;
 
@@ -19,7 +19,7 @@ export class Denials {
     this.#report = report;
   }
 
-  /** `more`: the last report. */
+  /** Adds a denial. `more` marks the last report. */
   add({ host, port, reason }: Denial): void {
     const shown = host.slice(0, HOST_CHARACTERS_MAX);
     const key = `${shown}:${port} ${reason}`;

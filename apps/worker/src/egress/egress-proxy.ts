@@ -17,13 +17,13 @@ import { gatedPipe, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
-/** Maximum number of concurrent connections of one sandbox. */
+/** The maximum number of concurrent connections of one sandbox. */
 const CONNECTIONS_MAX = 256;
 const CONNECT_TIMEOUT_MS = 10_000;
 const ADDRESSES_MAX = 3;
-/** How often open connections are checked for a closed gate; transferred data is checked at once. */
+/** How often idle connections are checked for a closed gate. Transferred data is checked immediately. */
 const CUT_EVERY_MS = 200;
-/** About the connection, not the message (RFC 9110 §7.6.1). */
+/** Headers of the connection, not of the message (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",
@@ -38,15 +38,15 @@ const HOP_BY_HOP = new Set([
 
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
-  /** Checked before each connection and for every piece of data. */
+  /** Checked before each connection and for every chunk of data. */
   readonly gate: OutboundGate;
   readonly git?: GitGateway;
   readonly onDenied: (denial: Denial) => void;
 };
 
 /**
- * The only network access of a sandbox: HTTP and CONNECT on a unix socket, to hosts that the policy allows, while the
- * outbound gate is open. A new connection waits for the gate; open ones are cut when it closes.
+ * The only network access of a sandbox: HTTP and CONNECT through a Unix socket, to hosts that the policy allows, while
+ * the outbound gate is open. A new connection waits for the gate; open connections are closed when it closes.
  */
 export class EgressProxy {
   readonly #options: EgressProxyOptions;
@@ -70,7 +70,7 @@ export class EgressProxy {
     this.#cutting = setInterval(() => this.#isOpen() || this.#cut(), CUT_EVERY_MS).unref();
   }
 
-  /** Listens on a unix socket, for processes that can see its directory. Errors: those of the file system. */
+  /** Listens on a Unix socket, for processes that can access its directory. Throws file system errors. */
   static async listen(socketPath: string, options: EgressProxyOptions): Promise<EgressProxy> {
     const server = createServer({ keepAliveTimeout: 60_000, requestTimeout: 0 });
     const release = await listenOnSocket(server, socketPath);
@@ -153,7 +153,7 @@ export class EgressProxy {
     );
   }
 
-  /** Connects to one of the checked addresses: the name is not resolved again. */
+  /** Connects to one of the checked addresses. The name is not resolved again. */
   async #connect({
     host,
     port,
@@ -183,11 +183,11 @@ const DENIED = {
 
 type Target = { readonly host: string; readonly port: number };
 
-/** Host and port of a URL, as its standard reads them: `0x7f.1` is 127.0.0.1. */
+/** Returns the host and port of a URL, parsed by the URL standard: `0x7f.1` is 127.0.0.1. */
 function targetOf(url: string, port: number): Target | undefined {
   if (!URL.canParse(url)) return undefined;
   const { hostname, port: given } = new URL(url);
-  const named = /:(\d+)$/.exec(url.slice("http://".length).split(/[/?#]/)[0] ?? "")?.[1]; // a default port is left out of the URL's own
+  const named = /:(\d+)$/.exec(url.slice("http://".length).split(/[/?#]/)[0] ?? "")?.[1]; // URL omits a default port
   return hostname === ""
     ? undefined
     : { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(given || named || port) };
@@ -209,7 +209,7 @@ function connected(address: string, port: number): Promise<Socket | undefined> {
   });
 }
 
-/** Headers without those of the connection, and without those that `Connection` names. */
+/** Returns headers without those of the connection and without those that `Connection` lists. */
 export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = (headers.connection ?? "")
     .toLowerCase()
@@ -218,7 +218,7 @@ export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
 }
 
-/** Forwards a request and its response; a failure on one side fails the other. */
+/** Forwards a request and its response. A failure of one side ends the other. */
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,

@@ -8,28 +8,31 @@ import type { Denial } from "./denials.ts";
 import { forward, forwarded, passBack, say } from "./egress-proxy.ts";
 import type { IsOpen } from "./guarded-pipe.ts";
 
-/** The two requests of git's smart protocol, for one of its services. */
+/** The two requests of git's smart protocol for one of its services. */
 const SERVICE_PATHS = (service: string): readonly string[] => [`GET info/refs?service=${service}`, `POST ${service}`];
 const REDIRECTS_MAX = 3;
 const REDIRECTS = [301, 302, 307, 308];
 
 let authorities: string[] | undefined;
-/** The system's CA certificates in addition to Node's: a company's code host may have a company certificate. */
+/**
+ * Returns the system's CA certificates in addition to those of Node.js: a company's code host may use a company
+ * certificate.
+ */
 const trusted = (): string[] =>
   (authorities ??= [...new Set([...getCACertificates("default"), ...getCACertificates("system")])]);
 
 /**
- * Connects the git of a sandbox to the repositories of its run, and adds the credential outside of the sandbox. It may
- * only fetch, except in the sandbox that pushes.
+ * Connects the git of a sandbox to the repositories of its run, and adds the credential outside the sandbox. Only
+ * fetches are allowed, except in the sandbox that pushes.
  */
 export class GitGateway {
   readonly #repositories: readonly worker.Repository[];
   readonly #mayPush: boolean;
-  /** The repository's new location, from a redirect. */
+  /** The new locations of repositories, from redirects. */
   readonly #bases = new Map<worker.Repository, string>();
   /**
-   * Secret part of its addresses: processes that share the machine's network, in a sandbox of kind `none`, do not know
-   * it.
+   * A secret part of its URLs, so that other processes on the machine's network cannot use a gateway for sandboxes of
+   * kind `none`.
    */
   readonly #key = randomUUID();
 
@@ -41,12 +44,12 @@ export class GitGateway {
     this.#mayPush = mayPush;
   }
 
-  /** Address of a repository, behind a proxy at `origin`. */
+  /** Returns the URL of a repository behind a proxy at `origin`. */
   urlOf(origin: string, repository: worker.Repository): string {
     return `${origin}/git/${this.#key}/${this.#repositories.indexOf(repository)}`;
   }
 
-  /** Settings of git that send the run's repositories this way, by the addresses that they are known by. */
+  /** Returns the git settings that redirect the clone URLs of the run's repositories to this gateway. */
   settings(origin: string): Record<string, string> {
     return Object.fromEntries(
       this.#repositories.map((repository) => [`url.${this.urlOf(origin, repository)}.insteadOf`, repository.cloneUrl]),
@@ -107,8 +110,8 @@ export class GitGateway {
   }
 
   /**
-   * A renamed repository is requested at its new location from then on; redirects to another host are not followed, so
-   * that it never gets the credential.
+   * Sends a GET request. A renamed repository is then requested at its new location. Redirects to another host are not
+   * followed, so that it never receives the credential.
    */
   async #get(
     repository: worker.Repository,
@@ -139,7 +142,7 @@ const answerOf = (asking: ClientRequest): Promise<IncomingMessage | undefined> =
       .end(),
   );
 
-/** As in an assignment: a whole header line, or the value of `Authorization`. */
+/** Parses the header of an assignment: a complete header line, or the value of `Authorization`. */
 function headerOf(header: string): Record<string, string> {
   if (header === "") return {};
   const [, name, value] = /^([\w-]+):\s*(.*)$/.exec(header) ?? [];

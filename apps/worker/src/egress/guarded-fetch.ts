@@ -9,22 +9,22 @@ import type { EgressPolicy } from "./policy.ts";
 
 export type GuardedFetchOptions = {
   readonly policy: EgressPolicy;
-  /** Checked before each request and for every piece of its response. */
+  /** Checked before each request and for every chunk of its response. */
   readonly gate: OutboundGate;
   readonly onDenied: (denial: Denial) => void;
-  /** A longer response is cut off. */
+  /** The maximum size of a response; a longer one is cut off. */
   readonly bytesMax: number;
 };
 
-/** A request was not sent, or its response was cut off; the text is for people. */
+/** Thrown if a request was not sent or its response was cut off. The message is for users. */
 export class FetchRefused extends Error {}
 
 const NO_BODY = [101, 204, 205, 304];
 
 /**
- * `fetch` for the worker's own requests on behalf of a run: to the hosts that the run may reach, at the checked
- * addresses, while the outbound gate is open. Redirects are not followed. Errors: FetchRefused, those of the
- * connection, the reason of `signal`.
+ * Returns a `fetch` for the worker's own requests on behalf of a run: to the hosts that the run may connect to, at the
+ * checked addresses, while the outbound gate is open. Redirects are not followed. Throws `FetchRefused`, connection
+ * errors and the reason of `signal`.
  */
 export const guardedFetch =
   (options: GuardedFetchOptions) =>
@@ -66,7 +66,9 @@ async function judged(
   throw new FetchRefused(`No connection to ${host}:${port}: ${why}.`);
 }
 
-/** The name is not resolved again: a later resolution could differ. */
+/**
+ * Returns a lookup of the checked addresses. The name is not resolved again, because a later resolution could differ.
+ */
 const lookupOf =
   (addresses: readonly string[]): LookupFunction =>
   (_host, { all }, found) => {
@@ -103,7 +105,7 @@ function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boo
     counted.destroy(error);
   };
   for (const stream of [answer, through, counted]) stream.on("error", fail);
-  counted.on("close", () => answer.destroy()); // nobody reads any more
+  counted.on("close", () => answer.destroy()); // the consumer has stopped reading
   return answer.pipe(through).pipe(counted);
 }
 

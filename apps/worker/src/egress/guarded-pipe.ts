@@ -1,9 +1,9 @@
 import { Transform, type Duplex, type Readable, type Writable } from "node:stream";
 
-/** Whether data may pass now. */
+/** Returns whether data may pass now. */
 export type IsOpen = () => boolean;
 
-/** Passes data while permitted, and fails at the first piece that is not. */
+/** Passes data while this is permitted, and fails at the first chunk that is not. */
 export const gatedPipe = (isOpen: IsOpen): Transform =>
   new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -12,7 +12,7 @@ export const gatedPipe = (isOpen: IsOpen): Transform =>
     },
   });
 
-/** Joins two connections and checks each piece of data; when one side fails, both end. */
+/** Joins two connections and checks each chunk of data. When one side fails, both end. */
 export function joinGuarded(a: Duplex, b: Duplex, isOpen: IsOpen): void {
   const end = (): void => {
     a.destroy();

@@ -1,12 +1,15 @@
-/** Ports of a pattern that names none. */
+/** The ports of a pattern that specifies none. */
 const WEB_PORTS = [80, 443];
 
-/** `example.com`, `*.example.com`, `*`, an address; then perhaps `:port` or `:*`. */
+/** `example.com`, `*.example.com`, `*` or an address, optionally followed by `:port` or `:*`. */
 const PATTERN = /^(\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(\d{1,5}|\*))?$/;
 
 export type HostPatterns = { matches(host: string, port: number): boolean };
 
-/** Hosts by name. `*.example.com` is every host beneath, not itself; without a port, 80 and 443. Errors: throws for a text that is no pattern. */
+/**
+ * Parses host patterns. `*.example.com` matches every host below the domain but not the domain itself. Without a port,
+ * 80 and 443 match. Throws for an invalid pattern.
+ */
 export function hostPatterns(texts: readonly string[]): HostPatterns {
   const patterns = texts.map(parse);
   return {

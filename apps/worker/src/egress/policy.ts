@@ -3,11 +3,11 @@ import { isIP } from "node:net";
 import { addressSet, isInternal } from "@millwright/addresses";
 import { hostPatterns, type HostPatterns } from "./host-patterns.ts";
 
-/** The operator's rules for the hosts that runs may reach. */
+/** The operator's rules for the hosts that runs may connect to. */
 export type EgressSettings = {
-  /** Hosts (`host-patterns.ts`); none = nothing. */
+  /** Host patterns (`host-patterns.ts`); an empty list allows no hosts. */
   readonly allow: readonly string[];
-  /** Internal addresses and networks that may be reached nevertheless. */
+  /** Internal addresses and networks that runs may connect to. */
   readonly internal: readonly string[];
 };
 
@@ -17,7 +17,7 @@ export const NO_EGRESS: EgressSettings = { allow: [], internal: [] };
 export type DenialReason = "host_not_allowed" | "internal_address" | "name_unknown";
 export type Decision = { readonly addresses: readonly string[] } | { readonly denied: DenialReason };
 
-/** How names become addresses; the system's resolver. */
+/** Resolves a name to addresses; the default is the system's resolver. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
 
@@ -27,7 +27,7 @@ export class EgressPolicy {
   readonly #internal: ReturnType<typeof addressSet>;
   readonly #resolve: Resolve;
 
-  /** `narrowed`: further limits of the run's environment. Throws for invalid patterns or networks. */
+  /** `narrowed`: further restrictions of the run's environment. Throws for invalid patterns or networks. */
   constructor(settings: EgressSettings, narrowed?: readonly string[], resolve: Resolve = systemResolve) {
     this.#allow = [hostPatterns(settings.allow), ...(narrowed ? [hostPatterns(narrowed)] : [])];
     this.#internal = addressSet(settings.internal);
@@ -35,7 +35,7 @@ export class EgressPolicy {
   }
 
   /**
-   * Returns the addresses to connect to. A name is resolved here, once, and only these addresses may be used, since a
+   * Returns the addresses to connect to. A name is resolved once, here, and only these addresses may be used, because a
    * later resolution could differ. A name that is not allowed is not resolved.
    */
   async decide(host: string, port: number): Promise<Decision> {

@@ -28,7 +28,7 @@ const MEDIA_TYPES: Record<string, string> = {
   ".diff": "text/x-diff",
 };
 
-/** Once per call: the platform knows it by the call's id. */
+/** Creates an artifact once per call, because the platform identifies it by the call's id. */
 export const artifact = defineTool({
   name: "artifact",
   action: "report_artifact",

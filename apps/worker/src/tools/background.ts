@@ -8,13 +8,13 @@ const RUNNING_MAX = 16;
 
 type Command = BackgroundCommand & { end?: ExecValue };
 
-/** The background commands of an agent in its sandbox; they end with it. */
+/** The background commands of an agent in its sandbox. They end with the sandbox. */
 export class BackgroundCommands {
   readonly #commands = new Map<string, Command>();
   readonly #reported = new Set<Command>();
   #count = 0;
 
-  /** Starts a command and returns its name. Errors: ToolFailure when there are too many. */
+  /** Starts a command and returns its id. Throws `ToolFailure` if too many are running. */
   begin(sandbox: Sandbox, command: string, cwd: string): string {
     if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX)
       throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
@@ -28,7 +28,10 @@ export class BackgroundCommands {
     return id;
   }
 
-  /** Returns its output since the last call, after at most `waitMs` or its end. Errors: ToolFailure, SandboxGone. */
+  /**
+   * Returns a command's output since the last call, after at most `waitMs` or at its end. Throws `ToolFailure` or
+   * `SandboxGone`.
+   */
   async read(id: string, waitMs: number, signal: AbortSignal): Promise<JsonObject> {
     const command = this.#find(id);
     if (waitMs > 0 && !command.end)
@@ -49,7 +52,7 @@ export class BackgroundCommands {
     };
   }
 
-  /** Ends it, and returns its output. Errors: ToolFailure, SandboxGone. */
+  /** Ends a command and returns its output. Throws `ToolFailure` or `SandboxGone`. */
   async stop(id: string, signal: AbortSignal): Promise<JsonObject> {
     const command = this.#find(id);
     if (!command.end) await command.stop();
@@ -57,7 +60,7 @@ export class BackgroundCommands {
     return this.read(id, 0, signal);
   }
 
-  /** Output after the last request is returned once. */
+  /** Returns the output after the last request, once. */
   #takeRest(command: Command, end: ExecValue): string {
     if (this.#reported.has(command)) return "";
     this.#reported.add(command);

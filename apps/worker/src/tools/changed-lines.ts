@@ -1,6 +1,6 @@
 export type ChangedLines = { readonly lines_added: number; readonly lines_removed: number };
 
-/** How many lines a change adds and removes, taking what is equal at both ends as unchanged. */
+/** Returns how many lines a change adds and removes. Equal lines at the beginning and at the end count as unchanged. */
 export function changedLines(before: string, after: string): ChangedLines {
   const [old, now] = [linesOf(before), linesOf(after)];
   let start = 0;

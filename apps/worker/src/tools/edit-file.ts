@@ -3,7 +3,7 @@ import { changedLines } from "./changed-lines.ts";
 import { absolute, onPath, readText, shownPath } from "./paths.ts";
 import { defineTool, ToolFailure } from "./tool.ts";
 
-/** Replaces one place, and only if it is the only one: a guess about which of several was meant is never made. */
+/** Replaces a text only if it occurs exactly once; the tool never guesses which of several occurrences was meant. */
 export const editFile = defineTool({
   name: "edit_file",
   action: "edit_files",

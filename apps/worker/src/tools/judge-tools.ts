@@ -7,7 +7,10 @@ import { search } from "./search.ts";
 import { shell } from "./shell.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a judge can do, whatever its evidence asks it to: read, and report one of its labels. Without labels its script runs commands, whose outcome is the verdict. */
+/**
+ * Returns the tools of a judge, whatever its evidence requests: reading tools, and reporting one of its labels. Without
+ * labels, the judge is a script that runs commands whose outcome is the verdict.
+ */
 export function judgeTools(
   judge: Pick<worker.Judge, "scorerUid" | "classifications">,
   isScript: boolean,

@@ -3,10 +3,10 @@ import { SandboxRefusal } from "../sandbox/channel.ts";
 import { FileTooLarge } from "../sandbox/sandbox.ts";
 import { ToolFailure, type Workspace } from "./tool.ts";
 
-/** A path as `sandbox-init` takes it, which judges whether it is inside the workspace. */
+/** Returns a path in the form that `sandbox-init` expects. `sandbox-init` checks whether it is inside the workspace. */
 export const absolute = ({ base }: Workspace, path: string): string => posix.resolve(base, path);
 
-/** A path as people read it: from the workspace on. */
+/** Returns a path for display, relative to the workspace. */
 export const shownPath = (workspace: Workspace, path: string): string =>
   posix.relative(workspace.sandbox.workspace, absolute(workspace, path)) || ".";
 
@@ -17,7 +17,7 @@ const REASONS: Record<string, (path: string) => string> = {
   not_a_directory: (path) => `There is no directory ${path}.`,
 };
 
-/** Turns what the sandbox refused into words for the agent. */
+/** Converts a refusal of the sandbox into a `ToolFailure` with a message for the agent. */
 export async function onPath<T>(path: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
@@ -29,7 +29,7 @@ export async function onPath<T>(path: string, act: () => Promise<T>): Promise<T>
   }
 }
 
-/** A text file of at most 1 MiB. Errors: ToolFailure, also for a binary one. */
+/** Returns a text file of at most 1 MiB. Throws `ToolFailure`, also for a binary file. */
 export async function readText(workspace: Workspace, path: string): Promise<string> {
   const { sandbox } = workspace;
   const content = await onPath(path, () =>

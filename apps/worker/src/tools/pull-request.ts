@@ -5,8 +5,8 @@ import { sandboxGit } from "../git/sandbox-git.ts";
 import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
 
 /**
- * Commits what is not committed, pushes the work branch and has the platform open the pull request, or adopt the one that is there: a second
- * call brings the same one up to date.
+ * Commits all changes, pushes the work branch, and has the platform open the pull request or adopt an existing one. A
+ * second call updates the same pull request.
  */
 export const pullRequest = defineTool({
   name: "pull_request",

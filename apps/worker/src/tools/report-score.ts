@@ -4,8 +4,9 @@ import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure, type Tool } from "./tool.ts";
 
 /**
- * The one outcome of a judge run: a label that was fixed when the judge was dispatched, or that the evidence does not decide. An accepted report ends the turn; a
- * refused one is a failure of the call.
+ * Returns the tool with which a judge reports its verdict: one of the labels that were fixed when the judge was
+ * dispatched, or that the evidence is not sufficient. An accepted report ends the turn; a refused one is a failure of
+ * the call.
  */
 export const reportScore = ({
   scorerUid,
@@ -48,7 +49,7 @@ export const reportScore = ({
     },
   });
 
-/** Why the only result was not accepted; undefined: it was. */
+/** Returns why the only result was not accepted; undefined if it was. */
 function refusalIn(results: unknown): string | undefined {
   const [result] = Array.isArray(results) ? (results as unknown[]) : [];
   const { status, error } = (typeof result === "object" && result !== null ? result : {}) as {

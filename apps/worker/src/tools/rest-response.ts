@@ -1,7 +1,9 @@
 import type { RestResponse } from "../executions/execution-context.ts";
 import { ToolFailure } from "./tool.ts";
 
-/** The object that a call of the public API answered. Errors: ToolFailure with what the problem body says. */
+/**
+ * Returns the object in the response of a public API call. Throws `ToolFailure` with the message of the problem body.
+ */
 export function objectOf({ status, body }: RestResponse, what: string): Record<string, unknown> {
   const fields =
     typeof body === "object" && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};

@@ -4,7 +4,7 @@ import { defineTool, ToolFailure } from "./tool.ts";
 
 const BYTES_MAX = 20 * 1024 * 1024;
 
-/** What the bytes are, whatever the name says. */
+/** Returns the image type of the content, regardless of the file name. */
 function imageType(content: Buffer): string | undefined {
   if (content.subarray(0, 8).equals(Buffer.from("89504e470d0a1a0a", "hex"))) return "image/png";
   if (content.subarray(0, 3).equals(Buffer.from("ffd8ff", "hex"))) return "image/jpeg";

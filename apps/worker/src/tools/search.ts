@@ -58,7 +58,7 @@ export const search = defineTool({
   },
 });
 
-/** ripgrep where the sandbox has it, else our own plain search. */
+/** Searches with ripgrep if the sandbox has it, otherwise with the platform's own text search. */
 async function grep({ sandbox }: Workspace, pattern: string, path: string, options: ExecOptions) {
   try {
     return await sandbox.exec([...RIPGREP, "-e", pattern, "--", path], options);

@@ -3,7 +3,10 @@ import { z } from "zod";
 import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
 
-/** The task of a dispatched run is made a moment after the run: it is looked for this often, at this interval. */
+/**
+ * The task of a dispatched run is created shortly after the run, so the lookup is retried at this interval, at most
+ * this many times.
+ */
 const LOOKUPS_MAX = 40;
 const LOOKUP_INTERVAL_MS = 250;
 const NO_TASK = "This run works on no task: dispatched runs have one, runs of automations do not.";

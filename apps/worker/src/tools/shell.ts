@@ -6,7 +6,7 @@ import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
 const TIMEOUT_SECONDS = 120;
 const TIMEOUT_SECONDS_MAX = 3_600;
 
-/** Runs a command; any exit code is an answer, only one that took too long is a failure. */
+/** Runs a command. Any exit code is a result; a timeout is a failure. */
 export const shell = defineTool({
   name: "shell",
   action: "run_command",
@@ -36,7 +36,8 @@ export const shell = defineTool({
 async function runCommand(command: string, timeoutMs: number, { workspace, signal }: ToolContext): Promise<ExecValue> {
   const run = (cwd: string) => workspace.sandbox.exec(command, { cwd, timeoutMs, signal });
   const ended = await run(workspace.cwd).catch((error: unknown) => {
-    if (error instanceof SandboxRefusal && error.code === "no_such_directory") return run(workspace.base); // the last command removed it
+    // the previous command removed the directory
+    if (error instanceof SandboxRefusal && error.code === "no_such_directory") return run(workspace.base);
     throw error;
   });
   workspace.cwd = ended.cwd;

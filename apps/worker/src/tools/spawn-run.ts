@@ -2,7 +2,10 @@ import { z } from "zod";
 import { objectOf } from "./rest-response.ts";
 import { defineTool, ToolFailure } from "./tool.ts";
 
-/** Through the public API, as the executing agent; exactly one child per call, whatever is repeated. */
+/**
+ * Starts a child run through the public API, as the executing agent. The idempotency key ensures exactly one child per
+ * call, even if the call is repeated.
+ */
 export const spawnRun = defineTool({
   name: "spawn_run",
   action: "spawn_run",

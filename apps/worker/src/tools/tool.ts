@@ -6,28 +6,28 @@ import type { BackgroundCommands } from "./background.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
-/** The agent's files, and the shell's directory. */
+/** The agent's files and the shell's directory. */
 export type Workspace = {
   readonly sandbox: Sandbox;
   readonly copies: readonly WorkingCopy[];
-  /** Where relative paths and the first command start: the only repository, or the workspace itself. */
+  /** The directory where relative paths and the first command start: the only repository, or the workspace itself. */
   readonly base: string;
-  /** Where the next command starts. */
+  /** The directory where the next command starts. */
   cwd: string;
 };
 
-/** A procedure that an agent can read (SKILL.md). */
+/** A skill that an agent can read (SKILL.md). */
 export type SkillText = {
   readonly name: string;
   readonly description: string;
   readonly body: string;
-  /** Where it comes from. */ readonly path: string;
+  /** The source of the skill. */ readonly path: string;
 };
 
-/** The skills of an execution: of its agent's definition, and of its repositories. */
+/** The skills of an execution: those of its agent's definition and of its repositories. */
 export type SkillCatalog = { all(): Promise<readonly SkillText[]> };
 
-/** What a tool may use. */
+/** The dependencies of a tool call. */
 export type ToolContext = {
   readonly callId: string;
   readonly workspace: Workspace;
@@ -37,7 +37,7 @@ export type ToolContext = {
   readonly background: BackgroundCommands;
   /** Pushes a commit to the work branch from a clean sandbox, while the outbound gate is open. */
   readonly push: (copy: WorkingCopy, sha: string) => Promise<void>;
-  /** Returns whether a resumed script repeats the call, because its change was lost with a workspace. */
+  /** Returns whether a resumed script repeats the call because its change was lost with a workspace. */
   readonly isRepeated: (callId: string) => boolean;
   /** Adds an event to the run. */
   readonly record: (kind: string, payload: JsonObject) => void;
@@ -54,13 +54,13 @@ export type TurnEnd =
   | { readonly kind: "interrupted" };
 
 export type ToolResult = {
-  /** What the agent gets, and what people see; at most 64 KB. */
+  /** The result for the agent and for users; at most 64 KB. */
   readonly output: JsonObject;
-  /** The call ends the turn. */
+  /** Set if the call ends the turn. */
   readonly end?: TurnEnd;
 };
 
-/** A tool failed; the text is for the agent, and `output` is what can be shown. */
+/** Thrown if a tool failed. The message is for the agent; `output` may also be shown. */
 export class ToolFailure extends Error {
   readonly output: JsonObject;
   constructor(message: string, output: JsonObject = {}) {
@@ -70,35 +70,40 @@ export class ToolFailure extends Error {
   }
 }
 
-/** One thing an agent can do. */
+/** A tool of an agent. */
 export type Tool<I = unknown> = {
-  /** As a model calls it. */
+  /** The name that models use. */
   readonly name: string;
-  /** Name and category of the public action (fields-runs §6.8). */
+  /** The name and category of the public action. */
   readonly action: string;
   readonly category: "command" | "files" | "search" | "documents" | "computer" | "integration" | "review" | "skill";
   readonly description: string;
-  /** Changes neither the workspace nor anything outside: allowed while a plan awaits approval. */
+  /**
+   * Whether it changes neither the workspace nor anything outside. Such a tool is allowed while a plan awaits approval.
+   */
   readonly isReadOnly: boolean;
-  /** Read-only: may run concurrently with other such calls of the same step, and ends nothing. */
+  /**
+   * Set for read-only tools that may run concurrently with other such calls of the same step and that never end the
+   * turn.
+   */
   readonly isParallel?: boolean;
   /**
-   * What it changes in the workspace: nothing; files, determined by the call's input alone, so that it can be repeated
-   * in a lost workspace; or anything, so that the workspace is saved afterwards.
+   * What the tool changes in the workspace: nothing; files, determined only by the call's input, so that the call can
+   * be repeated in a lost workspace; or anything, so that the workspace is saved afterwards.
    */
   readonly changes: "nothing" | "files" | "anything";
   /**
-   * Absent: a script repeats it if the loss of its worker interrupted it. False: outside effects could be doubled by
-   * that.
+   * Whether a script repeats the call if the loss of its worker interrupted it (the default). False: a repetition could
+   * duplicate external effects.
    */
   readonly isRepeatable?: boolean;
   readonly input: z.ZodType<I>;
-  /** What a model is told of the input, where `input` says less than is known. */
+  /** The input schema for models, if it contains more than `input`. */
   readonly inputSchema?: JsonObject;
-  /** The part of the input that people see. */
+  /** Returns the part of the input that users see. */
   readonly shown: (input: I) => JsonObject;
   readonly run: (input: I, context: ToolContext) => Promise<ToolResult>;
 };
 
-/** Keeps a tool's own input type while it is written, and hides it where tools are a list. */
+/** Preserves a tool's own input type in its definition and erases it, so that tools fit in one list. */
 export const defineTool = <I>(tool: Tool<I>): Tool => tool as unknown as Tool;

@@ -18,7 +18,7 @@ import type { Tool } from "./tool.ts";
 import { wait } from "./wait.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Everything an agent of any run can do. */
+/** The tools of the agent of any run. */
 export const TOOLS: readonly Tool[] = [
   ...[shell, shellOutput, shellKill, readFile, writeFile, editFile, search, list],
   ...[plan, artifact, screenshot, externalReference, readSkill],

@@ -14,7 +14,8 @@ export const writeFile = defineTool({
   input: z.object({ path: z.string().min(1), content: z.string() }),
   shown: ({ path }) => ({ files: [{ path }] }),
   async run({ path, content }, { workspace }) {
-    const before = await readText(workspace, path).catch(() => ""); // new, binary or very long: counted as all new
+    // new, binary or very long: all lines count as added
+    const before = await readText(workspace, path).catch(() => "");
     const { sandbox } = workspace;
     const { created } = await onPath(path, () =>
       sandbox.writeFile(sandbox.workspace, absolute(workspace, path), Buffer.from(content)),

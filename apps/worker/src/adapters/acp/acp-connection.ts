@@ -8,17 +8,17 @@ import { AcpUpdates } from "./acp-updates.ts";
 import { isReadOnlyCall, permitted } from "./permissions.ts";
 
 const PROTOCOL_VERSION = 1;
-/** An undefined method, sent as a marker: its response arrives after all pending updates. */
+/** An undefined method. The response to it is a marker that arrives after all pending updates. */
 const NOTHING = "_millwright/nothing";
 const ROUNDS_MAX = 100;
 
 /**
- * A process that uses the Agent Client Protocol, version 1. We offer it neither files nor terminals: its own tools are
- * limited to the sandbox, and ours would reach in from outside.
+ * Connects to a process that uses version 1 of the Agent Client Protocol. The worker offers it neither files nor
+ * terminals: the agent's own tools are limited to the sandbox, whereas the worker's would act from outside.
  */
 export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, dialect: AcpDialect): HarnessConnection {
   let sessionId = "";
-  /** A turn is running; updates at other times replay the old session. */
+  /** Whether a turn is running. Updates at other times replay the old session. */
   let isTurn = false;
   let isInterrupted = false;
   let updateCount = 0;
@@ -78,8 +78,8 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
   }
 
   /**
-   * Some agents continue to replay the old session after they have reported that it is loaded. The replay has ended
-   * when no update arrives between a request and its response.
+   * Waits until the replay of the old session has ended. Some agents continue the replay after they have reported that
+   * the session is loaded. The replay has ended when no update arrives between a request and its response.
    */
   async function untilSilent(): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {

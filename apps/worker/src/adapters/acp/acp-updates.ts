@@ -4,7 +4,7 @@ import type { HarnessLink } from "../harness-adapter.ts";
 import { isPlatformTool } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 
-/** A call of a tool, as far as it was reported. */
+/** A tool call, with what has been reported so far. */
 type Call = {
   readonly tool: string;
   readonly kind: string;
@@ -17,7 +17,7 @@ type Call = {
 };
 
 const PLAN_TOOL = "plan_update";
-/** Update kinds of the protocol that a run does not show. */
+/** Update kinds of the protocol that are not shown in a run. */
 const PASSED_OVER = [
   "user_message_chunk",
   "agent_thought_chunk",
@@ -28,7 +28,9 @@ const PASSED_OVER = [
   "usage_update",
 ];
 
-/** Translates the updates of a turn: chunks become messages, and calls are emitted once their input is known. */
+/**
+ * Translates the updates of a turn. Chunks are combined into messages, and calls are emitted once their input is known.
+ */
 export class AcpUpdates {
   readonly #emit: HarnessLink["emit"];
   readonly #toolOf: AcpDialect["toolOf"];
@@ -44,7 +46,7 @@ export class AcpUpdates {
     this.#toolOf = toolOf;
   }
 
-  /** Returns whether this kind of update is known; others are ignored. */
+  /** Handles an update and returns whether its kind is known. Unknown kinds are ignored. */
   add(update: JsonObject): boolean {
     switch (update["sessionUpdate"]) {
       case "agent_message_chunk":
@@ -69,13 +71,16 @@ export class AcpUpdates {
     return [...this.#calls.values()].some(({ isReported, tool }) => isReported && !isPlatformTool(tool));
   }
 
-  /** Marks the turn as interrupted: whatever ends from now on was ended by us, and later text is not the model's. */
+  /**
+   * Marks the turn as interrupted: calls that end from now on were ended by the worker, and later text is not the
+   * model's.
+   */
   interrupt(): void {
     this.#speak();
     this.#isInterrupted = true;
   }
 
-  /** Ends the turn. Returns its last message. */
+  /** Ends the turn and returns its last message. */
   end(): string {
     this.#speak();
     const last = this.#last;
@@ -146,7 +151,7 @@ export class AcpUpdates {
     }
   }
 
-  /** Emits the agent's plan as an action that is complete at once. */
+  /** Emits the agent's plan as a call that is complete immediately. */
   #planned({ entries }: JsonObject): void {
     const steps = Array.isArray(entries)
       ? entries
@@ -170,7 +175,7 @@ function shown(part: JsonObject): string {
   return part["type"] === "diff" ? `Changed ${textAt(part, "path")}.` : textOf(part);
 }
 
-/** Returns the agent's output; or its title and locations, if it reports only those. */
+/** Returns the input of a call, or its title and locations if the agent reports only those. */
 function inputOf({ input, kind, title, paths }: Call): JsonObject {
   if (Object.keys(input).length > 0) return input;
   if (kind === "execute") return { command: title };

@@ -6,25 +6,26 @@ import type { AcpDialect } from "./acp-dialect.ts";
 import { connectAcp } from "./acp-connection.ts";
 import { geminiGuard } from "./gemini-guard.ts";
 
-/** Where it searches for its user's settings, in the workspace. */
+/** The directory in the workspace where Gemini CLI reads its user settings. */
 const STATE = ".harness/gemini/.gemini";
-/** Not offered while a plan awaits approval; permission for any other change is requested, and denied. */
+/** Tools that are not offered while a plan awaits approval. Permission for any other change is requested and denied. */
 const CHANGING_TOOLS = ["run_shell_command", "write_file", "replace"];
 const PLATFORM_TITLE = new RegExp(`^(.+) \\(${PLATFORM_SERVER} MCP Server\\)$`);
 
-/** It confuses a tool of this name with one of its own, which is unavailable in this mode. */
+/** Gemini CLI confuses a tool of this name with one of its own, which is unavailable in this mode. */
 const TOOL_NAMES = { ask_user: "ask_people" };
 
 /**
- * The name of a session file contains the minute of its start, and loading a session rewrites the file, which deletes
- * it within the same minute. So it is first renamed to a name that no minute has.
+ * A shell script that renames the session file before it starts the program. The file name contains the minute of the
+ * session's start, and loading a session rewrites the file, which deletes it within the same minute. The new name
+ * cannot equal any minute.
  */
 const MOVE_SESSION =
   'for file in "$1"/.gemini/tmp/*/chats/session-2*-"$2".jsonl; do kept="${file%/*}/session-0-$2.jsonl"; [ -f "$file" ] && [ ! -e "$kept" ] && mv "$file" "$kept"; done; shift 2; exec "$@"';
 
 const DIALECT: AcpDialect = {
   cancelsToolsOnly: true,
-  // A call's id begins with its tool's name; tools of servers are better known by their titles.
+  // A call's id begins with the name of its tool. Tools of MCP servers are identified by their titles.
   toolOf: ({ id, title }) => {
     const platformTool = PLATFORM_TITLE.exec(title)?.[1];
     return platformTool === undefined ? (/^(.+?)__/.exec(id)?.[1] ?? "") : `mcp__${PLATFORM_SERVER}__${platformTool}`;
@@ -39,7 +40,7 @@ const DIALECT: AcpDialect = {
   },
 };
 
-/** Gemini CLI, by the Agent Client Protocol (execution design §3.5). */
+/** The adapter of Gemini CLI, which uses the Agent Client Protocol. */
 export const geminiAdapter: HarnessAdapter = {
   type: "gemini",
 

@@ -1,19 +1,17 @@
-/** Bytes of a command's output, from its beginning and from its end each. */
+/** The maximum size of the first and of the last part of a command's output. */
 const HALF_BYTES = 32 * 1024;
 /**
- * Minimum interval of the progress marks of a command that writes more: Gemini CLI kills commands that write nothing
- * for five minutes.
+ * The minimum interval of progress output for a command that has exceeded the limit: Gemini CLI kills commands that
+ * write nothing for five minutes.
  */
 const SIGN_OF_LIFE_MS = 60_000;
 
 /**
- * Returns the JavaScript module that Gemini CLI runs before itself.
- *
- * Settings and variables that a repository brings could name servers, hooks and commands to run at the start, and override those of the user. What
- * overrides both must belong to root, whom no sandbox has; so the program does not find them.
- *
- * By the Agent Client Protocol it puts the whole output of a command into its context, and gives up its turn when that overflows. So the output is
- * cut in the middle as it leaves the command.
+ * Returns the JavaScript module that Gemini CLI runs before its own code. Settings and environment files of a
+ * repository could name servers, hooks and commands to run at startup, and override the user's settings. Files that
+ * would override both must be owned by root, which no sandbox has, so the module hides the repository's files from the
+ * program. With the Agent Client Protocol, the program also adds the whole output of a command to its context, and
+ * aborts its turn if the context overflows. The module therefore removes the middle of long outputs.
  */
 export const geminiGuard = (stateDir: string): string => `import fs from "node:fs";
 import childProcess from "node:child_process";

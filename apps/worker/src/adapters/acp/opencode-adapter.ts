@@ -5,9 +5,9 @@ import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 import { connectAcp } from "./acp-connection.ts";
 
-/** The gateway, as one of its providers. */
+/** The name of the gateway among opencode's providers. */
 const PROVIDER = "millwright";
-/** Where the gateway has the API of a provider, and what the program speaks it with. */
+/** The path of each provider's API on the gateway, and the package that opencode uses for it. */
 const WIRES: Readonly<Record<string, readonly [npm: string, path: string]>> = {
   anthropic: ["@ai-sdk/anthropic", "/v1"],
   openai: ["@ai-sdk/openai", "/v1"],
@@ -17,24 +17,27 @@ const WIRES: Readonly<Record<string, readonly [npm: string, path: string]>> = {
 const READ_ONLY_TOOLS = ["read", "list", "glob", "grep"];
 
 const DIALECT: AcpDialect = {
-  // A call's first title is its tool's name.
+  // A call's first title is the name of its tool.
   toolOf: ({ title }) =>
     title.startsWith(`${PLATFORM_SERVER}_`)
       ? `mcp__${PLATFORM_SERVER}__${title.slice(PLATFORM_SERVER.length + 1)}`
       : /^[a-z_]+$/.test(title)
         ? title
         : "",
-  // It tells the tokens of a turn's last step alone.
+  // opencode reports only the tokens of a turn's last step.
   countedIn: () => undefined,
 };
 
-/** opencode, by the Agent Client Protocol (execution design §3.5); a harness of ours beside the published ones. */
+/**
+ * The adapter of opencode, which uses the Agent Client Protocol. It is not one of the harnesses in the public
+ * specification.
+ */
 export const opencodeAdapter: HarnessAdapter = {
   type: "opencode",
 
   argv: ({ program }) => [...programArgv(program), "acp"],
 
-  // Nothing that a repository brings for it is loaded: plugins and servers would run at its start.
+  // No opencode configuration of a repository is loaded, because its plugins and servers would run at startup.
   env: ({ stateDir }) => ({
     ...{
       OPENCODE_CONFIG: `${stateDir}/config.json`,

@@ -6,14 +6,14 @@ import type { AcpDialect } from "./acp-dialect.ts";
 /** Kinds of calls that change nothing. */
 const LOOKS = ["read", "search", "think"];
 
-/** Returns whether a call is read-only, or one of the platform's, which enforces plan mode itself. */
+/** Returns whether a call is read-only or one of the platform's tools, which enforce plan mode themselves. */
 export const isReadOnlyCall = (call: JsonObject, { toolOf }: AcpDialect): boolean =>
   LOOKS.includes(textAt(call, "kind")) ||
   isPlatformTool(toolOf({ id: textAt(call, "toolCallId"), title: textAt(call, "title") }));
 
 /**
- * Returns the response to a permission request: the sandbox is the boundary, so everything that `isAllowed` is allowed.
- * Only once, since what is allowed may change.
+ * Returns the response to a permission request. The sandbox is the security boundary, so everything that `isAllowed`
+ * accepts is permitted; only once, because what is allowed may change.
  */
 export function permitted(params: JsonObject, isAllowed: (call: JsonObject) => boolean): JsonObject {
   const { options } = params;

@@ -5,10 +5,10 @@ import type { HarnessAdapter, HarnessEvent, StartOptions } from "../harness-adap
 import { parsedLine } from "../json-rpc.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
 
-/** While a plan awaits approval. */
+/** The tools that are available while a plan awaits approval. */
 const READ_ONLY_TOOLS = "Read";
 const RETRIES = "8";
-/** What is published of its counters (fields-runs §6.10). */
+/** The token counters of Claude Code that are published. */
 const COUNTERS = [
   "input_tokens",
   "output_tokens",
@@ -17,7 +17,7 @@ const COUNTERS = [
   "cache_creation",
 ];
 
-/** Claude Code, by `stream-json` both ways (execution design §3.1). */
+/** The adapter of Claude Code, with `stream-json` in both directions. */
 export const claudeAdapter: HarnessAdapter = {
   type: "claude",
 
@@ -32,7 +32,7 @@ export const claudeAdapter: HarnessAdapter = {
       "--verbose",
       "--dangerously-skip-permissions",
     ],
-    // Files of a repository can make it run commands at its start, so nothing of them is loaded.
+    // Files of a repository can make Claude Code run commands at startup, so its project settings are not loaded.
     ...[
       "--setting-sources",
       "user",
@@ -85,11 +85,11 @@ function sessionFile({ stateDir, sessionId, cwd }: Pick<StartOptions, "stateDir"
 
 const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
 
-/** Lines that a run does not show, or that repeat others. */
+/** Lines that are not shown in a run or that repeat others. */
 const PASSED_OVER = ["control_response", "stream_event", "keep_alive", "rate_limit_event", "tool_progress"];
 const SYSTEM_PASSED_OVER = ["init", "status", "compact_boundary"];
 
-/** Returns the events of a line; undefined if it is unknown. */
+/** Returns the events of a line; undefined if its type is unknown. */
 function read(text: string): readonly HarnessEvent[] | undefined {
   const message = parsedLine(text);
   switch (message?.["type"]) {
@@ -139,8 +139,8 @@ function answered(block: JsonObject): HarnessEvent[] {
 }
 
 /**
- * `subtype` is "success" also for calls that failed for good; `is_error` is reliable. Its counters are those of the
- * turn.
+ * Returns the events of a turn's end. `subtype` is "success" even for calls that failed permanently; `is_error` is
+ * reliable. The counters are those of the turn.
  */
 function ended(message: JsonObject): HarnessEvent[] {
   const [result, counted] = [textAt(message, "result"), objectAt(message, "usage")];

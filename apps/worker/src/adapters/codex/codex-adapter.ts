@@ -3,13 +3,13 @@ import { PLATFORM_SERVER } from "../platform-mcp.ts";
 import { CodexConnection, sandboxMode } from "./codex-connection.ts";
 
 const PROVIDER = "millwright";
-/** A pull request of the platform's may take its time. */
+/** Generous, because opening a pull request may take long. */
 const TOOL_TIMEOUT_SECONDS = 900;
 const STARTUP_TIMEOUT_SECONDS = 60;
-/** Parts of the program that go elsewhere than to the model, or run what others have written. */
+/** Features that connect to services other than the model, or that run code of others. */
 const FEATURES_OFF = ["apps", "plugins", "hooks", "goals", "memories", "shell_snapshot", "image_generation"];
 
-/** Codex, by its `app-server` (execution design §3.2). */
+/** The adapter of Codex, with its `app-server`. */
 export const codexAdapter: HarnessAdapter = {
   type: "codex",
   argv: (options) => [options.program, "app-server", ...settings(options).flatMap((setting) => ["-c", setting])],
@@ -21,7 +21,10 @@ export const codexAdapter: HarnessAdapter = {
 
 const databases = (home: string): string => `${home}/.codex-databases`;
 
-/** All of its configuration. The sandbox around it is the border, so its own is off; what a repository brings for the program is not loaded. */
+/**
+ * Returns the complete configuration. The sandbox around the program is the security boundary, so Codex's own sandbox
+ * is off. Codex configuration of a repository is not loaded.
+ */
 function settings({ gateway, cwd, model, reasoning, isReadOnly, home }: StartOptions): string[] {
   return [
     `model_provider=${toml(PROVIDER)}`,
@@ -31,7 +34,7 @@ function settings({ gateway, cwd, model, reasoning, isReadOnly, home }: StartOpt
     `approval_policy="never"`,
     `sandbox_mode=${toml(sandboxMode(isReadOnly))}`,
     `web_search="disabled"`,
-    `project_doc_max_bytes=0`, // the platform's instructions hold the AGENTS.md of each repository
+    `project_doc_max_bytes=0`, // the platform's instructions contain the AGENTS.md of each repository
     `check_for_update_on_startup=false`,
     `sqlite_home=${toml(databases(home))}`,
     ...FEATURES_OFF.map((name) => `features.${name}=false`),
@@ -41,5 +44,5 @@ function settings({ gateway, cwd, model, reasoning, isReadOnly, home }: StartOpt
   ];
 }
 
-/** A text of TOML; its escapes are JSON's. */
+/** Returns a TOML string; JSON escapes are valid in TOML. */
 const toml = (text: string): string => JSON.stringify(text);

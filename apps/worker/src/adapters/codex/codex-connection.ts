@@ -4,7 +4,7 @@ import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } fro
 import { JsonRpc } from "../json-rpc.ts";
 import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
 
-/** Published names of the counters (fields-runs §6.10) by those of the protocol. */
+/** The published names of the counters, by their names in the protocol. */
 const COUNTERS: Readonly<Record<string, string>> = {
   ...{
     inputTokens: "input_tokens",
@@ -14,7 +14,7 @@ const COUNTERS: Readonly<Record<string, string>> = {
   ...{ outputTokens: "output_tokens", reasoningOutputTokens: "reasoning_output_tokens", totalTokens: "total_tokens" },
 };
 
-/** Known notifications; most of them are not shown in a run, or repeat others. */
+/** Known notifications. Most of them are not shown in a run or repeat others. */
 const KNOWN =
   /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
 
@@ -27,12 +27,12 @@ export class CodexConnection implements HarnessConnection {
   readonly #emit: HarnessLink["emit"];
   readonly #rpc: JsonRpc;
   #threadId = "";
-  /** The running turn; "" = none, or its id is not known yet. */
+  /** The id of the running turn; "" if there is none or its id is not known yet. */
   #turnId = "";
   #isInTurn = false;
   #isToEnd = false;
   #lastText = "";
-  /** Counters of the thread, over all its processes. */
+  /** The token counters of the thread, over all its processes. */
   #total: JsonObject | undefined;
 
   constructor(options: StartOptions, { send, emit }: HarnessLink) {
@@ -60,7 +60,7 @@ export class CodexConnection implements HarnessConnection {
   interrupt(): void {
     this.#isToEnd = true;
     if (this.#turnId === "") return;
-    // The turn may end at this moment; then there is nothing to interrupt.
+    // The turn may end concurrently; then there is nothing to interrupt.
     this.#rpc.request("turn/interrupt", { threadId: this.#threadId, turnId: this.#turnId }).catch(() => undefined);
   }
 
@@ -83,8 +83,9 @@ export class CodexConnection implements HarnessConnection {
   }
 
   /**
-   * Resumes the thread where the program finds it; else starts a new one. A resumed thread would otherwise run with the sandbox, directory and
-   * model it was started with, such as the read-only sandbox of the turn that made its plan.
+   * Resumes the thread if the program finds it; otherwise starts a new one. The settings are sent in both cases: a
+   * resumed thread would otherwise run with the sandbox, directory and model it was started with, such as the read-only
+   * sandbox of the turn that made its plan.
    */
   async #thread(): Promise<HarnessSession> {
     const { sessionId, isResumed } = this.#options;
@@ -107,9 +108,11 @@ export class CodexConnection implements HarnessConnection {
         t: "warning",
         text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.`,
       });
-    if (!this.#isInTurn || textAt(params, "threadId") !== this.#threadId) return; // of a thread that the program has begun beside
+    // belongs to another thread that the program has started
+    if (!this.#isInTurn || textAt(params, "threadId") !== this.#threadId) return;
     if (method === "turn/started") return this.#started(objectAt(params, "turn"));
-    if ((textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id")) !== this.#turnId) return; // of a turn that is over
+    // belongs to an ended turn
+    if ((textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id")) !== this.#turnId) return;
     const item = objectAt(params, "item");
     switch (method) {
       case "item/started":
@@ -138,7 +141,7 @@ export class CodexConnection implements HarnessConnection {
 
   async #ended(turn: JsonObject): Promise<void> {
     const status = textAt(turn, "status");
-    // Commands outlive an interrupted turn unless they are ended one by one.
+    // Commands outlive an interrupted turn unless they are ended explicitly.
     if (status === "interrupted")
       await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
     this.#isInTurn = false;
@@ -151,7 +154,10 @@ export class CodexConnection implements HarnessConnection {
     this.#emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
   }
 
-  /** A resumed thread first reports its earlier counters. */
+  /**
+   * Emits the token counts of the turn, as the difference of the thread's totals. A resumed thread first reports its
+   * earlier totals.
+   */
   #counted(params: JsonObject): void {
     if (textAt(params, "threadId") !== this.#threadId && this.#threadId !== "") return;
     const usage = objectAt(params, "tokenUsage");
@@ -173,7 +179,10 @@ export class CodexConnection implements HarnessConnection {
     if (Object.keys(counted).length > 0) this.#emit({ t: "usage", counted });
   }
 
-  /** No person can be asked: the sandbox is the boundary, and questions go through the platform's tool. */
+  /**
+   * Responds to a request of the program. No user can be asked: the sandbox is the security boundary, and questions to
+   * users go through the platform's tool.
+   */
   #asked(method: string): JsonValue | undefined {
     const { isReadOnly } = this.#options;
     switch (method) {
@@ -190,7 +199,7 @@ export class CodexConnection implements HarnessConnection {
   }
 }
 
-/** The settings of a thread, sent with every start and every resumption. */
+/** Returns the settings of a thread, which are sent with every start and every resumption. */
 const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: StartOptions): JsonObject => ({
   cwd,
   approvalPolicy: "never",
@@ -200,7 +209,10 @@ const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: Sta
   ...(reasoning === "" ? {} : { config: { model_reasoning_effort: reasoning } }),
 });
 
-/** The sandbox around the program is the boundary, so its own is off; while a plan awaits approval it is read-only. */
+/**
+ * Returns the mode of Codex's own sandbox. The sandbox around the program is the security boundary, so Codex's own is
+ * off, except that it is read-only while a plan awaits approval.
+ */
 export const sandboxMode = (isReadOnly: boolean): string => (isReadOnly ? "read-only" : "danger-full-access");
 
 const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);

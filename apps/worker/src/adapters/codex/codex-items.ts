@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
 import type { HarnessEvent } from "../harness-adapter.ts";
 
-/** What an item of a thread is that is a call of a tool; undefined: it is none. */
+/** Returns an item of a thread as a tool call; undefined if it is not one. */
 function callOf(item: JsonObject): { readonly name: string; readonly input: JsonObject } | undefined {
   switch (item["type"]) {
     case "commandExecution":
@@ -29,7 +29,7 @@ function callOf(item: JsonObject): { readonly name: string; readonly input: Json
   }
 }
 
-/** Items that say what a run does not show, or say once more. */
+/** Items that are not shown in a run or that repeat others. */
 const PASSED_OVER = [
   "userMessage",
   "agentMessage",
@@ -40,17 +40,17 @@ const PASSED_OVER = [
   "exitedReviewMode",
 ];
 
-/** Whether we know what an item of this type is. */
+/** Returns whether this type of item is known. */
 export const isKnownItem = (item: JsonObject): boolean =>
   callOf(item) !== undefined || PASSED_OVER.includes(textAt(item, "type"));
 
-/** What it means that an item has begun. */
+/** Returns the events of an item's start. */
 export function itemBegan(item: JsonObject): HarnessEvent[] {
   const call = callOf(item);
   return call ? [{ t: "tool_start", id: textAt(item, "id"), ...call }] : [];
 }
 
-/** What it means that an item is complete. */
+/** Returns the events of an item's completion. */
 export function itemEnded(item: JsonObject): HarnessEvent[] {
   const text = textAt(item, "text");
   if (item["type"] === "agentMessage") return text === "" ? [] : [{ t: "message", text }];
