@@ -53,14 +53,14 @@ export type ActiveExecutionDeps = {
   readonly runExecution: RunExecution;
   /** Shared by all executions of the worker. */
   readonly startFailures: StartFailures;
-  /** Sends a heartbeat now; used to report acknowledged directives before the end. */
+  /** Sends a heartbeat immediately; used to report acknowledged directives before the end. */
   readonly heartbeatNow: () => Promise<boolean>;
 };
 
 /** Outcomes after which the run may continue soon. */
 const PARKING: ReadonlySet<ExecutionResult["outcome"]> = new Set(["DONE", "BLOCKED", "WAITING"]);
 
-/** One leased execution and everything that runs for it, from Accept until its last sandbox is gone. */
+/** One leased execution and everything that runs for it, from Accept until its last sandbox has ended. */
 export class ActiveExecution implements RenewedLease {
   readonly executionId: bigint;
   readonly attempt: number;
@@ -77,9 +77,9 @@ export class ActiveExecution implements RenewedLease {
   readonly #escalation: TerminationEscalation;
   /** Aborted when the execution must end, for any reason. */
   readonly #stop = new AbortController();
-  /** Aborted only when the attempt is no longer ours: ends the last reports too. */
+  /** Aborted only when the worker no longer owns the attempt. This also ends the last reports. */
   readonly #lost = new AbortController();
-  /** Aborted when no debug window may be open any more. */
+  /** Aborted when debug windows must end. */
   readonly #leave = new AbortController();
   #saved: ParkedWorkspace | undefined;
   #isReported = false;
@@ -149,7 +149,7 @@ export class ActiveExecution implements RenewedLease {
     this.#lease.renewed(sent);
   }
 
-  /** Returns false if the directive was rejected because an earlier one is missing. */
+  /** Delivers a directive. Returns false if it was rejected because an earlier one is missing. */
   deliver(directive: worker.Directive): boolean {
     return this.#directives.deliver(directive);
   }
@@ -158,7 +158,7 @@ export class ActiveExecution implements RenewedLease {
     this.cancel(new ExecutionCancelled("cancelled", "The run was cancelled."));
   }
 
-  /** Ends it step by step; its last events and its outcome are still reported. */
+  /** Starts the termination escalation. The last events and the outcome are still reported. */
   cancel(reason: ExecutionCancelled): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
@@ -170,7 +170,7 @@ export class ActiveExecution implements RenewedLease {
     this.#leave.abort(new Error(why));
   }
 
-  /** Ends it at once; nothing more of it is reported. */
+  /** Ends the execution immediately; nothing more of it is reported. */
   lose(why = "The platform gave this attempt up."): void {
     if (this.#lost.signal.aborted) return;
     const reason = new LeaseLost(why);
@@ -182,8 +182,8 @@ export class ActiveExecution implements RenewedLease {
   }
 
   /**
-   * Without a sandbox the agent cannot be contained while the gate is closed, so it is killed; with a sandbox, its work
-   * survives a short outage.
+   * Ends the attempt if the gate has been closed too long. Without a sandbox, the agent cannot be contained while the
+   * gate is closed, so the attempt ends immediately. With a sandbox, its work survives a short outage.
    */
   checkGate(): void {
     if (this.#lease.isOpen()) return;
@@ -191,7 +191,10 @@ export class ActiveExecution implements RenewedLease {
       this.lose("The lease was not renewed for too long.");
   }
 
-  /** Runs it to its end. Resolves when its slot is free: every sandbox gone, its directory removed. Never rejects. */
+  /**
+   * Runs the execution to its end. Resolves when its slot is free: every sandbox has ended and its directory is
+   * removed. Never rejects.
+   */
   run(): Promise<void> {
     const { runUid, conversationUid, executionSeq, harness, modelId, traceparent } = this.#assignment;
     const fields = { runUid, executionId: String(this.executionId), attempt: this.attempt };
@@ -250,7 +253,10 @@ export class ActiveExecution implements RenewedLease {
     }
   }
 
-  /** Retains the workspace of a run that may continue, for its idle time. Returns for how long; 0: not retained. */
+  /**
+   * Retains the workspace of a run that may continue, for the run's idle time. Returns that time in milliseconds, or 0
+   * if the workspace is not retained.
+   */
   async #park({ outcome }: ExecutionResult): Promise<number> {
     const { runUid, idleTimeoutSeconds } = this.#assignment;
     const forMs = idleTimeoutSeconds * 1_000;
@@ -268,7 +274,7 @@ export class ActiveExecution implements RenewedLease {
   async #complete(result: ExecutionResult, parkedMs: number): Promise<void> {
     const { executionId, attempt } = this;
     try {
-      // A directive that was handled without being acknowledged would be delivered to the next execution again.
+      // A directive that was handled but not acknowledged would be delivered to the next execution again.
       if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), this.#lost.signal);
       await completeExecution(
         { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
@@ -277,17 +283,19 @@ export class ActiveExecution implements RenewedLease {
         { parkedMs },
       );
       this.#isReported = true;
-      this.#lost.abort(new LeaseLost("The execution has ended.")); // what a heartbeat under way says of it is no news
+      // so that the response to a concurrent heartbeat has no effect
+      this.#lost.abort(new LeaseLost("The execution has ended."));
       this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
     } catch (error) {
       this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
-      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid); // another attempt continues
+      // another attempt continues with the saved workspace
+      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid);
     }
   }
 
   /**
-   * Returns the lease after the last events, so that the run is queued at once (after a failure, with a delay). Best
-   * effort: otherwise the lease expires.
+   * Returns the lease after the last events, so that the run is queued immediately (after a failure, with a delay).
+   * This is best effort: otherwise the lease expires.
    */
   async #return({ reason, message, isFailure }: LeaseReturn): Promise<void> {
     const { client, timers, timings } = this.#deps;
@@ -317,7 +325,10 @@ export class ActiveExecution implements RenewedLease {
     }
   }
 
-  /** Best effort, without a warning: an older platform does not support it, and another piece follows. */
+  /**
+   * Sends a text delta. Best effort without a warning, because older platforms do not support it and another delta
+   * follows.
+   */
   async #sendTextDelta(delta: TextDelta): Promise<void> {
     const { client, timings } = this.#deps;
     const { executionId, attempt } = this;
@@ -407,11 +418,14 @@ export class ActiveExecution implements RenewedLease {
   }
 }
 
-/** The provider credential that an execution was given. */
+/** Returns which kind of provider credential an execution was given. */
 function accessOf({ providerCredentials: credentials }: worker.Assignment): string {
   if (!credentials) return "";
   return credentials.operatorSet ? "operator" : credentials.baseUrl === "" ? "team" : "team_endpoint";
 }
 
-/** The platform reported it before a heartbeat did; not a failure of the worker. */
+/**
+ * Returns whether an error means that the platform has reported the loss of the lease before a heartbeat did. This is
+ * not a failure of the worker.
+ */
 const isLeaseLost = (error: unknown): boolean => isDomainError(error) && error.reason === "lease_lost";

@@ -18,9 +18,9 @@ export type CompleteDeps = RetryDeps & {
 };
 
 /**
- * Reports how the attempt ended, after all its events. Idempotent, so a lost response is simply retried. `retained`:
- * its setup has failed, and its workspace is retained for the debug window. `parkedMs`: how long its workspace is
- * retained. Errors: `LeaseLost`, the reason of `signal`, or the platform's final rejection.
+ * Reports how the attempt ended, after all its events. Idempotent: after a lost response the call is retried.
+ * `retained`: the setup has failed, and the workspace is retained for the debug window. `parkedMs`: how long the
+ * workspace is retained. Throws `LeaseLost`, the reason of `signal` or the platform's permanent rejection.
  */
 export async function completeExecution(
   deps: CompleteDeps,
@@ -32,8 +32,8 @@ export async function completeExecution(
   await retrying(deps, signal, async () => {
     const { error } = await deps.completions.send(() => completionOf(deps, result, more));
     if (error === "LEASE_LOST") throw new LeaseLost();
-    // The platform had acknowledged all of them: this attempt's history cannot be repaired, the next one records it
-    // again.
+    // The platform had acknowledged all of these events. This attempt's history cannot be repaired; the next attempt
+    // records it again.
     if (error === "EVENTS_PENDING")
       throw new DomainError({
         kind: "conflict",
@@ -43,10 +43,16 @@ export async function completeExecution(
   });
 }
 
-/** Of each text of a completion, in characters: more than the platform shows. The whole text is in the run's events. */
+/**
+ * The maximum number of characters of each text in a completion; more than the platform displays. The run's events
+ * contain the whole text.
+ */
 const TEXT_CHARACTERS_MAX = 16_384;
 
-/** Its texts are for people, and may quote output of commands, so they are masked like events. */
+/**
+ * Returns the completion of an execution. Its texts are for users and may quote the output of commands, so they are
+ * masked like events.
+ */
 const completionOf = (
   { lease, events, masker }: CompleteDeps,
   result: ExecutionResult,

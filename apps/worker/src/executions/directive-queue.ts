@@ -9,13 +9,14 @@ type Handlers = {
 
 export type DirectiveQueueDeps = {
   readonly onCancel: (reason: string) => void;
-  /** A handler failed; the directive counts as handled. */
+  /** Called if a handler failed. The directive counts as handled. */
   readonly onError: (error: unknown) => void;
 };
 
 /**
- * The directives of one attempt. The stream and the heartbeats deliver each at least once; either may repeat, reorder or omit some. Each
- * is handled once, in order of `seq`. `ackedSeq` covers only directives that are all handled, so a crash repeats rather than loses.
+ * The directives of one attempt. The stream and the heartbeats together deliver each directive at least once; each of
+ * them may repeat, reorder or omit some. Each directive is handled once, in order of `seq`. `ackedSeq` covers only a
+ * prefix of handled directives, so after a crash directives are repeated, not lost.
  */
 export class DirectiveQueue implements ExecutionDirectives {
   readonly #deps: DirectiveQueueDeps;
@@ -34,13 +35,15 @@ export class DirectiveQueue implements ExecutionDirectives {
     return acked;
   }
 
-  /** Takes a directive; a repeated one is dropped. Returns false if it was refused because one before it is missing. */
+  /**
+   * Accepts a directive; a repeated one is ignored. Returns false if it was rejected because an earlier one is missing.
+   */
   deliver(directive: worker.Directive): boolean {
     if (directive.seq <= this.#lastSeq) return true;
     if (directive.previousSeq > this.#lastSeq) return false;
     this.#lastSeq = directive.seq;
     this.#open.add(directive.seq);
-    // Cancel overtakes everything; the others are handled in order, also behind one that waits for its handler.
+    // A cancel is handled immediately. All others are handled in order, even if an earlier one waits for its handler.
     if (directive.directive.case !== "cancel" && (this.#parked.length > 0 || !this.#canHandle(directive)))
       this.#parked.push(directive);
     else this.#handle(directive);
@@ -86,7 +89,7 @@ export class DirectiveQueue implements ExecutionDirectives {
   #handle({ seq, directive }: worker.Directive): void {
     if (directive.case === "followup" && directive.value.message) {
       this.#handlers.followup?.(directive.value.message, seq);
-      return; // acknowledged by the handler's side
+      return; // acknowledged by the code that handles it
     }
     void this.#run(directive).then(
       () => this.ack(seq),
@@ -105,7 +108,7 @@ export class DirectiveQueue implements ExecutionDirectives {
         return this.#handlers.interrupt?.(directive.value.turnId);
       case "endIdle":
         return this.#handlers.endIdle?.();
-      default: // drain is the worker's, and what a newer platform may say is nobody's
+      default: // a drain concerns the worker, and unknown directives of newer platforms are ignored
     }
   }
 }

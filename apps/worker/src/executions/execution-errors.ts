@@ -1,6 +1,9 @@
 import { DomainError } from "@millwright/errors";
 
-/** The attempt is no longer ours: stop at once; none of its effects may leave the worker (execution fence). */
+/**
+ * The worker no longer owns the attempt. It must stop immediately; none of its effects may leave the worker (execution
+ * fence).
+ */
 export class LeaseLost extends DomainError {
   constructor(message = "The lease of this attempt is lost.") {
     super({ kind: "conflict", reason: "lease_lost", message });
@@ -8,7 +11,7 @@ export class LeaseLost extends DomainError {
   }
 }
 
-/** The lease was not renewed for too long: no outside effect may start until it is renewed. */
+/** The lease was not renewed for too long: no external effect may start until it is renewed. */
 export class OutboundGateClosed extends DomainError {
   constructor() {
     super({
@@ -20,9 +23,11 @@ export class OutboundGateClosed extends DomainError {
   }
 }
 
-/** The run was cancelled, or the worker is stopping; the abort reason of `ExecutionContext.signal`. */
+/** The run was cancelled, or the worker is stopping. Used as the abort reason of `ExecutionContext.signal`. */
 export class ExecutionCancelled extends DomainError {
-  /** "cancelled" by a person or a rule, "worker_stopping" at the end of a drain, "timeout" at the execution's time limit. */
+  /**
+   * "cancelled" by a user or a rule, "worker_stopping" at the end of a drain, "timeout" at the execution's time limit.
+   */
   readonly stopCause: "cancelled" | "worker_stopping" | "timeout";
 
   constructor(cause: "cancelled" | "worker_stopping" | "timeout", message: string) {
@@ -33,7 +38,7 @@ export class ExecutionCancelled extends DomainError {
 }
 
 /**
- * The sandbox of an execution did not start. Another attempt may succeed, perhaps on another worker; the message is
+ * The sandbox of an execution did not start. Another attempt may succeed, possibly on another worker. The message is
  * public.
  */
 export class SandboxStartFailed extends Error {

@@ -2,15 +2,15 @@ import { isDomainError } from "@millwright/errors";
 import type { ExecutionResult } from "./execution-context.ts";
 import { ExecutionCancelled, LeaseLost, SandboxStartFailed } from "./execution-errors.ts";
 
-/** How the harness ended: its result, its error, or a timeout after it was stopped. */
+/** How the execution's code ended: its result, its error, or a timeout after it was stopped. */
 export type Settled = { readonly result: ExecutionResult } | { readonly error: unknown } | "abandoned";
 
-/** Outcomes of the harness itself; FAILED or ERROR during a stop may be a consequence of the stop. */
+/** Outcomes that the execution itself reached. FAILED or ERROR during a stop may be a consequence of the stop. */
 const REACHED = new Set<ExecutionResult["outcome"]>(["DONE", "BLOCKED", "WAITING"]);
 
 /**
- * Returns the outcome to report; undefined for a lost attempt and for one that is returned (`returnOf`). Our own
- * recorded intent to stop takes precedence over the harness's reaction.
+ * Returns the outcome to report; undefined for a lost attempt and for one that is returned (`returnOf`). The worker's
+ * recorded intent to stop takes precedence over the reaction of the execution's code.
  */
 export function outcomeOf(settled: Settled, stopReason: Error | undefined): ExecutionResult | undefined {
   const result = settled !== "abandoned" && "result" in settled ? settled.result : undefined;
@@ -29,8 +29,8 @@ export function outcomeOf(settled: Settled, stopReason: Error | undefined): Exec
 export type LeaseReturn = { readonly reason: string; readonly message: string; readonly isFailure: boolean };
 
 /**
- * Returns the reason for an attempt whose worker stops, or whose sandbox did not start. Undefined: the lease is not
- * ours to return.
+ * Returns the reason for an attempt whose worker stops or whose sandbox did not start. Undefined: the lease must not be
+ * returned.
  */
 export function returnOf(settled: Settled, stopReason: Error | undefined): LeaseReturn | undefined {
   if (stopReason instanceof ExecutionCancelled && stopReason.stopCause === "worker_stopping") return WORKER_STOPPING;
@@ -48,8 +48,8 @@ const isNotStarted = (settled: Settled): settled is { readonly error: SandboxSta
   settled !== "abandoned" && "error" in settled && settled.error instanceof SandboxStartFailed;
 
 /**
- * The outcome of an execution that was stopped; its own result is retained if it finished at that moment, unless it was
- * cancelled.
+ * Returns the outcome of an execution that was stopped. Its own result is used if it finished concurrently, unless it
+ * was cancelled.
  */
 function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined): ExecutionResult | undefined {
   const snapshot = result?.snapshotKey === undefined ? {} : { snapshotKey: result.snapshotKey };
@@ -62,7 +62,7 @@ function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined
   };
 }
 
-/** The outcome of a failed execution: a public catalog code, and only text that is meant to be public. */
+/** Returns the outcome of a failed execution: a public catalog code, and only text that is intended to be public. */
 function failed(error: unknown): ExecutionResult {
   const known = isDomainError(error) ? error : undefined;
   return {

@@ -9,7 +9,7 @@ export type ExecutionsDeps = {
   readonly log: Logger;
   readonly createExecution: (assignment: worker.Assignment, acceptSent: Moment) => ActiveExecution;
   readonly onDrain: () => void;
-  /** Sends a heartbeat, which delivers unacknowledged directives. */
+  /** Sends a heartbeat, whose response contains unacknowledged directives. */
   readonly fetchDirectives: () => void;
 };
 
@@ -39,13 +39,13 @@ export class Executions {
   }
 
   /**
-   * Runs the accepted execution, and fetches the directives that arrived before the response. An execution that is
-   * already running continues.
+   * Runs the accepted executions, and fetches directives that arrived before the response. Executions that are already
+   * running continue.
    */
   begin(assignments: readonly worker.Assignment[], acceptSent: Moment): void {
     for (const assignment of assignments) this.#begin(assignment, acceptSent);
     if (assignments.some((assignment) => this.#early.has(keyOf(assignment)))) this.#deps.fetchDirectives();
-    this.#early.clear(); // Accept calls are sequential: any other entry has ended
+    this.#early.clear(); // Accept calls are sequential, so any other entry belongs to an ended attempt
   }
 
   #begin(assignment: worker.Assignment, acceptSent: Moment): void {
@@ -56,7 +56,7 @@ export class Executions {
       this.#active.set(key, execution);
       void this.#runAndFree(key, execution);
     } catch (error) {
-      // Nothing runs and nothing renews: the lease expires and another attempt follows.
+      // Nothing runs and nothing renews the lease: it expires, and another attempt follows.
       this.#deps.log.error(
         { operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error },
         "execution not begun",
@@ -71,11 +71,12 @@ export class Executions {
   }
 
   /**
-   * Delivers a directive to its execution. Rejected ones and those without an active attempt are dropped: heartbeats
-   * repeat unacknowledged directives.
+   * Delivers a directive to its execution. A rejected directive and one without an active attempt are dropped, because
+   * heartbeats repeat unacknowledged directives.
    */
   route(directive: worker.Directive, from: "stream" | "heartbeat"): void {
-    if (directive.directive.case === "drain") this.#deps.onDrain(); // concerns the whole worker, whichever execution it comes with
+    // concerns the whole worker, whichever execution it is addressed to
+    if (directive.directive.case === "drain") this.#deps.onDrain();
     const key = keyOf(directive);
     const execution = this.#active.get(key);
     if (!execution) this.#early.add(key);

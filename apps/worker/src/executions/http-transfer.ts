@@ -3,10 +3,10 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { DomainError } from "@millwright/errors";
 
-/** Signed URLs and the public REST API are plain HTTP: a connection that fails, or a gateway that is away, may pass. */
+/** Transient statuses of signed URLs and of the public REST API, which are plain HTTP. */
 const PASSING_STATUS = new Set([408, 425, 429, 502, 503, 504]);
 
-/** Sends one request. Errors: `platform_unavailable` (may pass) when there is no answer; the reason of `signal`. */
+/** Sends one request. Throws `platform_unavailable` (transient) if there is no response, or the reason of `signal`. */
 export async function send(url: string, init: RequestInit, signal: AbortSignal): Promise<Response> {
   try {
     return await fetch(url, { ...init, signal });
@@ -16,7 +16,7 @@ export async function send(url: string, init: RequestInit, signal: AbortSignal):
   }
 }
 
-/** Sends one request and reads its whole answer within `timeoutMs`. Errors: as `send`. */
+/** Sends one request and reads its complete response within `timeoutMs`. Throws the same errors as `send`. */
 export async function exchange(
   url: string,
   init: RequestInit,
@@ -32,13 +32,16 @@ export async function exchange(
   }
 }
 
-/** Where content goes, and the headers that belong to it. */
+/** The URL of an upload and its required headers. */
 export type Upload = { readonly uploadUrl: string; readonly uploadHeaders: Readonly<Record<string, string>> };
 
-/** The slowest that an upload may be: a store that takes nothing any more says so by nothing else. */
+/** The minimum upload rate. It determines the timeout, because a stalled upload is not detected in any other way. */
 const UPLOAD_BYTES_PER_MS_MIN = 128;
 
-/** PUTs content to a signed URL, within `timeoutMs` and what so many bytes may take. Errors: `transfer_refused`, `platform_unavailable`. */
+/**
+ * PUTs content to a signed URL, within `timeoutMs` plus the maximum time for its size. Throws `transfer_refused` or
+ * `platform_unavailable`.
+ */
 export async function upload(
   { uploadUrl, uploadHeaders }: Upload,
   body: Blob,
@@ -54,7 +57,7 @@ export async function upload(
   assertTransferred(response);
 }
 
-/** Writes what a signed URL serves into a file. Errors: `transfer_refused`, `platform_unavailable`, those of the file system. */
+/** Downloads a signed URL into a file. Throws `transfer_refused`, `platform_unavailable` or file system errors. */
 export async function download(url: string, file: string, signal: AbortSignal): Promise<void> {
   const answer = await send(url, {}, signal);
   if (!answer.ok || !answer.body) await answer.body?.cancel();
@@ -71,7 +74,10 @@ export async function download(url: string, file: string, signal: AbortSignal): 
   }
 }
 
-/** Whether an answer of the public API is worth asking for again: the platform itself says so, or something before it is away. */
+/**
+ * Returns whether a response of the public API is transient: it is marked as retryable, or a gateway in front of the
+ * platform is unavailable.
+ */
 export function isPassing(status: number, body: unknown): boolean {
   if (PASSING_STATUS.has(status)) return true;
   return (

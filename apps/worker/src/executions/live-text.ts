@@ -2,22 +2,22 @@ import type { StreamMasker } from "../sandbox/init/mask.ts";
 import type { Timers } from "../time.ts";
 
 const PAUSE_MS = 250;
-/** Maximum characters per message; the platform accepts at most twice that. */
+/** The maximum number of characters per message; the platform accepts at most twice as many. */
 const TEXT_MAX = 16 * 1024;
 
 export type TextDelta = { readonly stepId: string; readonly offset: number; readonly text: string };
 
 export type LiveTextDeps = {
   readonly timers: Timers;
-  /** Must not throw. */
+  /** Sends a delta. Must not throw. */
   readonly send: (delta: TextDelta) => Promise<void>;
-  /** Buffers what may be the beginning of a secret. */
+  /** Returns a masker that buffers what may be the beginning of a secret. */
   readonly masker: () => StreamMasker;
 };
 
 /**
  * Publishes a model's text while it is generated: masked, batched for a quarter of a second, with one request at a
- * time. Delivery is not guaranteed; the step's event has the complete text.
+ * time. Delivery is not guaranteed; the step's event contains the complete text.
  */
 export class LiveText {
   readonly #deps: LiveTextDeps;
@@ -36,7 +36,7 @@ export class LiveText {
     this.#deps = deps;
   }
 
-  /** Appends `delta` to the text of a step; unsent text of another step is dropped. */
+  /** Appends `delta` to the text of a step. Unsent text of another step is dropped. */
   publish(stepId: string, delta: string): void {
     if (this.#step?.id !== stepId)
       this.#step = { id: stepId, masker: this.#deps.masker(), decoder: new TextDecoder(), offset: 0, waiting: "" };
@@ -70,7 +70,7 @@ export class LiveText {
   }
 }
 
-/** Does not split surrogate pairs. */
+/** Returns the beginning of a text without splitting surrogate pairs. */
 const beginningOf = (text: string): string =>
   text.length > TEXT_MAX && /[\uD800-\uDBFF]/.test(text.charAt(TEXT_MAX - 1))
     ? text.slice(0, TEXT_MAX - 1)

@@ -2,7 +2,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Masker } from "../spool/masker.ts";
 import type { NewArtifact, PlatformClient } from "./execution-context.ts";
 
-/** The platform as one that no secret is told: titles, descriptions, plans and bodies of requests are masked; files are handed over as they are. */
+/**
+ * Returns a platform client that masks secrets in titles, descriptions, plans and request bodies. Files are uploaded
+ * unchanged.
+ */
 export const maskedPlatform = (platform: PlatformClient, masker: Masker): PlatformClient => ({
   ...platform,
   createArtifact: (artifact) =>
@@ -16,7 +19,7 @@ export const maskedPlatform = (platform: PlatformClient, masker: Masker): Platfo
   rest: (method, path, body, headers) => platform.rest(method, path, body && masker.value<JsonObject>(body), headers),
 });
 
-/** A plan is a text that people read where events are read. */
+/** Masks the content of a plan, because users read it next to the events. */
 const maskedContent = ({ artifactType, content }: NewArtifact, masker: Masker): Pick<NewArtifact, "content"> =>
   artifactType === "PLAN" && content
     ? { content: Buffer.from(masker.text(Buffer.from(content).toString("utf8"))) }

@@ -12,11 +12,11 @@ import { download, exchange, isPassing, unavailable, upload } from "./http-trans
 /** Larger content is uploaded to a signed URL. */
 const INLINE_BYTES_MAX = 256 * 1024;
 /**
- * Maximum time of retries on "try again" responses: longer than the gate stays open in an outage, so that an outage
- * never ends a call. An unreachable platform is retried while the lease may be valid.
+ * The maximum number of retries after transient responses. They take longer than the gate stays open in an outage, so
+ * that an outage never ends a call. An unreachable platform is retried while the lease may be valid.
  */
 const PASSING_ANSWERS_MAX = 10;
-/** Nothing was done. The next heartbeat brings a new token, or reports that the lease is lost. */
+/** The request had no effect. The next heartbeat returns a new token or reports that the lease is lost. */
 const TOKEN_REFUSED = 401;
 const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
 
@@ -25,17 +25,17 @@ export type PlatformClientDeps = RetryDeps & {
   readonly lease: { readonly executionId: bigint; readonly attempt: number };
   readonly gate: OutboundGate;
   readonly signal: AbortSignal;
-  /** Origin under which the worker reaches the platform. */
+  /** The origin at which the worker connects to the platform. */
   readonly url: string;
-  /** The provider credential of the run, as `ReportUsage` names it. */
+  /** The provider credential of the run, in the form of `ReportUsage`. */
   readonly modelAccess: string;
-  /** From the assignment. */
+  /** The value in the assignment. */
   readonly costLimited: boolean;
-  /** The present run token. */
+  /** Returns the current run token. */
   readonly runToken: () => string;
 };
 
-/** The platform client for one attempt: every call waits for the outbound gate, also before each retry. */
+/** Returns the platform client of one attempt. Every call waits for the outbound gate, including each retry. */
 export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
   const { client, lease, gate, signal } = deps;
   let isCostLimited = deps.costLimited;
@@ -155,7 +155,7 @@ async function callRest(
             authorization: `Bearer ${deps.runToken()}`,
           },
           ...(body ? { body: JSON.stringify(body) } : {}),
-          redirect: "error", // the token goes to the platform and nowhere else
+          redirect: "error", // the token must be sent only to the platform
         };
         const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
         span.set({ "http.response.status_code": answer.response.status });
@@ -169,7 +169,7 @@ async function callRest(
   });
 }
 
-/** JSON where it is JSON, else the text itself. */
+/** Parses JSON; returns the text if it is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -189,7 +189,7 @@ function artifactFields({ clientArtifactId, artifactType, data, content, ...rest
   return content.byteLength <= INLINE_BYTES_MAX ? { ...measured, content: new Uint8Array(content) } : measured;
 }
 
-/** Only numbers that were measured. */
+/** Returns only numbers that were measured. */
 function tokenFields(usage: TokenCounts): { [K in keyof TokenCounts]: bigint } & Partial<worker.TokenUsage> {
   const counts = Object.entries(usage).filter((entry): entry is [keyof TokenCounts, number] => entry[1] !== undefined);
   return Object.fromEntries(counts.map(([name, count]) => [name, BigInt(count)]));

@@ -4,7 +4,7 @@ import type { SandboxHandle } from "./execution-context.ts";
 /** Stores processes on disk, for the next worker if this one is killed. */
 export type ProcessRecords = { add(pid: number, mark?: string): void; remove(pid: number): void };
 
-/** The sandboxes of one attempt, and the last order they received. */
+/** The sandboxes of one attempt and the last order that they received. */
 export class Sandboxes {
   readonly #records: ProcessRecords;
   readonly #log: Logger;
@@ -16,7 +16,10 @@ export class Sandboxes {
     this.#log = log;
   }
 
-  /** Registers a sandbox that was just started; after an order to stop, it is stopped at once. */
+  /**
+   * Registers a sandbox that was just started. If an order to stop was given before, the sandbox is stopped
+   * immediately.
+   */
   own(sandbox: SandboxHandle): void {
     this.#running.add(sandbox);
     this.#attempt("add", () => this.#records.add(sandbox.pid, sandbox.mark));
@@ -34,7 +37,7 @@ export class Sandboxes {
     for (const sandbox of this.#running) this.#obey(sandbox);
   }
 
-  /** Resolves when no sandbox remains; running ones are killed, since no one uses them. */
+  /** Resolves when no sandbox remains. Running ones are killed, because they are no longer used. */
   async ended(): Promise<void> {
     this.kill();
     while (this.#running.size > 0) await Promise.all([...this.#running].map((sandbox) => sandbox.gone));
@@ -51,7 +54,7 @@ export class Sandboxes {
     if (this.#order === "kill") this.#attempt("kill", () => sandbox.kill());
   }
 
-  /** A process that is exiting may reject a signal; the others must still get theirs. */
+  /** An exiting process may reject a signal; the others must still receive theirs. */
   #attempt(operation: string, act: () => void): void {
     try {
       act();

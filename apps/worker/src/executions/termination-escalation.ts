@@ -3,8 +3,8 @@ import type { Sandboxes } from "./sandboxes.ts";
 
 /**
  * Terminates an execution step by step: the caller aborts its `signal` (the harness stops by protocol), then SIGTERM,
- * then SIGKILL, one step apart. Resolves one step after the kill: processes that have not ended by then are not
- * awaited.
+ * then SIGKILL, one step apart. `exhausted` resolves one step after the kill; processes that have not ended by then are
+ * not awaited.
  */
 export class TerminationEscalation {
   readonly #timers: Timers;
@@ -22,7 +22,7 @@ export class TerminationEscalation {
     this.#sandboxes = sandboxes;
   }
 
-  /** Starts with the first step; does nothing if already started. */
+  /** Starts with the first step. Does nothing if the escalation has already started. */
   escalate(): void {
     if (this.#isEscalating) return;
     this.#isEscalating = true;
@@ -32,7 +32,7 @@ export class TerminationEscalation {
     });
   }
 
-  /** Kills at once. */
+  /** Kills immediately. */
   killNow(): void {
     this.#isEscalating = true;
     this.#cancelTimer();

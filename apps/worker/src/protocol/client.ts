@@ -7,18 +7,21 @@ import type { Session } from "./session.ts";
 
 export type WorkerClient = Client<typeof worker.WorkerService>;
 
-/** Connect over HTTP/1.1: passes every proxy, and a server stream works on it too. */
+/** Connect over HTTP/1.1, which passes every proxy and also supports server streams. */
 const transport = (url: string, interceptors: Interceptor[]) =>
   createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1", interceptors });
 
-/** A client for Register alone. */
+/** Returns a client for Register only. */
 export const registrarClient = (url: string): WorkerClient => createClient(worker.WorkerService, transport(url, []));
 
-/** The client for everything else: each call carries the session; one that finds it invalid registers again and is repeated once. */
+/**
+ * Returns the client for all other calls. Each call carries the session token. If the session is invalid, the client
+ * registers again and repeats the call once.
+ */
 export const workerClient = (url: string, session: Session): WorkerClient =>
   createClient(worker.WorkerService, transport(url, [inTrace, withSession(session)]));
 
-/** What is called on behalf of an execution is part of its trace. */
+/** Makes calls on behalf of an execution part of its trace. */
 const inTrace: Interceptor = (next) => (request) => {
   const send = () => {
     const scope = currentScope();

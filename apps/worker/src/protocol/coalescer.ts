@@ -2,12 +2,12 @@ import { DomainError } from "@millwright/errors";
 import { platformError } from "./platform-error.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 
-/** How long a call may wait for others. */
+/** How long a call may wait for further items, in milliseconds. */
 const WINDOW_MS = 5;
 
 export type CoalescerDeps<I, O> = {
   readonly timers: Timers;
-  /** Sends the items in one call; returns results in the same order, undefined where the platform returned none. */
+  /** Sends the items in one call. Returns results in the same order, undefined where the platform returned none. */
   readonly sendAll: (items: I[]) => Promise<(O | undefined)[]>;
   readonly itemsMax: number;
 };
@@ -19,8 +19,8 @@ type Waiting<I, O> = {
 };
 
 /**
- * Batches calls made within 5 ms. If a batch is rejected for good, each item is sent alone, so that one invalid item
- * does not affect the others.
+ * Batches calls that are made within 5 ms. If a batch is rejected permanently, each item is sent separately, so that
+ * one invalid item does not affect the others.
  */
 export class Coalescer<I, O> {
   readonly #deps: CoalescerDeps<I, O>;
@@ -31,7 +31,7 @@ export class Coalescer<I, O> {
     this.#deps = deps;
   }
 
-  /** `item` is evaluated only when the call is sent. Errors: whatever `sendAll` rejects with. */
+  /** Adds an item to a batch. `item` is evaluated only when the call is sent. Rejects with the errors of `sendAll`. */
   send(item: () => I): Promise<O> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
@@ -40,7 +40,7 @@ export class Coalescer<I, O> {
     });
   }
 
-  /** Sends the pending batch now, because a result is needed. */
+  /** Sends the pending batch immediately, because a caller waits for a result. */
   hurry(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;

@@ -10,21 +10,20 @@ export type LeaseRef = { readonly executionId: bigint; readonly attempt: number 
 
 const OFFER = /^mwo_([1-9]\d{0,15})_([1-9]\d{0,8})_[\w-]{20,}$/;
 
-/** The one execution and attempt that an offer token is for; undefined for what is none. */
+/** Returns the execution and attempt of an offer token, or undefined for an invalid token. */
 export function leaseOfOffer(token: string): LeaseRef | undefined {
   const [, executionId, attempt] = OFFER.exec(token) ?? [];
   return executionId === undefined ? undefined : { executionId: BigInt(executionId), attempt: Number(attempt) };
 }
 
-/** This process has no offer to take any more. */
+/** Returns the error of a process whose offer is no longer open. */
 export const offerGone = (): DomainError =>
   new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is not open any more." });
 
 /**
- * Reads what the execution is that the session of an offer token holds. Asks until it is answered: an execution that nobody renews
- * meanwhile is given up by the platform, and then this ends too.
- *
- * Errors: offer_gone · the reason of `signal` · the platform's final refusal.
+ * Returns the assignment of the execution that the session's offer token belongs to. Retries until the platform
+ * responds. If the lease is not renewed in time, the platform declares it lost, and the retries then end with
+ * offer_gone. Errors: offer_gone · the reason of `signal` · the platform's permanent refusal.
  */
 export async function takeOffered(
   { client, clock, ...deps }: RetryDeps & { readonly client: Pick<WorkerClient, "accept">; readonly clock: Clock },

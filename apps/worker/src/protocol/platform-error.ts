@@ -3,7 +3,7 @@ import { rpc } from "@millwright/contracts";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { fromConnectError } from "@millwright/rpc";
 
-/** Connect codes that say nothing about the request itself: the same one may succeed later. */
+/** Connect codes that do not depend on the request: the same request may succeed later. */
 const PASSING = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,
@@ -15,8 +15,9 @@ const PASSING = new Set([
 ]);
 
 /**
- * Any error of a call to the platform, as our one type; `retryable` tells whether the same call may be sent again. Unlike between services,
- * proxies stand on the way: an answer without our detail is judged by its code, and only what may pass is retried.
+ * Converts any error of a call to the platform to a `DomainError`. `retryable` states whether the same call may be sent
+ * again. Unlike between services, there may be proxies in between: a response without the platform's error detail is
+ * classified by its code, and only transient errors are retried.
  */
 export function platformError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
@@ -46,7 +47,7 @@ export function platformError(error: unknown): DomainError {
   });
 }
 
-/** A fault of the worker itself: sending the same again would not help. */
+/** Returns an error of the worker itself, which a retry would not resolve. */
 const ours = (cause: unknown): DomainError =>
   new DomainError({
     kind: "internal",

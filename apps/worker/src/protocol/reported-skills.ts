@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A SKILL.md of a checkout on this machine, as the platform is told of it. */
+/** A SKILL.md of a checkout on this machine, in the form that is reported to the platform. */
 export type ReportedSkill = {
   readonly owner: string;
   readonly repo: string;
@@ -14,7 +14,7 @@ const BYTES_MAX = 64 * 1024;
 const SKILLS_MAX = 100;
 const CHECKOUT = /^([\w.-]+)\/([\w.-]+)=(\/.*)$/;
 
-/** Errors: throws for a text that is not `owner/repo=/directory`. */
+/** Parses a checkout setting. Throws if the text is not `owner/repo=/directory`. */
 export function readCheckout(text: string): { owner: string; repo: string; directory: string } {
   const [, owner, repo, directory] = CHECKOUT.exec(text) ?? [];
   if (owner === undefined || repo === undefined || directory === undefined)
@@ -22,7 +22,10 @@ export function readCheckout(text: string): { owner: string; repo: string; direc
   return { owner, repo, directory };
 }
 
-/** The skills of checkouts, where repositories keep them. Links are not followed; what is not there, or too long, is left out. */
+/**
+ * Returns the skills of checkouts from the standard skill directories. Links are not followed; missing or too long
+ * files are ignored.
+ */
 export async function reportedSkills(checkouts: readonly string[]): Promise<ReportedSkill[]> {
   const skills: ReportedSkill[] = [];
   for (const { owner, repo, directory } of checkouts.map(readCheckout)) {

@@ -7,7 +7,10 @@ export type RetryDeps = {
   readonly timings: () => Timings;
 };
 
-/** Doubling delay with jitter: between half and all of `first × 2^attempt`, at most `max`. `attempt` counts from 0. */
+/**
+ * Returns a doubling delay with jitter: between half and all of `first × 2^attempt`, at most `max`. `attempt` counts
+ * from 0.
+ */
 export function retryDelayMs(
   { retryFirstMs, retryMaxMs }: Pick<Timings, "retryFirstMs" | "retryMaxMs">,
   attempt: number,
@@ -17,8 +20,8 @@ export function retryDelayMs(
 }
 
 /**
- * Repeats `act` while its error may pass, until `signal` is aborted (then rejects with its reason).
- * Errors: `DomainError`, not retryable.
+ * Repeats `act` while its error is retryable, until `signal` is aborted (then rejects with its reason). Throws a
+ * `DomainError` that is not retryable.
  */
 export async function retrying<T>(deps: RetryDeps, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {

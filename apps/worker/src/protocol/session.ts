@@ -11,14 +11,14 @@ import { unlessAborted, type Timers } from "../time.ts";
 export type Registration = { readonly token: string };
 
 export type SessionDeps = {
-  /** Calls nothing but Register: carries no session itself. */
+  /** The client for Register, which carries no session itself. */
   readonly registrar: Pick<Client<typeof worker.WorkerService>, "register">;
   readonly workerKey: string;
-  /** Constant over all registrations: the platform recognises the process, and its leases remain valid. */
+  /** The same for all registrations, so that the platform recognizes the process and its leases remain valid. */
   readonly request: MessageInitShape<typeof worker.RegisterRequestSchema>;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The platform permanently rejects this worker (key_invalid, worker_too_old): retries are pointless. */
+  /** Called if the platform permanently rejects this worker (key_invalid, worker_too_old); a retry would not help. */
   readonly onRefused: (error: Error) => void;
 };
 
@@ -27,7 +27,7 @@ const isRefusal = ({ kind, reason }: DomainError): boolean =>
   REFUSALS.has(kind) || reason === "worker_too_old" || reason === "key_invalid";
 
 /**
- * This process's session with the platform. Registers when first needed, and again whenever the session has become
+ * This process's session with the platform. It registers at first use, and again whenever the session has become
  * invalid.
  */
 export class Session {
@@ -41,16 +41,16 @@ export class Session {
     this.#deps = deps;
   }
 
-  /** The latest announced timings. */
+  /** Returns the latest announced timings. */
   readonly timings = (): Timings => this.#timings;
 
-  /** Origin of the public REST API as people see it; "" before the first registration. */
+  /** The public origin of the REST API; "" before the first registration. */
   get publicUrl(): string {
     return this.#publicUrl;
   }
 
   /**
-   * Returns the current session; waits for a running registration. Errors: the platform's rejection, or the reason of
+   * Returns the current session; waits for a running registration. Throws the platform's rejection or the reason of
    * `signal`.
    */
   current(signal: AbortSignal): Promise<Registration> {
@@ -61,7 +61,7 @@ export class Session {
   /** Drops the session with this token; a newer one is retained. */
   async invalidate(token: string): Promise<void> {
     const seen = this.#current;
-    const registration = await seen?.catch(() => undefined); // a refusal has been told to onRefused
+    const registration = await seen?.catch(() => undefined); // onRefused has already received a refusal
     if (registration?.token === token && this.#current === seen) this.#current = undefined;
   }
 

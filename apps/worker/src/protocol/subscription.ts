@@ -16,8 +16,8 @@ export type SubscriptionDeps = {
 };
 
 /**
- * The low-latency path of directives: keeps a server stream open until `signal` is aborted. It may fail at any time;
- * heartbeats deliver the same directives, so only latency depends on it.
+ * Reads directives from a server stream, with low latency, until `signal` is aborted. The stream may fail at any time:
+ * heartbeats deliver the same directives, so a failure affects only latency.
  */
 export async function subscribe(deps: SubscriptionDeps, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; failures++) {

@@ -1,5 +1,5 @@
 /**
- * The worker's timings, in milliseconds. All derive from the platform's values at registration, so that they scale
+ * The worker's timings in milliseconds. All are derived from the platform's values at registration, so that they scale
  * together.
  */
 export type Timings = {
@@ -12,7 +12,7 @@ export type Timings = {
   readonly escalationStepMs: number;
   /** How long a stopped execution may take to report its last events and return its lease. */
   readonly returnMs: number;
-  /** Sandboxes are killed when the outbound gate was closed for this long. */
+  /** Sandboxes are killed when the outbound gate has been closed for this long. */
   readonly closedKillMs: number;
   /** How often the gates are checked. */
   readonly watchMs: number;
@@ -20,7 +20,7 @@ export type Timings = {
   readonly retryMaxMs: number;
   /** How long one poll for work waits. */
   readonly leaseWaitMs: number;
-  /** A directive stream without any message (keep-alives included) for this long is dead. */
+  /** A directive stream without any message (including keep-alives) for this long counts as failed. */
   readonly streamSilenceMs: number;
   readonly heartbeatTimeoutMs: number;
   readonly callTimeoutMs: number;
@@ -28,7 +28,10 @@ export type Timings = {
 
 type Announced = Pick<Timings, "heartbeatMs" | "leaseTtlMs" | "offerTtlMs" | "doorsCloseMs">;
 
-/** Derives all timings from the announced ones; a heartbeat of 10 s gives the published numbers (5 s ladder steps, 10 min, 0.5 s to 30 s). */
+/**
+ * Derives all timings from the announced ones. A heartbeat of 10 s gives the documented numbers (5 s escalation steps,
+ * 10 min, 0.5 s to 30 s).
+ */
 export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs }: Announced): Timings => ({
   heartbeatMs,
   leaseTtlMs,
@@ -42,12 +45,12 @@ export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs 
   retryMaxMs: heartbeatMs * 3,
   leaseWaitMs: heartbeatMs * 2,
   streamSilenceMs: heartbeatMs * 4.5,
-  // A call takes no less for scaled-down tests: these two bound hanging, not waiting.
+  // The minimums allow tests to scale timings down: these two detect calls that hang, not calls that wait.
   heartbeatTimeoutMs: Math.max(heartbeatMs, 1_000),
   callTimeoutMs: Math.max(heartbeatMs * 3, 5_000),
 });
 
-/** Used until the platform has told its own. */
+/** Used before the platform has announced its own values. */
 export const DEFAULT_TIMINGS = timingsFrom({
   heartbeatMs: 10_000,
   leaseTtlMs: 45_000,

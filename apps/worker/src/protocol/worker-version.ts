@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Of this package; told to the platform, which refuses workers that are too old. */
+/** The version of this package. It is sent to the platform, which refuses workers that are too old. */
 export const { version: workerVersion } = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
 ) as { version: string };

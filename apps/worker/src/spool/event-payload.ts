@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
-/** What the platform takes of one event's payload, as UTF-8 JSON (design: quotas). */
+/** The platform's limit of one event's payload, as UTF-8 JSON. */
 export const PAYLOAD_BYTES_MAX = 64 * 1024;
 
 const TOP_LEVEL_TEXT_MAX = 1_024;
@@ -8,8 +8,8 @@ const TOP_LEVEL_TEXT_MAX = 1_024;
 export const jsonBytes = (value: JsonValue): number => Buffer.byteLength(JSON.stringify(value));
 
 /**
- * The payload, or one that fits: long texts keep their head and tail, and `truncated: true` says so. Where even that is too much
- * (thousands of short texts), only the short top-level values stay.
+ * Returns the payload, or a truncated one that fits, marked `truncated: true`. Long texts retain their beginning and
+ * end. If the result is still too large (thousands of short texts), only short top-level values remain.
  */
 export function fitPayload(payload: JsonObject, bytesMax: number = PAYLOAD_BYTES_MAX): JsonObject {
   if (jsonBytes(payload) <= bytesMax) return payload;
@@ -25,7 +25,7 @@ export function fitPayload(payload: JsonObject, bytesMax: number = PAYLOAD_BYTES
   return kept;
 }
 
-/** A copy with every text replaced, the names of object members included. */
+/** Returns a copy with every string replaced, including the names of object members. */
 export function mapStrings<T extends JsonValue>(value: T, change: (text: string) => string): T {
   const walk = (part: JsonValue): JsonValue => {
     if (typeof part === "string") return change(part);
@@ -36,7 +36,7 @@ export function mapStrings<T extends JsonValue>(value: T, change: (text: string)
   return walk(value) as T;
 }
 
-/** Head and tail of a text longer than `charsMax`; no surrogate pair is torn apart. */
+/** Returns the beginning and end of a text longer than `charsMax`, without splitting surrogate pairs. */
 function cutText(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   const half = Math.floor(charsMax / 2);

@@ -1,11 +1,11 @@
 import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** What the platform takes in one batch. */
+/** The platform's limits of one batch. */
 export const BATCH_EVENTS_MAX = 200;
 export const BATCH_BYTES_MAX = 256 * 1024;
 
-/** The file is emptied when everything in it is acknowledged and it has grown beyond this. */
+/** The file is truncated when all its events are acknowledged and it has grown beyond this size. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
 export type SpooledEvent = {
@@ -16,8 +16,9 @@ export type SpooledEvent = {
 };
 
 /**
- * The events of one attempt that the platform has not acknowledged yet, in a file: an outage costs disk, not memory.
- * Only the places of the events in the file are held. Not kept over the end of the process: its attempt is lost with it.
+ * Stores the unacknowledged events of one attempt in a file, so that an outage uses disk space instead of memory. Only
+ * the positions of the events are in memory. The spool does not outlive the process, because its attempt is lost with
+ * the process.
  */
 export class EventSpool {
   readonly #path: string;
@@ -31,7 +32,7 @@ export class EventSpool {
     this.#file = openSync(path, "wx+", 0o600);
   }
 
-  /** The number of the last event added; numbers begin with 1 and have no gaps. */
+  /** The number of the last event added. Numbers begin with 1 and have no gaps. */
   get lastSeq(): number {
     return this.#ackedSeq + this.#places.length;
   }
@@ -44,7 +45,7 @@ export class EventSpool {
     return this.#places.length > 0;
   }
 
-  /** Adds an event and answers its number. Errors: those of the file system (disk full). */
+  /** Adds an event and returns its number. Throws file system errors (disk full). */
   append(event: Omit<SpooledEvent, "clientSeq">): number {
     const clientSeq = this.lastSeq + 1;
     const line = Buffer.from(`${JSON.stringify({ ...event, clientSeq })}\n`);
@@ -55,7 +56,7 @@ export class EventSpool {
     return clientSeq;
   }
 
-  /** The oldest events not acknowledged, as many as one batch may hold (at least one, if there is one). */
+  /** Returns the oldest unacknowledged events that fit in one batch (at least one, if there is one). */
   nextBatch(): SpooledEvent[] {
     let count = 0;
     let bytes = 0;
@@ -66,7 +67,7 @@ export class EventSpool {
     }
     const first = this.#places[0];
     if (!first) return [];
-    const text = Buffer.alloc(bytes); // places follow each other without gaps
+    const text = Buffer.alloc(bytes); // the positions are contiguous
     for (let read = 0; read < bytes;) {
       const more = readSync(this.#file, text, read, bytes - read, first.offset + read);
       if (more === 0) throw new Error("The event spool is shorter than it was.");
@@ -79,7 +80,7 @@ export class EventSpool {
       .map((line) => JSON.parse(line) as SpooledEvent);
   }
 
-  /** The platform has everything up to `seq`. An older or impossible number changes nothing. */
+  /** Removes events up to `seq`, which the platform has stored. An older or impossible number has no effect. */
   acknowledge(seq: number): void {
     if (seq <= this.#ackedSeq || seq > this.lastSeq) return;
     this.#places = this.#places.slice(seq - this.#ackedSeq);

@@ -17,7 +17,8 @@ export type EventStreamDeps = RetryDeps & {
   readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
   readonly clock: Clock;
   /**
-   * No event can be delivered any more: the lease is lost (`LeaseLost`), or the platform rejects them (`DomainError`).
+   * Called if no more events can be delivered: the lease is lost (`LeaseLost`), or the platform rejects them
+   * (`DomainError`).
    */
   readonly onBroken: (error: DomainError) => void;
 };
@@ -35,7 +36,7 @@ export class EventStream {
     this.#deps = deps;
   }
 
-  /** The number of the last event that the platform has or will get. */
+  /** The number of the last event that the platform has received or will receive. */
   get lastSeq(): number {
     return this.#ended.signal.aborted ? this.#deps.spool.ackedSeq : this.#deps.spool.lastSeq;
   }
@@ -46,7 +47,7 @@ export class EventStream {
   }
 
   /**
-   * Masks, truncates, spools and sends an event. After the end it drops the event. Errors: `spool_failed` if the disk
+   * Masks, truncates, spools and sends an event. After the end, the event is dropped. Throws `spool_failed` if the disk
    * fails.
    */
   emit(kind: string, payload: JsonObject): void {
@@ -69,7 +70,7 @@ export class EventStream {
     void this.#send();
   }
 
-  /** Resolves when everything emitted so far is acknowledged. Errors: the reason it cannot be. */
+  /** Resolves when everything emitted so far is acknowledged. Rejects with the reason if that is not possible. */
   flushed(): Promise<void> {
     const { spool, appends } = this.#deps;
     return new Promise((resolve, reject) => {
@@ -80,7 +81,7 @@ export class EventStream {
     });
   }
 
-  /** Stops sending; waiting callers get the reason. */
+  /** Stops sending. Waiting callers receive the reason. */
   end(reason: Error): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(reason);
@@ -108,7 +109,7 @@ export class EventStream {
     if (this.#ended.signal.aborted) return;
     if (result.error === "LEASE_LOST") throw new LeaseLost();
     const ackedBefore = spool.ackedSeq;
-    // after a SEQUENCE_GAP too: the next batch starts at the platform's position
+    // Also after a SEQUENCE_GAP: the next batch starts at the platform's position.
     spool.acknowledge(Number(result.ackedClientSeq));
     if (spool.ackedSeq === ackedBefore) throw noProgress(result, ackedBefore);
     this.#waiters = this.#waiters.filter((waiter) => {
@@ -137,8 +138,8 @@ export class EventStream {
 }
 
 /**
- * The platform's position is before what it had acknowledged: those events are lost for good. Otherwise the fault may
- * be transient.
+ * Returns the error of an append that acknowledged nothing. If the platform's position is before what it had
+ * acknowledged, those events are lost permanently; otherwise the error may be transient.
  */
 function noProgress(result: worker.AppendResult, ackedBefore: number): DomainError {
   return new DomainError({
@@ -149,5 +150,8 @@ function noProgress(result: worker.AppendResult, ackedBefore: number): DomainErr
   });
 }
 
-/** What people told the agent came from the platform as it is, and the next execution reads its script from there: `npm test` stays, whatever the secrets are. */
+/**
+ * Returns whether the event is a user message. User messages are not masked: they came from the platform unchanged, and
+ * the next execution reads its script from them, so `npm test` must remain even if it contains a secret.
+ */
 const isFromPlatform = (kind: string, payload: JsonObject): boolean => kind === "message" && payload["role"] === "user";

@@ -30,7 +30,7 @@ export class DiskSpace {
     this.#log = log;
   }
 
-  /** The last result. A worker without space takes no work. */
+  /** The last result. A worker without space accepts no work. */
   get isAvailable(): boolean {
     return this.#isAvailable;
   }

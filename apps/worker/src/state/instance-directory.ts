@@ -8,7 +8,7 @@ import { identify, isAlive, killLeftover, type ProcessIdentity } from "./process
 import { endProcessesWith } from "../sandbox/processes.ts";
 import { removeTree } from "./remove-tree.ts";
 
-/** With less free disk or fewer free inodes than this no further execution starts. */
+/** The minimum free disk space and number of free inodes for another execution. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
 const FREE_INODES_MIN = 20_000;
 const PREFIX = "instance-";
@@ -16,8 +16,9 @@ const PREFIX = "instance-";
 type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
 
 /**
- * What one worker process keeps on disk: `<root>/instance-<name>/{owner.json,executions,spool,processes}`. Several processes may share a root;
- * each removes at its start what dead ones left, and kills what they left running.
+ * The on-disk state of one worker process: `<root>/instance-<name>/{owner.json,executions,spool,processes}`. Several
+ * processes may share a root. At startup, each removes the directories of dead ones and kills the processes that they
+ * left running.
  */
 export class InstanceDirectory {
   readonly path: string;
@@ -26,7 +27,7 @@ export class InstanceDirectory {
     this.path = path;
   }
 
-  /** Sweeps `root`, then makes this process's own directory in it. Errors: those of the file system. */
+  /** Sweeps `root` and creates this process's own directory in it. Throws file system errors. */
   static async open(root: string, name: string, log: Logger): Promise<InstanceDirectory> {
     const absolute = resolve(root);
     mkdirSync(absolute, { recursive: true, mode: 0o700 });
@@ -36,16 +37,20 @@ export class InstanceDirectory {
     for (const part of ["executions", "spool", "processes"])
       mkdirSync(join(draft, part), { recursive: true, mode: 0o700 });
     writeFileSync(join(draft, "owner.json"), JSON.stringify(identify(process.pid)));
-    renameSync(draft, path); // with its owner from the first moment: nobody takes it for a leftover
+    // the directory appears together with its owner file, so that no other process treats it as a leftover
+    renameSync(draft, path);
     return new InstanceDirectory(path);
   }
 
-  /** Shared by all processes with this root, and kept. */
+  /** The directory of repository copies. It is shared by all processes with this root and is not removed. */
   get cacheDir(): string {
     return join(dirname(this.path), "repositories");
   }
 
-  /** Workspaces that wait for the next execution of their run; gone with the process. */
+  /**
+   * The directory of workspaces that are retained for the next execution of their run. It is removed with the process's
+   * directory.
+   */
   get parkedDir(): string {
     return join(this.path, "parked");
   }
@@ -65,7 +70,7 @@ export class InstanceDirectory {
 
   async hasFreeDisk(): Promise<boolean> {
     const { bavail, bsize, files, ffree } = await statfs(this.path);
-    const hasInodes = files === 0 || ffree >= FREE_INODES_MIN; // some file systems do not count them
+    const hasInodes = files === 0 || ffree >= FREE_INODES_MIN; // some file systems do not count inodes
     return bavail * bsize >= FREE_BYTES_MIN && hasInodes;
   }
 
@@ -87,7 +92,8 @@ async function sweep(root: string, log: Logger): Promise<void> {
       for (const file of readdirSync(join(path, "processes"))) {
         const leftover = readRecord(join(path, "processes", file));
         if (leftover?.boot !== undefined) killLeftover(leftover);
-        if (leftover?.mark !== undefined) await endProcessesWith(leftover.mark); // before anything of theirs is removed
+        // before any of their files are removed
+        if (leftover?.mark !== undefined) await endProcessesWith(leftover.mark);
       }
       await removeTree(path);
       log.info({ operation: "sweep", path }, "a dead worker's directory was removed");
@@ -95,7 +101,7 @@ async function sweep(root: string, log: Logger): Promise<void> {
   }
 }
 
-/** Undefined where there is none: never written, or cut off by a crash. */
+/** Reads a record; returns undefined if it was never written or is incomplete after a crash. */
 function readRecord(file: string): (ProcessIdentity & { readonly mark?: string }) | undefined {
   try {
     return (JSON.parse(readFileSync(file, "utf8")) as ProcessIdentity | null) ?? undefined;

@@ -7,34 +7,34 @@ import { usageOfDirectories } from "../sandbox/disk-usage.ts";
 import type { CancelTimer, Timers } from "../time.ts";
 import { removeTree } from "./remove-tree.ts";
 
-/** A workspace as an execution has left and saved it. */
+/** A workspace that an execution has saved and left. */
 export type ParkedWorkspace = {
   readonly copies: readonly WorkingCopy[];
   /** Its state when it was saved (`workspaceState`). */
   readonly fingerprint: string;
-  /** Where; "" = it is as cloned. */
+  /** The key of its snapshot; "" if it is as cloned. */
   readonly snapshotKey: string;
 };
 
-/** `bytes`: as far as it has been measured. */
+/** `bytes` is 0 until it has been measured. */
 type Kept = ParkedWorkspace & { readonly path: string; bytes: number; readonly cancelTimer: CancelTimer };
 
-/** Maximum number, however small: most ended runs never continue. */
+/** The maximum number of workspaces, regardless of their size, because most ended runs never continue. */
 const COUNT_MAX = 64;
 
 export type ParkedWorkspacesDeps = {
-  /** On the file system of the executions' directories: workspaces are moved, not copied. */
+  /** A directory on the same file system as the executions' directories, because workspaces are moved, not copied. */
   readonly dir: string;
-  /** All together; the oldest go first. */
+  /** The maximum size of all workspaces together. The oldest are removed first. */
   readonly bytesMax: number;
   readonly timers: Timers;
   readonly log: Logger;
 };
 
 /**
- * Workspaces of ended executions, retained for the next execution of their run, which then neither clones nor restores,
- * and also has the files that git ignores. They are copies, never the only ones: after any failure, the next execution
- * starts with the saved one. They are removed with the process.
+ * Retains workspaces of ended executions for the next execution of their run. That execution then neither clones nor
+ * restores, and also has the files that git ignores. Each retained workspace is only a copy of a saved one: after any
+ * failure, the next execution starts with the saved one. All are removed with the process.
  */
 export class ParkedWorkspaces {
   readonly #deps: ParkedWorkspacesDeps;
@@ -47,8 +47,8 @@ export class ParkedWorkspaces {
   }
 
   /**
-   * Retains an unused workspace for `forMs`. Returns whether it does; it is measured afterwards without blocking the
-   * caller, and may be removed then. Never rejects.
+   * Retains an unused workspace for `forMs`. Returns whether it was retained. Its size is measured afterwards without
+   * blocking the caller, and it may then be removed. Never rejects.
    */
   async put(runUid: string, workspace: string, parked: ParkedWorkspace, forMs: number): Promise<boolean> {
     await this.drop(runUid);
@@ -66,10 +66,7 @@ export class ParkedWorkspaces {
     return kept !== undefined;
   }
 
-  /**
-   * Moves the workspace of a run to `target` if it is the one that was saved under this key; another one is deleted.
-   * Never rejects.
-   */
+  /** Moves the workspace of a run to `target` if it was saved under this key; otherwise deletes it. Never rejects. */
   async take(runUid: string, snapshotKey: string, target: string): Promise<ParkedWorkspace | undefined> {
     const kept = this.#forget(runUid);
     if (!kept) return undefined;
@@ -88,7 +85,7 @@ export class ParkedWorkspaces {
     if (kept) await this.#remove(kept);
   }
 
-  /** Frees the disk space for other uses. */
+  /** Removes all workspaces to free disk space. */
   async clear(): Promise<void> {
     await Promise.all([...this.#kept.keys()].map((runUid) => this.drop(runUid)));
   }
@@ -105,9 +102,10 @@ export class ParkedWorkspaces {
   }
 
   async #measure(kept: Kept): Promise<void> {
-    kept.bytes = (await usageOfDirectories([kept.path])).bytes; // nothing, when it is gone already
+    kept.bytes = (await usageOfDirectories([kept.path])).bytes; // 0 if it has already been removed
     const { bytesMax } = this.#deps;
-    for (const [runUid, { bytes }] of this.#kept) if (bytes > bytesMax) await this.drop(runUid); // no reason for the others to go
+    // a workspace over the limit is removed first, so that the others can stay
+    for (const [runUid, { bytes }] of this.#kept) if (bytes > bytesMax) await this.drop(runUid);
     let sum = [...this.#kept.values()].reduce((total, { bytes }) => total + bytes, 0);
     for (const [runUid, { bytes }] of this.#kept) {
       if (sum <= bytesMax && this.#kept.size <= COUNT_MAX) return;

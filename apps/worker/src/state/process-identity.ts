@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 
-/** A process that cannot be mistaken for a later one with the same number, not even after a restart of the machine. */
+/** Identifies a process uniquely, even if its id is reused or the machine restarts. */
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string; readonly boot: string };
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** Undefined when there is no such process. */
+/** Returns undefined if there is no such process. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const startedAt = startOf(pid);
   return startedAt === undefined ? undefined : { pid, startedAt, boot: bootId() };
@@ -18,8 +18,8 @@ export function isAlive(process: ProcessIdentity): boolean {
 }
 
 /**
- * Kills a process of an earlier worker and the group it leads. A group whose leader has ended keeps its number from being given away, so its
- * other members are killed too; a number that now belongs to somebody else is left alone.
+ * Kills a process of an earlier worker and the group it leads. While a group has members, the id of its ended leader is
+ * not reused, so the remaining members are killed too. An id that now belongs to a different process is ignored.
  */
 export function killLeftover(leftover: ProcessIdentity): void {
   const now = identify(leftover.pid);
@@ -40,7 +40,8 @@ function startOf(pid: number): string | undefined {
     if (!existsSync("/proc/self/stat"))
       return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim() || undefined;
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // the name in brackets may hold anything
+    // the name in parentheses may contain any character
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {
     return undefined; // no such process

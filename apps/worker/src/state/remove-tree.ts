@@ -4,8 +4,9 @@ import { lstat } from "node:fs/promises";
 const PROGRAMS = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
 
 /**
- * Removes a directory with all it holds, however deep. Links are removed, never followed; directories that an agent made unwritable
- * (a module cache is, by design) are opened first. Nothing may be writing there any more. Errors: throws what `rm` reports.
+ * Removes a directory with all its content, of any depth. Links are removed, never followed. Directories that an agent
+ * made unwritable (a module cache is, by design) are made writable first. Nothing may write to the directory
+ * concurrently. Throws the message of `rm`.
  */
 export async function removeTree(path: string): Promise<void> {
   if ((await run("rm", ["-rf", "--", path])) === undefined) return;
@@ -15,7 +16,7 @@ export async function removeTree(path: string): Promise<void> {
   if (fault !== undefined) throw new Error(fault);
 }
 
-/** The end of the errors of a program; undefined if it succeeded. */
+/** Runs a program. Returns the end of its standard error, or undefined if it succeeded. */
 function run(program: string, args: readonly string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
     execFile(program, args, { env: PROGRAMS, maxBuffer: 64 * 1024 * 1024 }, (error, _stdout, stderr) =>
