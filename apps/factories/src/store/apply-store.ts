@@ -23,10 +23,10 @@ import { lockFactory, lockSource, orAliasTaken } from "./factory-store.ts";
 import { noteApplied, noteFailed } from "./branch-store.ts";
 import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
 
-/** Applies: their lease, their versions, and the active version. */
+/** Returns the queries of applies: their lease, their versions and the active version. */
 export function applyStore(prisma: PrismaClient, changes: Changes) {
   return {
-    /** Uses the database's clock, so that replicas agree. */
+    /** Acquires the lease. The times are those of the database's clock, so that replicas agree. */
     async begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean> {
       const taken = await prisma.$executeRaw`
         UPDATE definition_sources SET apply_token = ${token}::uuid, apply_until = now() + make_interval(secs => ${seconds}::double precision)
@@ -34,7 +34,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       return taken === 1;
     },
 
-    /** From when the row is held, for which this may have waited. */
+    /** Extends the lease from the time when the row lock was acquired, which may be after a wait. */
     async renew(uid: FactoryUid, token: string, seconds: number): Promise<void> {
       await prisma.$executeRaw`
         UPDATE definition_sources SET apply_until = clock_timestamp() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid`;
@@ -220,7 +220,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
   };
 }
 
-/** Locks the source and checks the lease: an apply that lost it cannot write. */
+/** Locks the source and checks the lease, so that an apply that lost it cannot write. */
 async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
   if ((await lockSource(tx, uid)) !== token) throw applyInProgress();
 }

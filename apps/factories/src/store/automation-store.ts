@@ -12,10 +12,10 @@ import {
 } from "../domain/automation.ts";
 import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 
-/** The stored result of an idempotent request; results of earlier releases have no time. */
+/** The stored result of an idempotent request. Results of earlier releases contain no time. */
 type Made = { readonly uid: AutomationUid; readonly at?: string };
 
-/** Queries of automations; deleted automations are hidden from every method. */
+/** Returns the queries of automations. Deleted automations are hidden from every method. */
 export function automationStore(database: Database) {
   const { sql } = database;
   return {
@@ -23,7 +23,7 @@ export function automationStore(database: Database) {
       return (await select(sql, "factory_uid = $1::uuid AND uid = $2::uuid", [factoryUid, uid]))[0];
     },
 
-    /** Lists automations, oldest first, after a position. */
+    /** Lists automations after a position, oldest first. */
     list: (
       factoryUid: FactoryUid,
       after: { at: Date; uid: string } | undefined,
@@ -38,7 +38,10 @@ export function automationStore(database: Database) {
 
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
-    /** Inserts an automation with its event; undefined if the factory has too many. A repeated request returns the automation as it was created. */
+    /**
+     * Inserts an automation with its event. Returns undefined if the factory has too many. A repeated request returns
+     * the automation as it was created.
+     */
     create: (
       automation: Automation,
       fact: NewEvent,
@@ -72,7 +75,7 @@ export function automationStore(database: Database) {
     remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
       (await storedResponse<Made>(sql, request, now)) !== undefined,
 
-    /** Locks and changes an automation, unless the change returns it unchanged. Errors: automation_not_found. */
+    /** Locks an automation and stores its change with the event. Errors: automation_not_found. */
     update: (
       factoryUid: FactoryUid,
       uid: string,
@@ -107,9 +110,9 @@ export async function applyAutomations(
 }
 
 /**
- * Changes the automations of a team that no file defines and whose creator is the given member, in the caller's transaction.
- * Replacing an automation makes the caller its creator, so one that was changed after `since` is skipped; one minute is allowed
- * for clock differences.
+ * Changes the automations of a team that no file defines and whose creator is the given member, in the caller's
+ * transaction. An automation that was replaced after `since` is skipped, because the caller who replaced it became its
+ * creator. One minute is allowed for clock differences.
  */
 export async function updateAutomationsOfMember(
   tx: Sql,
@@ -134,7 +137,10 @@ export async function updateAutomationsOfMember(
 export const listeningTo = (sql: Sql, factoryUid: string, provider: string): Promise<Automation[]> =>
   select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]);
 
-/** Returns those of the factories that have an automation with a trigger of the provider; events for others are not stored. */
+/**
+ * Returns the factories that have an automation with a trigger of the provider. Events for other factories are not
+ * stored.
+ */
 export async function listeningAmong(sql: Sql, factoryUids: readonly string[], provider: string): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE factory_uid IN (SELECT jsonb_array_elements_text($1::jsonb)::uuid) AND $2 = ANY (providers) AND deleted_at IS NULL",
@@ -266,7 +272,8 @@ async function select(sql: Sql, where: string, params: unknown[], more = ""): Pr
     defined: row.defined,
     creator: { type: row.creator_type, uid: row.creator_uid },
     version: row.version,
-    creatorLeft: row.creator_left && !row.enabled, // the previous version enables without clearing it
+    // the previous release enables an automation without clearing creator_left
+    creatorLeft: row.creator_left && !row.enabled,
     createdAt: new Date(row.created_at),
     updatedAt: new Date(row.updated_at),
     lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),

@@ -22,12 +22,12 @@ import type { Changes, PrismaTx } from "./prisma-client.ts";
 /** The result of a poll: a commit, null if the branch does not exist, or an error. */
 export type Observation = { head: string | null; error: BranchError | null };
 
-/** A claimed branch; the claim is valid until the branch is polled, pushed or requested again. */
+/** A claimed branch. The claim is valid until the branch is polled, pushed or requested again. */
 export type DueBranch = { readonly branch: TrackedBranch; readonly claim: string };
 
 export type BranchFacts = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
 
-/** Queries of tracked branches of live factories. Deleted ones can be read until they are pruned. */
+/** Returns the queries of tracked branches of live factories. Deleted branches can be read until they are pruned. */
 export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   return {
     async find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> {
@@ -79,7 +79,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         if (branch && !branch.deletedAt) await retire(tx, inTx, branch, now, fact);
       }),
 
-    /** Stores the result of a poll and the time of the next one; a deleted branch is unchanged. Returns the branch afterwards. */
+    /**
+     * Stores the result of a poll and the time of the next one. A deleted branch is unchanged. Returns the branch after
+     * the change.
+     */
     observe: (
       uid: string,
       { head, error }: Observation,
@@ -142,7 +145,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   };
 }
 
-/** Updates the tracked branches for a source that is being registered: its branch becomes the production branch, and those of another repository are retired. */
+/**
+ * Updates the tracked branches for a source that is being registered: its branch becomes the production branch, and
+ * branches of another repository are retired.
+ */
 export async function followSource(
   tx: PrismaTx,
   sql: Sql,
@@ -218,7 +224,10 @@ async function retire(
   await appendEvents(sql, [fact(toBranch(row))]);
 }
 
-/** Every claim, result and request for a poll changes the time of the next one. */
+/**
+ * Returns whether a claim is still valid. Every claim, result and request for a poll changes `check_at`, the time of
+ * the next poll.
+ */
 async function isClaimed(tx: PrismaTx, uid: string, claim: string): Promise<boolean> {
   const rows = await tx.$queryRaw<
     unknown[]
@@ -233,8 +242,8 @@ async function lockBranch(tx: PrismaTx, uid: string): Promise<TrackedBranch | un
 }
 
 /**
- * Records the apply of a branch; `state` says whether every owner has confirmed it. Errors: branch_deleted, if tracking ended
- * concurrently.
+ * Records the apply of a branch. `state` states whether every owner has confirmed it.
+ * Errors: branch_deleted, if tracking ended concurrently.
  */
 export async function noteApplied(
   tx: PrismaTx,
@@ -255,7 +264,7 @@ export async function noteApplied(
   });
   if (count === 0) throw branchDeleted();
   if (!branch.isNewest) return;
-  // Unless another head was registered since.
+  // Only if no other head was registered since.
   const { uid, headBefore } = branch;
   await tx.trackedBranch.updateMany({
     where: { uid, registeredHeadSha: headBefore },

@@ -33,7 +33,7 @@ export type StoredOrder = {
 
 const MS_PER_DAY = 24 * 3_600_000;
 
-/** Queries of trigger events and decisions. */
+/** Returns the queries of trigger events and decisions. */
 export function decisionStore(database: Database) {
   const { sql } = database;
   return {
@@ -69,7 +69,7 @@ export function decisionStore(database: Database) {
       return row && { event: toEvent(row), outcome: row.outcome, order: row.request, runUid: row.run_uid };
     },
 
-    /** Ends a pending decision; one that has ended is unchanged. */
+    /** Ends a pending decision. A decision that has ended is unchanged. */
     async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: DecisionEnd): Promise<void> {
       await sql.query(
         `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
@@ -85,7 +85,7 @@ export function decisionStore(database: Database) {
       );
     },
 
-    /** Returns decisions of an event that wait for the code host, with the event. */
+    /** Returns the decisions of an event that wait for the code host, with the event. */
     async delayed({ factoryUid, eventUid }: DelayedRef): Promise<Delayed | undefined> {
       const { rows } = await sql.query<EventRow & { automation_uid: string; automation_name: string }>(
         `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
@@ -100,7 +100,10 @@ export function decisionStore(database: Database) {
       );
     },
 
-    /** Stores the results of delayed decisions, and work: runs of matches, and another attempt for those that stay delayed. */
+    /**
+     * Stores the results of delayed decisions, and enqueues work: the runs of matches, and another attempt for
+     * decisions that stay delayed.
+     */
     resolve: (
       ref: DelayedRef,
       event: TriggerEvent,
@@ -137,7 +140,7 @@ export function decisionStore(database: Database) {
         await finish(tx);
       }),
 
-    /** Lists decisions, newest first. An event is also found by its delivery. */
+    /** Lists decisions, newest first. An event is also found by the uid of its delivery. */
     async list({ factoryUid, automationUid, eventUid, after, limit }: DecisionQuery): Promise<ShownDecision[]> {
       const { rows } = await sql.query<DecisionRow>(
         `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name, d.outcome, d.explanation, d.checks, d.run_uid, d.decided_at AS at,
@@ -236,7 +239,10 @@ const toDecide = (event: TriggerEvent): NewWork => ({
   teamUid: event.teamUid,
 });
 
-/** Inserts the decisions about an event, in the caller's transaction. Existing ones are unchanged. Returns whether the event is new. */
+/**
+ * Inserts the decisions about an event in the caller's transaction. Existing decisions are unchanged. Returns whether
+ * the event is new.
+ */
 async function keepDecisions(
   tx: Sql,
   event: TriggerEvent,

@@ -17,7 +17,7 @@ export type ListQuery = {
   limit: number;
 };
 
-/** Queries of factories; deleted factories are hidden from every method. */
+/** Returns the queries of factories. Deleted factories are hidden from every method. */
 export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   return {
     async find(uid: FactoryUid): Promise<Factory | undefined> {
@@ -31,7 +31,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return rows[0] && as<FactoryUid>(rows[0].uid);
     },
 
-    /** SQL, because the order is by an expression, and the position is computed by the database. */
+    /** Lists factories. It uses SQL, because the order is by an expression and the database computes the position. */
     async list({
       teams,
       only,
@@ -108,7 +108,10 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   };
 }
 
-/** Locks the source, if any, until the transaction ends; returns the token of the running apply. Lock the source before the factory. */
+/**
+ * Locks the source, if any, until the transaction ends. Returns the token of the running apply. To avoid deadlocks, the
+ * source is locked before the factory.
+ */
 export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string | null> {
   const rows = await tx.$queryRaw<
     { token: string | null }[]
@@ -124,7 +127,10 @@ export async function lockFactory(tx: PrismaTx, uid: FactoryUid): Promise<Factor
   return toFactory(row);
 }
 
-/** Besides the primary key, the index of aliases is the only unique index of factories. */
+/**
+ * Replaces a unique violation by the error alias_taken: apart from the primary key, the index of aliases is the only
+ * unique index of factories.
+ */
 export const orAliasTaken = <T>(change: Promise<T>): Promise<T> =>
   change.catch((error: unknown) => {
     throw isUniqueViolation(error) ? aliasTaken(error) : error;

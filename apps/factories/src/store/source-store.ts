@@ -7,10 +7,12 @@ import { followSource, type BranchFacts } from "./branch-store.ts";
 import { lockFactory, lockSource } from "./factory-store.ts";
 import { json, type Changes } from "./prisma-client.ts";
 
-/** The events of registering a source: of the factory, and of branches that become or are no longer tracked. */
+/**
+ * The events of registering a source: for the factory, and for branches that become tracked or are no longer tracked.
+ */
 export type SourceFacts = BranchFacts & { updated: (factory: Factory) => NewEvent };
 
-/** Queries of definition sources. */
+/** Returns the queries of definition sources. */
 export function sourceStore(prisma: PrismaClient, changes: Changes) {
   return {
     async find(uid: FactoryUid): Promise<Source | undefined> {

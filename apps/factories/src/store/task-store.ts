@@ -10,10 +10,10 @@ const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conver
   current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, stage_basis AS "stageBasis", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-/** As many as conversations per request. */
+/** The maximum number of bound tasks; the same as of conversations per request. */
 const BOUND_MAX = 100;
 
-/** Queries of live tasks; deleted tasks are hidden from every method. */
+/** Returns the queries of live tasks. Deleted tasks are hidden from every method. */
 export function taskStore(database: Database, clock: Clock) {
   const { sql } = database;
   const one = async (where: string, params: unknown[]): Promise<Task | undefined> =>
@@ -24,11 +24,11 @@ export function taskStore(database: Database, clock: Clock) {
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
       one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
 
-    /** Finds a task by the run that it was created for, whatever its conversation is now. */
+    /** Returns the task that was created for a run, even if the task has moved to another conversation. */
     findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) =>
       one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
 
-    /** Lists tasks of tickets (ignoring case) and of conversations; newest first, without cancelled ones. */
+    /** Lists the tasks of tickets (ignoring case) and of conversations, newest first, without cancelled tasks. */
     boundTo: async (
       factoryUid: FactoryUid,
       {
@@ -46,7 +46,10 @@ export function taskStore(database: Database, clock: Clock) {
         )
       ).rows,
 
-    /** Inserts a task; a repeated request returns the task as it was created. Errors: factory_not_found · conversation_bound · idempotency_mismatch. */
+    /**
+     * Inserts a task. A repeated request returns the task as it was created.
+     * Errors: factory_not_found · conversation_bound · idempotency_mismatch.
+     */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const made = request && (await storeResponse(tx, request, task, clock.now()));
@@ -120,7 +123,7 @@ export function taskStore(database: Database, clock: Clock) {
   };
 }
 
-/** Errors: task_not_found. */
+/** Locks and returns a task. Errors: task_not_found. */
 async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Task> {
   const text = `SELECT ${COLUMNS} FROM tasks WHERE factory_uid = $1 AND uid = $2 AND deleted_at IS NULL FOR UPDATE`;
   const [task] = (await tx.query<Task>(text, [factoryUid, uid])).rows;
@@ -128,11 +131,11 @@ async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Ta
   return task;
 }
 
-/** Returns whether the factory exists; if so, it cannot be deleted until the transaction ends. */
+/** Returns whether the factory exists. If it does, it cannot be deleted until the transaction ends. */
 const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
   (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL FOR KEY SHARE", [uid])).rowCount > 0;
 
-/** Inserts a task unless its conversation has a live task in any factory; returns whether it was inserted. */
+/** Inserts a task unless its conversation has a live task in any factory. Returns whether it was inserted. */
 async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   const { rowCount } = await tx.query(
     `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, starter_uid, title, description, stage,
@@ -171,7 +174,10 @@ export type TaskFacts = {
   cancelled: (task: Task, before: Task) => NewEvent;
 };
 
-/** Operations on tasks in the transaction that handles an event; published events name that event as their cause. */
+/**
+ * Returns the operations on tasks in the transaction that handles an event. Published events name that event as their
+ * cause.
+ */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   hasFactory: (uid: FactoryUid) => holdFactory(tx, uid),
 
@@ -210,7 +216,7 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
   },
 });
 
-/** Stores a locked task with its event, unless the change returned it unchanged. */
+/** Stores a locked task with its event, unless the change returned the task unchanged. */
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
   await tx.query(

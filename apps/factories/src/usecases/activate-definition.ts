@@ -27,7 +27,10 @@ export async function activateDefinition(deps: ActivateDeps, activation: Activat
   await deps.applies.confirm(activation.factory.uid, activation.version, foreman ?? null);
 }
 
-/** Activates promptly if possible: owners that are late or unavailable are left to the durable work of the commit. */
+/**
+ * Activates the version if the owners respond in time. Otherwise the durable work of the commit completes the
+ * activation.
+ */
 export async function activateWithin(deps: ActivateDeps, activation: Activation): Promise<void> {
   const waiting = new AbortController();
   const activated = bestEffort("activate a definition", deps.log, () => activateDefinition(deps, activation));
@@ -36,7 +39,9 @@ export async function activateWithin(deps: ActivateDeps, activation: Activation)
   waiting.abort();
 }
 
-/** Handles the durable work of commits and failed applies at the owners; retried until all have responded. */
+/**
+ * Handles the durable work of commits and failed applies at the owners. It is retried until all owners have responded.
+ */
 export const definitionWork = (deps: ActivateDeps) => ({
   [ACTIVATE]: ({ payload }: { payload: unknown }) => activateDefinition(deps, payload as Activation),
   [DROP]: ({ payload }: { payload: unknown }) => deps.activation.drop(payload as Activation),

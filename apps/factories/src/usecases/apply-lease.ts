@@ -6,7 +6,7 @@ import { applyInProgress } from "../domain/apply.ts";
 
 export type LeaseDeps = {
   applies: {
-    /** Acquires the factory's apply lease for `seconds`, unless it is held. */
+    /** Acquires the factory's apply lease for `seconds`. Returns false if another apply owns it. */
     begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean>;
     /** Renews the lease for `seconds`, unless another apply has acquired it. */
     renew(uid: FactoryUid, token: string, seconds: number): Promise<void>;
@@ -15,16 +15,15 @@ export type LeaseDeps = {
   clock: Clock;
 };
 
-/** The lease time; without renewal, the apply is considered dead after it. */
+/** The lease time. If the lease is not renewed within it, the apply is considered dead. */
 const LEASE_SECONDS = 10;
 const RENEW_EVERY_MS = 2_000;
 const WAIT_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * Runs one apply of a factory at a time, across replicas; others wait for up to 30 s, longer than the lease of a dead process. An
- * apply that loses the lease can no longer commit: every write checks the token.
- *
+ * Runs one apply of a factory at a time, across replicas. Other applies wait for up to 30 s, longer than the lease of a
+ * dead process. An apply that loses the lease can no longer commit, because every write checks the token.
  * Errors: apply_in_progress (conflict, retryable).
  */
 export async function underLease<T>(
@@ -40,7 +39,7 @@ export async function underLease<T>(
     await pause(LOOK_EVERY_MS);
   }
   let renewed: Promise<unknown> = Promise.resolve();
-  // A failed renewal is repaired by the next one; every write checks the lease itself.
+  // After a failed renewal, the next one extends the lease again. Every write checks the lease itself.
   const renewing = setInterval(
     () => void (renewed = renewed.then(() => deps.applies.renew(uid, token, LEASE_SECONDS)).catch(() => {})),
     renewEveryMs,

@@ -37,11 +37,18 @@ export type ApplySourceDeps = SourceDeps &
       SourceWarningsDeps["applies"] &
       LeaseDeps["applies"] &
       ActivateDeps["applies"] & {
-        /** Allocates the next version and stores its content; drops what a dead apply had staged. */
+        /** Allocates the next version and stores its content. Drops the version that a dead apply had staged. */
         open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
-        /** The commit point, in one transaction: version, record, events, and the work that guarantees activation. Errors: alias_taken · branch_deleted. */
+        /**
+         * Commits the apply in one transaction: the version, the factory record, the events, and the work that
+         * guarantees activation.
+         * Errors: alias_taken · branch_deleted.
+         */
         commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
-        /** Records a failed apply; the active version is unchanged, and the failed version, if any, is dropped at every owner. Without `error`, nothing is recorded. */
+        /**
+         * Records a failed apply. The active version is unchanged, and the failed version, if any, is dropped at every
+         * owner. Without `error`, nothing is recorded.
+         */
         fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
         /** Records an apply of the active version. Errors: branch_deleted. */
         settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
@@ -57,13 +64,13 @@ export type ApplySourceDeps = SourceDeps &
 export type Applied = { factory: Factory; source: Source; plan: PlanItem[] };
 
 /**
- * Applies the registered source: reads its tree, validates it, stages it at every owner, commits the version and waits for up to 10 s
- * for activation (state APPLYING if an owner is late; activation continues). A failure leaves the active version unchanged. One
- * apply at a time per factory; applying the active revision returns it, unless it is a repair: that creates another version, for
- * owners that have lost their state.
- *
- * Errors: factory_not_found · not_authorized (also if the plan changes what the caller may not change) · source_missing (conflict) · source_unreachable · repository_not_allowed
- *   · definition_invalid (all diagnostics as details) · apply_in_progress (conflict, retryable). Source: architecture §6, factory-files §13.3.
+ * Applies the registered source: reads its tree, validates it, stages it at every owner, commits the version and waits
+ * up to 10 s for activation (state APPLYING if an owner is late; activation continues). A failure leaves the active
+ * version unchanged. One apply at a time runs per factory. Applying the active revision returns it, unless the apply is
+ * a repair: a repair creates another version, for owners that have lost their state.
+ * Errors: factory_not_found · not_authorized (also if the plan changes what the caller may not change) · source_missing
+ * (conflict) · source_unreachable · repository_not_allowed · definition_invalid (all diagnostics as details) ·
+ * apply_in_progress (conflict, retryable).
  */
 export async function applySource(
   deps: ApplySourceDeps,
@@ -76,10 +83,10 @@ export async function applySource(
   return putInForce(deps, caller, found, { isRepair });
 }
 
-/** `branchUid`: a tracked branch instead of the production branch's newest head. */
+/** `branchUid`: the tracked branch to apply. Absent: the newest head of the production branch. */
 export type ApplyWhat = { readonly branchUid?: string; readonly isRepair?: boolean };
 
-/** Applies the registered source, or a tracked branch of it at its registered head. Errors: as those of its callers. */
+/** Applies the registered source, or a tracked branch of it at its registered head. Errors: those of its callers. */
 export async function putInForce(
   deps: ApplySourceDeps,
   caller: Caller,
@@ -97,10 +104,16 @@ export async function putInForce(
   };
 }
 
-/** The target of an apply: settings that name the branch, the commit (none: the newest), and where the state is recorded. */
+/**
+ * The target of an apply: settings that name the branch, the commit (absent: the newest), and where the state is
+ * recorded.
+ */
 type Target = { settings: SourceSettings; sha?: string; branch?: AppliedBranch };
 
-/** Read under the lease, so that the head is the one that is registered now. Errors: branch_not_found · branch_deleted · branch_head_unknown · source_not_git (all but the first conflict). */
+/**
+ * Returns the target of an apply. It is read under the lease, so that the head is the currently registered one.
+ * Errors: branch_not_found · branch_deleted · branch_head_unknown · source_not_git (all but the first conflict).
+ */
 async function targetOf(
   deps: ApplySourceDeps,
   uid: FactoryUid,
@@ -130,7 +143,7 @@ const appliedBranch = ({ uid, isProduction, registeredHeadSha }: TrackedBranch, 
   isNewest,
 });
 
-/** Applies under the lease; returns the active version. */
+/** Applies under the lease and returns the active version. */
 async function applyOnce(
   deps: ApplySourceDeps,
   caller: Caller,
@@ -143,7 +156,8 @@ async function applyOnce(
   const { settings, sha, branch } = await targetOf(deps, uid, source, branchUid);
   const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> =>
     step.catch(async (error: unknown) => {
-      const isTold = !(isDomainError(error) && error.kind === "permission_denied"); // who may not apply changes nothing
+      // nothing is recorded if the caller may not apply
+      const isTold = !(isDomainError(error) && error.kind === "permission_denied");
       await deps.applies.fail(uid, token, {
         now: deps.clock.now(),
         ...(isTold && { error: branchErrorOf(error) }),

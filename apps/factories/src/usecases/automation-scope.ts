@@ -10,7 +10,10 @@ export type AutomationScopeDeps = ScopeDeps & {
 };
 export type AutomationRef = { readonly factoryUid: string; readonly automationUid: string };
 
-/** Returns an automation that the caller may access. Errors: factory_not_found · automation_not_found (absent, malformed, or of another factory) · not_authorized. */
+/**
+ * Returns an automation that the caller may access.
+ * Errors: factory_not_found · automation_not_found (absent, malformed, or of another factory) · not_authorized.
+ */
 export async function findAutomation(
   deps: AutomationScopeDeps,
   caller: Caller,

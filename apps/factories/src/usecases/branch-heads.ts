@@ -20,24 +20,24 @@ export type HeadDeps = {
       fact: (branch: TrackedBranch) => NewEvent,
       claim?: string,
     ): Promise<TrackedBranch | undefined>;
-    /** `claim` is valid until the head is polled, pushed or requested again. */
+    /** Claims due branches. A `claim` is valid until the head is polled, pushed or requested again. */
     claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
     forget(days: number): Promise<void>;
   };
   trees: {
-    /** Returns the commit of a branch; undefined if the branch does not exist. Errors: as `take`. */
+    /** Returns the commit of a branch, or undefined if the branch does not exist. Errors: as `take`. */
     headOf(settings: GitSettings, teamUid: TeamUid): Promise<string | undefined>;
   };
   clock: Clock;
   log: WarnLog;
-  /** Interval of polls of one branch. */
+  /** The interval between polls of one branch, in milliseconds. */
   headPollMs: number;
 };
 
 const AT_ONCE = 4;
 /** Longer than a poll can take: git has its own timeout. */
 const CLAIM_SECONDS = 120;
-/** The longest pause of the backoff for unreachable repositories. */
+/** The maximum back-off for unreachable repositories. */
 const PAUSE_MS_MAX = 300_000;
 
 export const MISSING: BranchError = {
@@ -47,10 +47,11 @@ export const MISSING: BranchError = {
 };
 
 /**
- * Polls the head of a tracked branch and registers it. An unreachable repository or a missing branch is recorded as a result, not
- * thrown. Returns the branch afterwards; undefined if it was pruned.
+ * Polls the head of a tracked branch and registers it. An unreachable repository or a missing branch is recorded as a
+ * result, not thrown. Returns the branch after the change, or undefined if it was pruned.
  *
- * @param claim makes the result count only while the claim is valid, so that a slow poll does not overwrite a newer result
+ * @param claim makes the result count only while the claim is valid, so that a slow poll does not overwrite a newer
+ * result
  */
 export async function lookUpHead(
   deps: HeadDeps,
@@ -71,7 +72,10 @@ export async function lookUpHead(
   return registerHead(deps, branch, found, claim);
 }
 
-/** Stores the result of a poll and the time of the next one. Returns the branch afterwards; undefined if it was pruned. */
+/**
+ * Stores the result of a poll and the time of the next one. Returns the branch after the change, or undefined if it was
+ * pruned.
+ */
 export const registerHead = (
   deps: Pick<HeadDeps, "branches" | "clock" | "headPollMs">,
   { uid }: TrackedBranch,
@@ -98,7 +102,10 @@ export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> 
   return "idle";
 }
 
-/** Adds jitter, so that branches that were registered at the same time are not polled at the same time. */
+/**
+ * Returns the delay before the next poll, with jitter, so that branches that were registered at the same time are not
+ * polled at the same time.
+ */
 function pauseAfter(everyMs: number, failed: number): number {
   const pauseMs =
     failed === 0 ? everyMs : Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failed, 10), PAUSE_MS_MAX));

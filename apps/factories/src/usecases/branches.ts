@@ -15,7 +15,10 @@ type ReadDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   branches: { find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> };
   trees: {
-    /** Returns whether a source is a local repository that does not exist. For other repositories only a poll can tell. */
+    /**
+     * Returns whether a source is a local repository that does not exist. For other repositories, only a poll can
+     * determine this.
+     */
     isMissing(settings: SourceSettings): Promise<boolean>;
   };
 };
@@ -24,9 +27,9 @@ type ReadDeps = ScopeDeps & {
 export type BranchStatus = { branch: TrackedBranch; freshness: Freshness; isServing: boolean };
 
 /**
- * Reads a tracked branch; writes nothing and contacts no repository, except that it checks whether a local one exists.
- *
- * Errors: factory_not_found · not_authorized · branch_not_found (absent, of another factory, forgotten). Source: API spec §4.
+ * Returns a tracked branch. It writes nothing and contacts no repository, except that it checks whether a local one
+ * exists.
+ * Errors: factory_not_found · not_authorized · branch_not_found (absent, of another factory, pruned).
  */
 export async function getBranch(
   deps: ReadDeps,
@@ -38,7 +41,10 @@ export async function getBranch(
   return statusOf(deps, await findBranch(deps, factory.uid, branchUid));
 }
 
-/** Lists the branches that a factory tracks, the production branch first. Errors: factory_not_found · not_authorized. */
+/**
+ * Lists the branches that a factory tracks, the production branch first.
+ * Errors: factory_not_found · not_authorized.
+ */
 export async function listBranches(
   deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } },
   caller: Caller,
@@ -52,7 +58,10 @@ export async function listBranches(
 
 export type TrackBranchDeps = ReadDeps & {
   branches: {
-    /** Inserts a branch, or returns the tracked branch of this name. Errors: source_not_git · too_many_branches · factory_not_found. */
+    /**
+     * Inserts a branch, or returns the tracked branch of this name.
+     * Errors: source_not_git · too_many_branches · factory_not_found.
+     */
     track(
       factoryUid: FactoryUid,
       name: string,
@@ -87,17 +96,16 @@ export async function trackBranch(
 
 export type DeleteBranchDeps = ReadDeps & {
   branches: {
-    /** Ends the tracking; does nothing for an absent branch. Errors: production_branch. */
+    /** Ends the tracking. Does nothing for an absent branch. Errors: production_branch. */
     retire(uid: string, now: Date, fact: (branch: TrackedBranch) => NewEvent): Promise<void>;
   };
   clock: Clock;
 };
 
 /**
- * Ends the tracking of a branch. The active definition, the repository and existing runs are unchanged. An absent branch, a branch
- * of another factory and a deleted one are ignored.
- *
- * Errors: factory_not_found · not_authorized · production_branch (conflict). Source: API spec §3, §4.
+ * Ends the tracking of a branch. The active definition, the repository and existing runs are unchanged. An absent
+ * branch, a branch of another factory and a deleted branch are ignored.
+ * Errors: factory_not_found · not_authorized · production_branch (conflict).
  */
 export async function deleteBranch(
   deps: DeleteBranchDeps,
@@ -112,10 +120,11 @@ export async function deleteBranch(
 }
 
 /**
- * Applies the definition at a branch's registered head. Requests for the same head converge on one apply; a head that moves during
- * the apply is not applied. A branch without a head is polled once. Existing runs keep their settings.
- *
- * Errors: as `applySource`, and branch_not_found · branch_deleted, branch_head_unknown, branch_head_gone, source_not_git (conflict).
+ * Applies the definition at a branch's registered head. Concurrent requests for the same head result in one apply. A
+ * head that moves during the apply is not applied. A branch without a head is polled once. Existing runs retain their
+ * settings.
+ * Errors: as `applySource`, and branch_not_found · branch_deleted, branch_head_unknown, branch_head_gone,
+ * source_not_git (conflict).
  */
 export async function applyBranch(
   deps: ApplySourceDeps & HeadDeps & ReadDeps,

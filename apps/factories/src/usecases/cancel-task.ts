@@ -22,12 +22,11 @@ export type CancelTaskDeps = FindTaskDeps &
   };
 
 /**
- * Cancels the current top-level run with all its live descendants, then sets the task's stage to CANCELLED. After a crash in
- * between, the run's event completes it.
- *
- * Errors, in this order: factory_not_found · not_authorized · task_not_found · run_not_found (no run serves the conversation)
- *   · run_access_denied (permission_denied: the caller may not view it) · run_already_finished · run_not_cancellable · run_pending.
- * Source: API spec §3, §7.
+ * Cancels the current top-level run with all its live descendants, then sets the task's stage to CANCELLED. If the
+ * process crashes in between, the run's event completes the operation.
+ * Errors, in this order: factory_not_found · not_authorized · task_not_found · run_not_found (the conversation has no
+ * current run) · run_access_denied (permission_denied: the caller may not view it) · run_already_finished ·
+ * run_not_cancellable · run_pending.
  */
 export async function cancelTask(
   deps: CancelTaskDeps,

@@ -5,9 +5,9 @@ import type { Factory } from "../domain/factory.ts";
 import type { Owners } from "./source-deps.ts";
 
 /**
- * Returns what an automation names and the factory or its team does not have: an agent, a runner, a model, an environment, a secret.
- * Owners validate it as they validate files, so both are refused for the same reasons.
- *
+ * Returns the resources that an automation references and that the factory or its team does not have: an agent, a
+ * runner, a model, an environment, a secret. The owners validate the automation as they validate files, so both are
+ * rejected for the same reasons.
  * Errors: unavailable, if an owner is unavailable.
  */
 export async function missingReferences(

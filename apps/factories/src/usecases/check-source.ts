@@ -32,10 +32,10 @@ export type CheckSourceDeps = SourceDeps &
 export type Checked = { revision: string; diagnostics: OwnedDiagnostic[]; plan: PlanItem[] };
 
 /**
- * Parses and validates the given files, or the registered source, and dry-runs the stages of every owner: what apply refuses is
- * refused here. With `plan`, also returns the plan. Changes nothing.
- *
- * Errors: factory_not_found · not_authorized · source_missing (conflict) · source_unreachable · source_too_large · invalid_source.
+ * Parses and validates the given files or the registered source, and dry-runs the stages of every owner. Everything
+ * that an apply would reject is reported. With `plan`, also returns the plan. Changes nothing.
+ * Errors: factory_not_found · not_authorized · source_missing (conflict) · source_unreachable · source_too_large ·
+ * invalid_source.
  */
 export async function checkSource(
   deps: CheckSourceDeps,
@@ -71,8 +71,8 @@ async function takeTree(deps: SourceDeps, factory: Factory, files: DefinitionFil
 }
 
 /**
- * Returns a definition if its files are valid without the owners. Otherwise returns all diagnostics, including those of the owners
- * for the parts that could be parsed.
+ * Returns the definition if its files are valid without the owners' checks. Otherwise returns all diagnostics,
+ * including those of the owners for the parts that could be parsed.
  */
 export async function validate(
   deps: ValidateDeps,
@@ -94,7 +94,7 @@ export async function validate(
 
 const placeOf = ({ path, line, column, code }: OwnedDiagnostic): string => [path, line, column, code].join(" ");
 
-/** Returns the owners' diagnostics of an invalid definition; none if an owner cannot parse it or is unavailable. */
+/** Returns the owners' diagnostics of an invalid definition, or none if an owner cannot parse it or is unavailable. */
 async function ofOwners(
   deps: ValidateDeps,
   caller: Caller,
@@ -122,7 +122,7 @@ export async function aliasTakenAt(tree: Tree): Promise<OwnedDiagnostic> {
   return taken!;
 }
 
-/** Adds line and column to the diagnostics of owners, who do not have the files. */
+/** Adds line and column to the diagnostics of owners, which do not have the files. */
 export async function placed(
   found: readonly UnplacedDiagnostic[],
   { files }: Pick<Tree, "files">,
@@ -131,7 +131,10 @@ export async function placed(
   return found.map(({ keys: _keys, ...diagnostic }, index) => ({ ...diagnostic, ...places[index]! }));
 }
 
-/** Stages a definition at every owner (or dry-runs it), and completes their plans. Positions in files are added if there is a tree. */
+/**
+ * Stages a definition at every owner (or dry-runs it) and completes their plans. Positions in files are added if there
+ * is a tree.
+ */
 export async function stageAt(
   deps: Pick<ValidateDeps, "owners" | "applies" | "automations">,
   caller: Caller,

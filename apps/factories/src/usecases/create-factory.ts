@@ -11,7 +11,10 @@ import { originOf } from "../events/origin.ts";
 
 export type CreateFactoryDeps = {
   factories: {
-    /** Inserts a factory with its event. A repeated request returns the factory as it was created. Errors: alias_taken, idempotency_mismatch. */
+    /**
+     * Inserts a factory with its event. A repeated request returns the factory as it was created.
+     * Errors: alias_taken, idempotency_mismatch.
+     */
     create(factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory>;
   };
   clock: Clock;

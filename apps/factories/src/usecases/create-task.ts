@@ -11,7 +11,10 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type CreateTaskDeps = ScopeDeps & {
   tasks: {
-    /** Inserts a task with its event. A repeated request returns the task as it was created. Errors: factory_not_found, conversation_bound, idempotency_mismatch. */
+    /**
+     * Inserts a task with its event. A repeated request returns the task as it was created.
+     * Errors: factory_not_found, conversation_bound, idempotency_mismatch.
+     */
     create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
   };
   runs: ScopeDeps["runs"] & {
@@ -34,10 +37,10 @@ export type CreateTaskInput = {
 };
 
 /**
- * Binds a new task to a conversation in which the factory's team has a run. Personal runs in it are ignored.
- *
- * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, foreign or personal)
- *   · conversation_bound (conflict) · idempotency_mismatch (conflict). Source: API spec §3, decisions "task create".
+ * Creates a task and binds it to a conversation in which the factory's team has a run. Personal runs of the
+ * conversation are ignored.
+ * Errors: factory_not_found · not_authorized · title_required · invalid_stage · invalid_conversation (unknown, of
+ * another team, or personal) · conversation_bound (conflict) · idempotency_mismatch (conflict).
  */
 export async function createTask(
   deps: CreateTaskDeps,

@@ -11,9 +11,12 @@ export type DecideDelayedDeps<Tx> = {
   evaluators: Evaluators;
   automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
   decisions: {
-    /** Returns the decisions of an event that wait for the code host; undefined if there are none. */
+    /** Returns the decisions of an event that wait for the code host, or undefined if there are none. */
     delayed(ref: DelayedRef): Promise<Delayed | undefined>;
-    /** Stores the results of delayed decisions, and work after `delaySeconds` for those that stay delayed. A decision that is no longer delayed is unchanged. */
+    /**
+     * Stores the results of delayed decisions, and enqueues work after `delaySeconds` for decisions that stay delayed.
+     * A decision that is no longer delayed is unchanged.
+     */
     resolve(
       ref: DelayedRef,
       event: TriggerEvent,
@@ -25,17 +28,16 @@ export type DecideDelayedDeps<Tx> = {
   clock: Clock;
 };
 
-/** Pauses after the first attempts, then one hour each. */
+/** The delays after the first attempts; later delays are one hour. */
 const PAUSES_SECONDS = [5, 15, 60, 300, 900];
 const PAUSE_SECONDS_MAX = 3_600;
-/** About a day. */
+/** The maximum number of attempts, which take about a day. */
 const ATTEMPTS_MAX = 28;
 
 /**
- * Decides the delayed decisions of an event once the code host responds; until then they stay pending, with the reason and the time
- * of the next attempt. `finish` finishes this work in the transaction that stores the result, so that a crash or a second replica
- * repeats nothing.
- *
+ * Decides the delayed decisions of an event when the code host responds. Until then they stay pending, with the reason
+ * and the time of the next attempt. `finish` finishes this work in the transaction that stores the result, so that a
+ * crash or a second replica repeats nothing.
  * Errors: those of this service's own database.
  */
 export async function decideDelayed<Tx>(
@@ -71,7 +73,7 @@ export async function decideDelayed<Tx>(
   );
 }
 
-/** Returns no `check` if an upstream service could not be reached. */
+/** Returns the evaluation of an event, without `check` if an upstream service is unavailable. */
 async function evaluate<Tx>(
   { evaluators }: DecideDelayedDeps<Tx>,
   event: TriggerEvent,
@@ -110,7 +112,7 @@ const noLongerListening = (automation: Named): Decision => ({
   explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
 });
 
-/** Ends a decision that has waited for about a day. */
+/** Returns the decision, or a failed one after about a day. */
 const ended = ({ attempt }: DelayedRef, decision: Decision): Decision => {
   if (!decision.isDelayed || attempt < ATTEMPTS_MAX) return decision;
   const { isDelayed: _, ...rest } = decision;

@@ -4,14 +4,16 @@ import { chainMetadata, dispatcherConfig, type Automation } from "../domain/auto
 import { evaluateAutomation, type CheckTrigger, type Decision, type RunOrder } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
-/** The evaluation of an event: how triggers match it, what must not start, and the input of its runs. */
+/**
+ * The evaluation of an event: which triggers match it, which automations must not start, and the input of their runs.
+ */
 export type EventEvaluation = {
-  /** Returns whether the event is for the automation; absent: it is for every automation with such a trigger. */
+  /** Returns whether the event concerns the automation. Absent: it concerns every automation with such a trigger. */
   readonly concerns?: (automation: Automation) => boolean;
   readonly check: CheckTrigger;
-  /** The error of the code host that filters wait for; absent: it has responded, or was not queried. */
+  /** The error of the code host that filters wait for. Absent: it has responded, or was not queried. */
   readonly delay?: DomainError;
-  /** Returns why a matching automation must not start; undefined if it may. */
+  /** Returns why a matching automation must not start, or undefined if it may. */
   readonly veto: (automation: Automation) => string | undefined;
   readonly runInput: (automation: Automation) => Pick<
     RunOrder,
@@ -22,7 +24,7 @@ export type EventEvaluation = {
   };
 };
 
-/** Evaluators by provider; each reads what the decision needs from the service that owns it. */
+/** Evaluators by provider. Each reads the data that the decision requires from the service that owns it. */
 export type Evaluators = Readonly<
   Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<EventEvaluation>>
 >;
@@ -42,9 +44,9 @@ export type DecideEventDeps<Tx> = {
 };
 
 /**
- * Decides an event with the current automations: one decision for each automation with such a trigger, and work that starts the run
- * of each match. No code host is queried here: an automation whose filter needs its response is delayed, without delaying others.
- * `finish` finishes the work in the same transaction, so that nothing is lost or repeated.
+ * Decides an event with the current automations: one decision for each automation with such a trigger, and work that
+ * starts the run of each match. No code host is queried here: an automation whose filter needs its response is delayed,
+ * without delaying others. `finish` finishes the work in the same transaction, so that nothing is lost or repeated.
  */
 export async function decideEvent<Tx>(
   deps: DecideEventDeps<Tx>,
@@ -57,7 +59,7 @@ export async function decideEvent<Tx>(
   await deps.decisions.keep(event, decisions, deps.clock.now(), finish);
 }
 
-/** Returns the decision of an automation; undefined if it has no trigger for such events. */
+/** Returns the decision of an automation, or undefined if it has no trigger for such events. */
 export function decideOne(automation: Automation, evaluation: EventEvaluation): Decision | undefined {
   if (evaluation.concerns?.(automation) === false) return undefined;
   const verdict = evaluateAutomation(automation, evaluation.check, evaluation.veto(automation));

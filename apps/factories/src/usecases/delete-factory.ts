@@ -9,21 +9,23 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DeleteFactoryDeps = ScopeDeps & {
   factories: ScopeDeps["factories"] & {
-    /** Hides the factory and its tasks, which frees their conversations. Errors: factory_not_found. */
+    /** Marks the factory and its tasks as deleted, which releases their conversations. Errors: factory_not_found. */
     delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
   };
   runs: ScopeDeps["runs"] & {
-    /** Refuses new runs of the factory permanently if it has no live runs, or also with live runs. Returns the number of live runs. */
+    /**
+     * Makes the orchestrator reject new runs of the factory permanently. If the factory has live runs, this happens
+     * only with `withLiveRuns`. Returns the number of live runs.
+     */
     close(caller: Caller, factory: Factory, withLiveRuns: boolean): Promise<number>;
   };
   clock: Clock;
 };
 
 /**
- * Deletes a factory without live runs, or with them: they are cancelled. Owners delete its agents and definition when they handle
- * the event. The orchestrator closes the factory first, so that a concurrent dispatch is either counted or refused. After a crash
- * in between, the delete can be repeated.
- *
+ * Deletes a factory without live runs, or cancels its live runs. Owners delete its agents and definition when they
+ * handle the event. The orchestrator closes the factory first, so that a concurrent dispatch is either counted or
+ * rejected. After a crash in between, the delete can be repeated.
  * Errors: factory_not_found · not_authorized · factory_has_live_runs (conflict).
  */
 export async function deleteFactory(

@@ -9,12 +9,15 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DeleteTaskDeps = ScopeDeps & {
   tasks: {
-    /** Hides the task from every read and frees its conversation. Errors: task_not_found. */
+    /** Marks the task as deleted and releases its conversation. Errors: task_not_found. */
     delete(factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void>;
   };
 };
 
-/** Deletes a task; runs, artifacts and the conversation are retained. Errors: factory_not_found · not_authorized · task_not_found. Source: API spec §3. */
+/**
+ * Deletes a task. Its runs, artifacts and conversation are retained.
+ * Errors: factory_not_found · not_authorized · task_not_found.
+ */
 export async function deleteTask(
   deps: DeleteTaskDeps,
   caller: Caller,

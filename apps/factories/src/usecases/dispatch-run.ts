@@ -11,17 +11,20 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DispatchRunDeps = ScopeDeps & {
   agents: {
-    /** Errors: foreman_missing (conflict). */
+    /** Returns the factory's foreman. Errors: foreman_missing (conflict). */
     findForeman(caller: Caller, factory: Factory): Promise<Foreman>;
   };
   runs: ScopeDeps["runs"] & {
-    /** Creates a run that its event marks as dispatched. Answers the same run for the same key and content. */
+    /** Creates a run whose event marks it as dispatched. Returns the same run for the same key and content. */
     dispatch(caller: Caller, run: NewRun): Promise<{ runUid: string }>;
-    /** The automations by which a root run came about. */
+    /** Returns the automations that caused a root run. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
   requests: {
-    /** Remembers `answer` for a new request; for a known one gives what was remembered then. Errors: idempotency_mismatch. */
+    /**
+     * Stores `answer` for a new request; for a known request, returns the answer that was stored then.
+     * Errors: idempotency_mismatch.
+     */
     remember(request: IdempotentRequest, answer: JsonObject): Promise<JsonObject>;
   };
 };
@@ -38,13 +41,12 @@ export type DispatchRunInput = {
 export type Dispatched = { runUid: string; foremanAgent: string; ticketRef: string };
 
 /**
- * Sends a prompt to the factory's foreman. The task follows from the run's event (events/on-run-created.ts).
- *
- * Whom the run goes to and what it is about are settled before the run is asked for, and remembered with the client's
- * idempotency key: repeated after a crash at any point, the orchestrator is asked for the same run and answers the first.
- *
- * Errors: factory_not_found · not_authorized · prompt_required · invalid_ticket_ref · foreman_missing (conflict)
- *   · idempotency_mismatch (conflict). Source: fields-factory §3.
+ * Sends a prompt to the factory's foreman. The task is created when the run's event is handled
+ * (events/on-run-created.ts). The foreman and the ticket are determined before the run is requested, and stored under
+ * the client's idempotency key. If the request is repeated after a crash at any point, the orchestrator therefore
+ * receives the same request and returns the first run.
+ * Errors: factory_not_found · not_authorized · prompt_required · invalid_ticket_ref · foreman_missing (conflict) ·
+ * idempotency_mismatch (conflict).
  */
 export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: DispatchRunInput): Promise<Dispatched> {
   const factory = await findFactory(deps, caller, input.factoryUid, "run.create");
@@ -87,6 +89,9 @@ async function settle(
   return request ? ((await deps.requests.remember(request, settled)) as Settled) : settled;
 }
 
-/** Runs created directly may carry the same client key: they are other requests. */
+/**
+ * Returns a key that differs from the client's own key, because the client may use that key for a run that it creates
+ * directly.
+ */
 const keyAtOrchestrator = ({ operation, key }: IdempotentRequest): string =>
   `dispatch-${createHash("sha256").update(`${operation} ${key}`).digest("base64url")}`;

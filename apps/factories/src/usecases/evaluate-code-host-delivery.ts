@@ -22,7 +22,7 @@ import { findBoundTasks, type FindBoundTasksDeps } from "./find-bound-tasks.ts";
 
 export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
   deliveries: {
-    /** Returns a delivery; undefined if it is absent or pruned. */
+    /** Returns a delivery, or undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
@@ -34,7 +34,7 @@ export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
   /** This service's name as a caller. */
   service: string;
   codeHosts: {
-    /** Returns data that filters need and payloads omit. Errors: those of the code host. */
+    /** Returns data that filters require and payloads omit. Errors: those of the code host. */
     describePullRequests(
       teamUid: string,
       codeHostUid: string,
@@ -44,7 +44,7 @@ export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
   };
 };
 
-/** Pull requests per query. */
+/** The maximum number of pull requests per query. */
 const PULL_REQUESTS_MAX = 10;
 const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 
@@ -52,9 +52,9 @@ const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 export type EvaluateCodeHostOptions = { readonly asks: boolean };
 
 /**
- * Evaluates a delivery of a code host. With `asks`, it queries the code host for data that filters need and the payload omits, once
- * for all automations. An event on an issue or pull request to which a task of the factory is bound, or of a build of one,
- * continues that task.
+ * Evaluates a delivery of a code host. With `asks`, it queries the code host for data that filters require and the
+ * payload omits, once for all automations. If a task of the factory is bound to the event's issue or pull request, or
+ * to that of its build, the event continues that task.
  */
 export async function evaluateCodeHostDelivery(
   deps: EvaluateCodeHostDeliveryDeps,
@@ -133,7 +133,7 @@ export async function evaluateCodeHostDelivery(
 
 const dayBefore = (time: string): Date => new Date(Date.parse(time) - 24 * 3_600_000);
 
-/** Returns the foreman's uid; undefined if there is none. */
+/** Returns the foreman's uid, or undefined if there is none. */
 async function foremanOf(
   { agents, service }: EvaluateCodeHostDeliveryDeps,
   { requestId, teamUid }: TriggerEvent,
@@ -149,10 +149,16 @@ async function foremanOf(
   );
 }
 
-/** An event with the code host's data. `isUnanswered`: it must still be queried; `failure`: why the query failed. */
+/**
+ * An event with the code host's data. `isUnanswered`: the code host must still be queried. `failure`: why the query
+ * failed.
+ */
 type CompletedEvent = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
 
-/** If the code host refuses, the event is unchanged and filters that need more do not match. If it is unreachable, the query is retried later. */
+/**
+ * Adds the code host's data to an event. If the code host rejects the query, the event is unchanged, and filters that
+ * require more data do not match. If the code host is unreachable, the query is retried later.
+ */
 async function completeEvent(
   { codeHosts }: EvaluateCodeHostDeliveryDeps,
   { teamUid, subject }: TriggerEvent,

@@ -6,7 +6,7 @@ import type { EventEvaluation } from "./decide-event.ts";
 
 export type EvaluateDeliveryDeps = {
   deliveries: {
-    /** Returns a delivery; undefined if it is absent or pruned. */
+    /** Returns a delivery, or undefined if it is absent or pruned. */
     delivery(uid: string): Promise<StoredDelivery | undefined>;
   };
 };
@@ -22,7 +22,7 @@ export async function evaluateDelivery(
   return {
     check: checkDelivery(webhookUid, bodyOf(delivery?.payload)),
     veto: () => undefined,
-    runInput: ({ rules }) => runInputOf(rules.prompt, delivery!), // without a delivery nothing matches
+    runInput: ({ rules }) => runInputOf(rules.prompt, delivery!), // without a delivery, no trigger matches
   };
 }
 

@@ -9,7 +9,7 @@ import type { EventEvaluation } from "./decide-event.ts";
 export type EvaluateStageChangeDeps = {
   tasks: { find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined> };
   runs: {
-    /** Returns the automations that caused a root run, oldest first; none for runs that users started. */
+    /** Returns the automations that caused a root run, oldest first, or none for runs that users started. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
 };

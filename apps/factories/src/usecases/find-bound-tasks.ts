@@ -13,9 +13,9 @@ export type FindBoundTasksDeps = {
     ): Promise<Task[]>;
   };
   runs: {
-    /** Lists conversations of the team that are about a URL. */
+    /** Lists the team's conversations that refer to a URL. */
     conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]>;
-    /** Returns the newest runs of conversations that are visible to the team; others are left out. */
+    /** Returns the newest runs of the conversations that are visible to the team. */
     currentRunsOf(
       teamUid: string,
       conversationUids: readonly string[],
@@ -24,8 +24,9 @@ export type FindBoundTasksDeps = {
 };
 
 /**
- * Lists the tasks of a factory that are bound to any of these items, newest first: by their ticket, by the ticket's URL, or because
- * one of their runs reported the item as its pull request or external reference. Deleted and cancelled tasks are not bound.
+ * Lists the tasks of a factory that are bound to any of these items, newest first: by their ticket, by the ticket's
+ * URL, or because one of their runs reported the item as its pull request or external reference. Deleted and cancelled
+ * tasks are excluded.
  */
 export async function findBoundTasks(
   { tasks, runs }: FindBoundTasksDeps,

@@ -8,22 +8,28 @@ export type FindTaskDeps = ScopeDeps & {
   tasks: {
     find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
     findByConversation(factoryUid: FactoryUid, conversationUid: ConversationUid): Promise<Task | undefined>;
-    /** By the run that the task was created for. */
+    /** Returns the task that was created for a run. */
     findByFirstRun(factoryUid: FactoryUid, runUid: RunUid): Promise<Task | undefined>;
   };
   runs: ScopeDeps["runs"] & {
-    /** Returns the conversation of the run's root ancestor; undefined if the caller sees no such run. */
+    /** Returns the conversation of the run's root ancestor, or undefined if no such run is visible to the caller. */
     conversationOf(caller: Caller, runUid: string): Promise<string | undefined>;
   };
 };
 
-/** Returns a live task of a factory. Errors: factory_not_found · not_authorized · task_not_found (absent, malformed, of another factory). */
+/**
+ * Returns a live task of a factory.
+ * Errors: factory_not_found · not_authorized · task_not_found (absent, malformed, of another factory).
+ */
 export async function getTask(deps: FindTaskDeps, caller: Caller, factoryUid: string, taskUid: string): Promise<Task> {
   const factory = await findFactory(deps, caller, factoryUid, "factory.view");
   return found(isUuid(taskUid) ? await deps.tasks.find(factory.uid, as<TaskUid>(taskUid)) : undefined);
 }
 
-/** Returns the live task of this factory that is bound to a conversation. Errors: conversation_id_required, and as getTask. */
+/**
+ * Returns the live task of this factory that is bound to a conversation.
+ * Errors: conversation_id_required, and as getTask.
+ */
 export async function getTaskByConversation(
   deps: FindTaskDeps,
   caller: Caller,
@@ -36,8 +42,9 @@ export async function getTaskByConversation(
 }
 
 /**
- * Returns the live task of this factory whose run tree contains a run. The run that a task was created for also finds it after a
- * retry moved the task to another conversation. Errors: run_id_required, and as getTask.
+ * Returns the live task of this factory whose run tree contains a run. The run that a task was created for also finds
+ * the task after a retry has moved it to another conversation.
+ * Errors: run_id_required, and as getTask.
  */
 export async function getTaskByRun(
   deps: FindTaskDeps,

@@ -12,7 +12,10 @@ export type GetDriftDeps = CheckSourceDeps & {
   branches: { findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> };
 };
 
-/** Differences from the active definition: what owners have, and what the registered head would change. Equal resources are left out. */
+/**
+ * Differences from the active definition: the owners' current state, and what the registered head would change. Equal
+ * resources are omitted.
+ */
 export type Drift = {
   activeVersion: number;
   activeRevision: string | null;
@@ -20,7 +23,7 @@ export type Drift = {
   head: DriftFromHead;
 };
 
-/** UNKNOWN: the head is unknown or its tree could not be read, for the reason given. INVALID: it could not be applied. */
+/** UNKNOWN: the head is unknown, or its tree could not be read for the reason given. INVALID: it cannot be applied. */
 export type DriftFromHead = {
   state: "SAME" | "DIFFERS" | "INVALID" | "UNKNOWN";
   revision: string | null;
@@ -30,9 +33,8 @@ export type DriftFromHead = {
 };
 
 /**
- * Compares, field by field, what every owner has with the active definition, and that definition with the one at the production
- * branch's registered head (or with the registered files). Changes nothing.
- *
+ * Compares, field by field, the state of every owner with the active definition, and that definition with the one at
+ * the production branch's registered head (or with the registered files). Changes nothing.
  * Errors: factory_not_found · not_authorized · source_missing (conflict) · unavailable, if an owner is unavailable.
  */
 export async function getDrift(deps: GetDriftDeps, caller: Caller, factoryUid: string): Promise<Drift> {

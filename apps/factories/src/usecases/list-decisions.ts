@@ -28,9 +28,8 @@ export type DecisionsAsked = {
 };
 
 /**
- * Lists why automations started or did not, newest first: by automation, by event (or its delivery), or both. If an automation has no
- * trigger for an event, it returns that.
- *
+ * Lists why automations started or did not start, newest first: by automation, by event (or its delivery), or both. If
+ * an automation has no trigger for an event, the list states that.
  * Errors: factory_not_found · automation_not_found · event_not_found (not decided, or pruned) · invalid_cursor.
  */
 export async function listDecisions(

@@ -9,7 +9,7 @@ export type FactoryPosition = { nameKey: string; uid: string };
 
 export type ListFactoriesDeps = {
   factories: {
-    /** Lists by name (case-insensitive), then uid, each with its position. */
+    /** Lists factories by name (case-insensitive), then uid, each with its position. */
     list(query: {
       teams: readonly TeamUid[];
       only?: string;
@@ -25,10 +25,10 @@ export type ListFactoriesDeps = {
 export type ListFactoriesInput = { teamUid: string; search: string; pageSize: number; pageToken: string };
 
 /**
- * Lists the factories that the caller may view, by name then uid. `teamUid` takes precedence over the active team; for another
- * team the list is empty. `search` is a literal part of name or alias, ignoring case. A run sees its own factory.
- *
- * Errors: invalid_cursor. Source: fields-factory §1.1.
+ * Lists the factories that the caller may view, by name, then uid. `teamUid` takes precedence over the active team. The
+ * list is empty if the caller may not view factories of that team. `search` is a literal part of the name or alias,
+ * ignoring case. A run sees only its own factory.
+ * Errors: invalid_cursor.
  */
 export async function listFactories(
   deps: ListFactoriesDeps,

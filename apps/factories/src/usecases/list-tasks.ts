@@ -7,7 +7,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type ListTasksDeps = ScopeDeps & {
   tasks: { list(query: TaskQuery): Promise<Task[]> };
-  /** Returns the uids of a team's users with these addresses; unknown ones are left out. */
+  /** Returns the uids of a team's users with these addresses. Unknown addresses are ignored. */
   agents: { findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> };
   cursors: Cursors;
   clock: Clock;
@@ -16,7 +16,7 @@ export type ListTasksDeps = ScopeDeps & {
 export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
   factoryUid: string;
   stages: readonly string[];
-  /** E-mail addresses of the users who started the tasks' runs; empty: any. */
+  /** E-mail addresses of the users who started the tasks' runs; empty: any user. */
   createdBy: readonly string[];
   sortBy: string;
   sortOrder: string;
@@ -25,10 +25,9 @@ export type ListTasksInput = Omit<TaskFilter, "stages" | "starterUids"> & {
 };
 
 /**
- * Lists a factory's live tasks, newest first by default, ties by uid. Across pages, a task whose sort key does not change appears
- * exactly once, any other at most once.
- *
- * Errors: factory_not_found · not_authorized · invalid_stage · invalid_sort · invalid_cursor. Source: fields-factory §2.5.
+ * Lists a factory's live tasks, newest first by default, with ties ordered by uid. Across pages, a task whose sort key
+ * does not change appears exactly once, any other task at most once.
+ * Errors: factory_not_found · not_authorized · invalid_stage · invalid_sort · invalid_cursor.
  */
 export async function listTasks(
   deps: ListTasksDeps,

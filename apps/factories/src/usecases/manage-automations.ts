@@ -31,7 +31,11 @@ type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
 export type ManageAutomationsDeps = AutomationScopeDeps & {
   automations: AutomationScopeDeps["automations"] & {
     list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
-    /** Inserts an automation; undefined if the factory has too many. A repeated request returns the result of the first. Errors: idempotency_mismatch. */
+    /**
+     * Inserts an automation. Returns undefined if the factory has too many. A repeated request returns the result of
+     * the first.
+     * Errors: idempotency_mismatch.
+     */
     create(
       automation: Automation,
       fact: NewEvent,
@@ -39,7 +43,7 @@ export type ManageAutomationsDeps = AutomationScopeDeps & {
     ): Promise<Automation | undefined>;
     /** Returns whether the request was handled before. Errors: idempotency_mismatch. */
     remembers(request: IdempotentRequest, now: Date): Promise<boolean>;
-    /** Errors: automation_not_found. */
+    /** Locks an automation and stores its change. Errors: automation_not_found. */
     update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;
   };
   owners: Owners;
@@ -73,8 +77,8 @@ export async function listAutomations(
 
 /**
  * Creates an automation that no file defines.
- *
- * Errors: factory_not_found · not_authorized · managed_by_files (conflict: the files are elsewhere) · invalid_automation · too_many_automations (conflict) · idempotency_mismatch.
+ * Errors: factory_not_found · not_authorized · managed_by_files (conflict: the factory is defined by external files) ·
+ * invalid_automation · too_many_automations (conflict) · idempotency_mismatch.
  */
 export async function createAutomation(
   deps: ManageAutomationsDeps,
@@ -109,7 +113,10 @@ export async function createAutomation(
   return kept;
 }
 
-/** Returns the automation if it is valid and everything that it names exists. Errors: invalid_automation, with every fault as a detail. */
+/**
+ * Returns the automation if it is valid and all resources that it references exist.
+ * Errors: invalid_automation, with every fault as a detail.
+ */
 async function checkedPart(
   deps: ManageAutomationsDeps,
   caller: Caller,
@@ -121,9 +128,8 @@ async function checkedPart(
 }
 
 /**
- * Replaces an automation; its runs are created for the caller from now on. Of one that a file defines only `enabled` can be changed,
- * and nothing if the files are external.
- *
+ * Replaces an automation. From then on, its runs are created for the caller. If a file defines the automation, only
+ * `enabled` can be changed, and only if the service stores the files.
  * Errors: automation_not_found · not_authorized · managed_by_files (conflict) · invalid_automation.
  */
 export async function replaceAutomation(
@@ -134,7 +140,8 @@ export async function replaceAutomation(
 ): Promise<Automation> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
   const read = readAutomation(asked);
-  const isSwitch = read.part !== undefined && isSameButSwitch(automation, read.part); // what it names may be gone: it can still be disabled
+  // references are not checked: an automation can be disabled even if its references no longer exist
+  const isSwitch = read.part !== undefined && isSameButSwitch(automation, read.part);
   const part =
     isSwitch || automation.management === "files" ? faultless(read) : await checkedPart(deps, caller, factory, read);
   const origin = originOf(caller);
@@ -149,7 +156,10 @@ export async function replaceAutomation(
   });
 }
 
-/** Deletes an automation; its runs and decisions are retained. Errors: automation_not_found · not_authorized · managed_by_files (conflict). */
+/**
+ * Deletes an automation. Its runs and decisions are retained.
+ * Errors: automation_not_found · not_authorized · managed_by_files (conflict).
+ */
 export async function deleteAutomation(deps: ManageAutomationsDeps, caller: Caller, ref: AutomationRef): Promise<void> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
   await deps.automations.update(factory.uid, automation.uid, (present) => {

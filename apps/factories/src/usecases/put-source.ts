@@ -15,23 +15,23 @@ import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 export type PutSourceDeps = SourceDeps &
   SourceWarningsDeps & {
     sources: SourceDeps["sources"] & {
-      /** Replaces the registered source; the active version is unchanged. Errors: factory_not_found. */
+      /** Replaces the registered source. The active version is unchanged. Errors: factory_not_found. */
       put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
     };
     heads: { wake(): void };
     clock: Clock;
   };
 
-/** The events of the factory, of a branch that becomes tracked, and of one that is no longer tracked. */
+/** The events of the factory, of a branch that becomes tracked, and of a branch that is no longer tracked. */
 type SourceFacts = { updated(factory: Factory): NewEvent } & Record<
   "created" | "deleted",
   (branch: TrackedBranch) => NewEvent
 >;
 
 /**
- * Registers the source of a factory's definition: files that the service stores, or a git repository, whose branch is tracked from
- * then on. Does not apply it. Naming a secret requires the right to manage secrets, because the repository receives its value.
- *
+ * Registers the source of a factory's definition: files that the service stores, or a git repository, whose branch is
+ * tracked from then on. The source is not applied. Naming a secret requires the right to manage secrets, because the
+ * repository receives its value.
  * Errors: factory_not_found · not_authorized · invalid_source · source_too_large (too_large) · repository_not_allowed.
  */
 export async function putSource(

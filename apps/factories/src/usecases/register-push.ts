@@ -4,21 +4,21 @@ import { MISSING, registerHead, type HeadDeps } from "./branch-heads.ts";
 
 export type RegisterPushDeps = HeadDeps & {
   deliveries: {
-    /** Returns a delivery; undefined if it is absent or pruned. */
+    /** Returns a delivery, or undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   branches: {
     /** Returns the tracked branches of a team with this name. */
     findNamed(teamUid: string, name: string): Promise<TrackedBranch[]>;
-    /** Makes their heads due for a poll. */
+    /** Marks their heads as due for a poll. */
     lookSoon(uids: readonly string[]): Promise<void>;
   };
   heads: { wake(): void };
 };
 
 /**
- * Registers a push of a code host. Deliveries come in any order: a push that continues from the registered head is registered, and
- * the head is polled after every push.
+ * Registers a push of a code host. Deliveries may arrive in any order. Therefore a push is registered only if it starts
+ * at the registered head, and the head is polled after every push.
  */
 export async function registerPush(
   deps: RegisterPushDeps,
@@ -41,7 +41,7 @@ export async function registerPush(
   deps.heads.wake();
 }
 
-/** The work of a push; failures are retried. */
+/** Handles the work of a push. Failures are retried. */
 export const pushWork = (deps: RegisterPushDeps) => ({
   [REGISTER_PUSH]: ({ payload }: { payload: unknown }) =>
     registerPush(deps, payload as { deliveryUid: string; teamUid: string }),

@@ -20,7 +20,7 @@ export type ReplayDeliveryDeps = AutomationScopeDeps &
   KeepToldDeps & {
     decisions: KeepToldDeps["decisions"] & { publish(event: NewEvent): Promise<void> };
     deliveries: {
-      /** Returns a delivery; undefined if it is absent or pruned. */
+      /** Returns a delivery, or undefined if it is absent or pruned. */
       delivery(uid: string): Promise<StoredDelivery | undefined>;
       codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
     };
@@ -28,7 +28,9 @@ export type ReplayDeliveryDeps = AutomationScopeDeps &
     evaluatorsWith(known?: Partial<KnownDeliveries>, asks?: boolean): Evaluators;
   };
 type KnownDeliveries = EvaluateDeliveryDeps["deliveries"] & EvaluateCodeHostDeliveryDeps["deliveries"];
-/** A delivery to a webhook of the factory, or to a code-host connection of its team; "": not of this kind. */
+/**
+ * A delivery to a webhook of the factory, or to a code-host connection of its team. The uid of the other kind is "".
+ */
 export type ReplayAsked = AutomationRef & {
   webhookUid: string;
   codeHostUid: string;
@@ -38,11 +40,11 @@ export type ReplayAsked = AutomationRef & {
 };
 
 /**
- * Evaluates a stored delivery again with the current state of one automation; unless it is a dry run, a match starts another run, or
- * continues the task that is bound to the item. Both are recorded in the audit log.
- *
- * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory or team) · payload_not_stored · not_authorized · automation_failed (conflict)
- *   · those of a code host that does not respond with what a filter needs.
+ * Evaluates a stored delivery again with the current state of one automation. Unless it is a dry run, a match starts
+ * another run, or continues the task that is bound to the item. Both are recorded in the audit log.
+ * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory
+ * or team) · payload_not_stored · not_authorized · automation_failed (conflict) · those of a code host that does not
+ * return data that a filter requires.
  */
 export async function replayDelivery(
   deps: ReplayDeliveryDeps,

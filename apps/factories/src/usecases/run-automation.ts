@@ -12,7 +12,7 @@ import { orderOf } from "./decide-event.ts";
 
 export type KeepToldDeps = {
   decisions: {
-    /** Stores decisions, and work for pending ones, with an event that is published once. */
+    /** Stores decisions, work for pending ones, and an event that is published once. */
     keepTold(event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void>;
     list(query: DecisionQuery): Promise<ShownDecision[]>;
   };
@@ -25,9 +25,10 @@ export type KeepToldDeps = {
 export type RunAutomationDeps = AutomationScopeDeps & KeepToldDeps;
 
 /**
- * Starts a run of an automation for the caller, regardless of its triggers. A retry with the same key returns the same run.
- *
- * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: its run cannot be created).
+ * Starts a run of an automation for the caller, regardless of its triggers. A retry with the same key returns the same
+ * run.
+ * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: its run
+ * cannot be created).
  */
 export async function runAutomation(
   deps: RunAutomationDeps,
@@ -71,7 +72,10 @@ export async function runAutomation(
   return started(deps, event, automation.uid);
 }
 
-/** Starts the run at once if possible and returns its state; otherwise the work starts it later. Errors: automation_failed. */
+/**
+ * Starts the run immediately if possible and returns the decision's state. Otherwise the enqueued work starts it later.
+ * Errors: automation_failed.
+ */
 export async function started(deps: KeepToldDeps, event: TriggerEvent, automationUid: string): Promise<ShownDecision> {
   await bestEffort("start the run of a decision", deps.log, () =>
     deps.start({ factoryUid: event.factoryUid, eventUid: event.uid, automationUid }),

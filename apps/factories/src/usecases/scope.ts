@@ -12,9 +12,8 @@ export type ScopeDeps = {
 };
 
 /**
- * Returns a factory that exists, that the caller's team owns, and for which the caller has `verb`. A run can access only its own
- * factory.
- *
+ * Returns a factory that exists, that is visible to the caller, and for which the caller has `verb`. A run can access
+ * only its own factory.
  * Errors: factory_not_found (absent, malformed, or not visible) · not_authorized.
  */
 export async function findFactory(deps: ScopeDeps, caller: Caller, uid: string, verb: Verb): Promise<Factory> {

@@ -11,17 +11,19 @@ export type SourceDeps = ScopeDeps & {
   sources: { find(uid: FactoryUid): Promise<Source | undefined> };
   trees: {
     /**
-     * Takes the tree at its newest revision, or of a repository at the commit `sha`. The team is the one whose secret may be named.
-     * Errors: source_unreachable · repository_not_allowed · internal_address_refused · source_refused · secret_missing · source_too_large
-     *   · branch_head_gone (conflict), when the repository has not that commit · definition_invalid (beyond the bounds of a definition).
+     * Reads the tree at its newest revision, or that of a repository at the commit `sha`. A secret that the settings
+     * name must be of this team.
+     * Errors: source_unreachable · repository_not_allowed · internal_address_refused · source_refused · secret_missing
+     * · source_too_large · branch_head_gone (conflict: the repository does not have that commit) · definition_invalid
+     * (exceeds the limits of a definition).
      */
     take(settings: SourceSettings, teamUid: TeamUid, sha?: string): Promise<Tree>;
-    /** Errors: repository_not_allowed. */
+    /** Checks whether the source is allowed. Errors: repository_not_allowed. */
     check(settings: SourceSettings): void;
   };
 };
 
-/** The services that own parts of a definition; each receives the whole definition and uses its part. */
+/** The services that own parts of a definition. Each receives the whole definition and uses its part. */
 export type Owners = {
   /** Stages at every owner. Errors: the error of any owner, or unavailable. */
   stage(

@@ -17,8 +17,9 @@ export type SourceWarningsDeps = {
 };
 
 /**
- * Returns a source with the current warnings of its active definition: since the apply a worker may have connected, or a code host
- * may have been removed. If an owner is unavailable, the warnings of its part are left out.
+ * Returns a source with the current warnings of its active definition, which may differ from those of the apply: for
+ * example, a worker has connected, or a code host was removed. If an owner is unavailable, all warnings of owners are
+ * omitted.
  */
 export async function withWarnings(
   deps: SourceWarningsDeps,
@@ -33,7 +34,7 @@ export async function withWarnings(
   return { ...source, status: { ...status, diagnostics } };
 }
 
-/** Earlier releases also stored the warnings of owners. */
+/** Returns whether a stored diagnostic belongs to the files. Earlier releases also stored the warnings of owners. */
 const isOfFiles = ({ severity, code }: OwnedDiagnostic): boolean => severity === "error" || code === "FF_NOT_SERVED";
 
 async function warningsNow(

@@ -18,7 +18,7 @@ export type StartDecidedRunDeps = {
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
   automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
   applies: {
-    /** Returns whether an owner of its definition has not confirmed the newest version. */
+    /** Returns whether an owner of the definition has not confirmed the newest version. */
     isSettling(uid: FactoryUid): Promise<boolean>;
   };
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
@@ -27,9 +27,12 @@ export type StartDecidedRunDeps = {
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
   runs: {
-    /** Creates a run; one per cause. */
+    /** Creates a run, at most once per cause. */
     startAutomated(caller: Caller, run: AutomationRun): Promise<{ runUid: string }>;
-    /** Continues a conversation with a message to its run or a new run, once per cause. Returns undefined if that is impossible. */
+    /**
+     * Continues a conversation with a message to its run or with a new run, at most once per cause. Returns undefined
+     * if that is impossible.
+     */
     continueAutomated(
       caller: Caller,
       run: AutomationRun,
@@ -42,9 +45,9 @@ export type StartDecidedRunDeps = {
 };
 
 /**
- * Starts the run of a pending decision for the automation's creator, or continues the task. After a crash it is retried, and the cause
- * gives the same run. A decision that can never become a run ends as failed, with the reason; while owners activate a new version, it is retried instead.
- *
+ * Starts the run of a pending decision for the automation's creator, or continues the task. After a crash it is
+ * retried, and the same cause returns the same run. A decision that can never become a run ends as failed, with the
+ * reason. While owners activate a new version, it is retried instead.
  * Errors: temporary errors of creating a run.
  */
 export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRef): Promise<void> {
@@ -62,7 +65,7 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
   }
 }
 
-/** Returns whether a retry would fail in the same way. */
+/** The kinds of errors that a retry would not resolve. */
 const FINAL: ReadonlySet<string> = new Set([
   "invalid_argument",
   "not_found",

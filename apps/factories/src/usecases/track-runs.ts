@@ -30,14 +30,14 @@ export type TaskTransaction = {
     retry: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
     now: Date,
   ): Promise<void>;
-  /** Changes the live task whose current run this is, if any, with the event. */
+  /** Changes the live task whose current run is this run, if any, with the event. */
   updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void>;
 };
 
 /**
- * Handles the start of a run: a dispatch creates a task (stage TRIAGE); a top-level run of the team that continues a task's
- * conversation becomes its current run, but a personal run never does; a retry of a task's current run moves the task to its own
- * conversation. Source: spec/decisions "task by itself", fields-factory §2.2.
+ * Handles the start of a run. A dispatch creates a task in stage TRIAGE. A top-level run of the team that continues a
+ * task's conversation becomes the task's current run; a personal run never does. A retry of a task's current run moves
+ * the task to the retry's conversation.
  */
 export async function trackRunStart(tx: TaskTransaction, clock: Clock, run: RunStart): Promise<void> {
   if (run.parentRunUid !== undefined || run.teamUid === undefined) return;
@@ -48,7 +48,7 @@ export async function trackRunStart(tx: TaskTransaction, clock: Clock, run: RunS
     return tx.moveTo(as<RunUid>(run.retryOfRunUid), { conversationUid, runUid, teamUid }, clock.now());
   const isDispatch = run.origin === "dispatch" && factoryUid !== undefined;
   if (!isDispatch) return tx.noteCurrentRun(teamUid, conversationUid, runUid);
-  if (!(await tx.hasFactory(factoryUid))) return; // deleted with its tasks
+  if (!(await tx.hasFactory(factoryUid))) return; // the factory was deleted with its tasks
   await tx.insert(
     newTask(
       {
@@ -67,8 +67,8 @@ export async function trackRunStart(tx: TaskTransaction, clock: Clock, run: RunS
 }
 
 /**
- * Handles the end of a run: if a task's current top-level run was cancelled, the task is cancelled, unless its stage was set with
- * knowledge of that cancellation.
+ * Handles the end of a run. If a task's current top-level run was cancelled, the task is cancelled, unless its stage
+ * was set with knowledge of that cancellation.
  */
 export async function trackRunEnd(
   tx: TaskTransaction,

@@ -9,7 +9,10 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type UpdateFactoryDeps = ScopeDeps & {
   factories: ScopeDeps["factories"] & {
-    /** Locks the factory, applies the change and stores it with its event unless nothing changed. Errors: factory_not_found, alias_taken. */
+    /**
+     * Locks the factory, applies the change, and stores it with its event unless nothing changed.
+     * Errors: factory_not_found, alias_taken.
+     */
     update(
       uid: FactoryUid,
       change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined,
@@ -19,9 +22,9 @@ export type UpdateFactoryDeps = ScopeDeps & {
 };
 
 /**
- * Replaces exactly the given settings of a factory; an empty change does not even change `updatedAt`.
- *
- * Errors: factory_not_found · not_authorized · invalid_factory · managed_by_files (invalid_argument) · alias_taken (conflict).
+ * Replaces exactly the given settings of a factory. An empty change does not even change `updatedAt`.
+ * Errors: factory_not_found · not_authorized · invalid_factory · managed_by_files (invalid_argument) · alias_taken
+ * (conflict).
  */
 export async function updateFactory(
   deps: UpdateFactoryDeps,

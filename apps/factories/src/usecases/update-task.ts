@@ -11,7 +11,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 export type UpdateTaskDeps = ScopeDeps & {
   tasks: {
     find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
-    /** Locks the task, applies the change and stores it unless nothing changed. Errors: task_not_found. */
+    /** Locks the task, applies the change, and stores it unless nothing changed. Errors: task_not_found. */
     update(
       factoryUid: FactoryUid,
       uid: TaskUid,
@@ -24,10 +24,9 @@ export type UpdateTaskDeps = ScopeDeps & {
 };
 
 /**
- * Replaces exactly the given members of a task; the last write wins. An empty change changes nothing. A new stage is stored with the
- * version of the current run, so that an earlier cancellation is not applied to it later.
- *
- * Errors: factory_not_found · not_authorized · task_not_found · title_required · invalid_stage. Source: API spec §3.
+ * Replaces exactly the given members of a task; the last write wins. An empty change changes nothing. A new stage is
+ * stored with the version of the current run, so that an earlier cancellation is not applied to it later.
+ * Errors: factory_not_found · not_authorized · task_not_found · title_required · invalid_stage.
  */
 export async function updateTask(
   deps: UpdateTaskDeps,
