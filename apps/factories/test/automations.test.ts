@@ -43,7 +43,7 @@ const decisions = async (more: { automationUid?: string; eventUid?: string } = {
   (await w.automations.listDecisions({ factoryUid, ...more }, call(VIEWER))).decisions;
 const deliver = (body: unknown = {}, more: { webhookUid?: string; deliveryId?: string; webhookName?: string } = {}) =>
   w.webhookIngress.accept({ factoryUid, teamUid: TEAM, webhookUid: HOOK, ...more }, body);
-/** Everything that has been heard is decided, and what can be started is. */
+/** Handles all pending events and all due work. */
 async function settle(service = w.service): Promise<void> {
   for (const consumer of service.automationEvents) await consumer.drain();
   await service.work.drain();
@@ -108,7 +108,8 @@ describe("managing automations", () => {
     expect(await create({}, "k1")).toEqual(one);
     await w.automations.deleteAutomation(ref(one.uid), call(OWNER));
     expect(await create({}, "k1")).toEqual(one);
-    await w.rows("UPDATE idempotency_keys SET answer = answer - 'at'"); // as an earlier release remembered it
+    // the form in which an earlier release stored it
+    await w.rows("UPDATE idempotency_keys SET answer = answer - 'at'");
     expect(await create({}, "k1")).toMatchObject({ uid: one.uid, createdAt: { seconds: one.createdAt!.seconds + 1n } });
     expect(await w.rows("SELECT 1 FROM automations WHERE deleted_at IS NULL")).toHaveLength(0);
     await expect(create({ name: "x" }, "k1")).rejects.toEqual(
@@ -572,7 +573,7 @@ describe("a delivery", () => {
     expect((await w.service.work.counts()).filter(({ kind }) => kind === "automation.start")).toEqual([]);
   });
 
-  /** What was tried and failed is due again. */
+  /** Makes failed work due again and runs it. */
   async function due(): Promise<void> {
     await w.rows(
       "UPDATE stream.work_items SET due_at = now() - interval '1 second' - interval '1 second' WHERE state = 'waiting'",

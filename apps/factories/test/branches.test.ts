@@ -65,7 +65,7 @@ const remove = (branchUid: string, caller: Caller = OWNER) =>
   w.branches.deleteBranch({ factoryUid, branchUid }, call(caller));
 const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branches) =>
   (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
-/** Evaluators up every head now. */
+/** Polls every head now. */
 const pollHeads = async () => {
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
   while ((await w.service.lookUpHeads()) === "again");
@@ -631,7 +631,7 @@ describe("heads", () => {
         while ((await replica.lookUpHeads()) === "again");
       }),
     );
-    // What is looked up again by somebody else at once would have failed twice.
+    // A branch that was polled twice would have failed twice.
     expect(
       await w.rows("SELECT name, checks_failed FROM tracked_branches WHERE name <> 'main' AND checks_failed <> 1"),
     ).toEqual([]);

@@ -92,7 +92,7 @@ async function settle(): Promise<void> {
   await w.service.work.drain();
 }
 
-/** A task over a run of its own. */
+/** Creates a task with its own run. */
 async function aTask({
   ticket,
   stage = "TRIAGE",
@@ -406,7 +406,8 @@ describe("whatever dies on the way, and whatever comes twice", () => {
     };
     await w.service.work.drain();
     expect(w.orchestrator.continued).toHaveLength(1);
-    await w.tasks.deleteTask({ factoryUid, taskUid: task.uid }, call(OWNER)); // too late: it is decided
+    // too late, because the event has already been decided
+    await w.tasks.deleteTask({ factoryUid, taskUid: task.uid }, call(OWNER));
     await w.rows("UPDATE stream.work_items SET due_at = '2026-01-01' WHERE state <> 'done'");
     await settle();
     expect(await decisions()).toMatchObject([{ outcome: "continued", runUid: task.run.uid }]);

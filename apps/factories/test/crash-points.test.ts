@@ -64,13 +64,16 @@ afterAll(async () => {
   repository.remove();
 });
 
-/** Some fifty applies. */
+/** The timeout of about fifty applies. */
 const SLOW_MS = 600_000;
 
 class Died extends Error {}
 type When = "before" | "after";
 
-/** The same, of a process that dies right before or after its n-th step towards a store or an upstream service: nothing it does later has any effect. */
+/**
+ * Returns the same dependencies for a process that crashes directly before or after its n-th call of a store or an
+ * upstream service. Its later calls have no effect.
+ */
 function mortal(n: number, when: When): { deps: ApplyDeps; steps: string[]; isDead: () => boolean } {
   const steps: string[] = [];
   let dead = false;
@@ -107,7 +110,7 @@ function mortal(n: number, when: When): { deps: ApplyDeps; steps: string[]; isDe
   return { deps: wrapped as ApplyDeps, steps, isDead: () => dead };
 }
 
-/** A factory that serves one version, with a newer head registered. */
+/** Creates a factory that serves one version and has a newer head registered. */
 async function prepared(): Promise<{ factoryUid: string; branchUid: string; first: string; second: string }> {
   await w.reset();
   repository.begin();
@@ -135,7 +138,10 @@ async function served(factoryUid: string) {
   };
 }
 
-/** Whatever dies: one version serves everywhere, nothing else is staged, and each version was told once. */
+/**
+ * Asserts the invariants after any crash: one version is active everywhere, nothing else is staged, and the event of
+ * each version was published once.
+ */
 async function isWhole(factoryUid: string): Promise<void> {
   await w.service.work.drain();
   const { version, description, owners } = await served(factoryUid);
@@ -158,7 +164,7 @@ for (const when of ["before", "after"] as const) {
         await applyBranch(process.deps, OWNER, factoryUid, branchUid).catch(() => {});
         isOver = !process.isDead();
         steps = process.steps;
-        // What was committed is brought about by the work it left; what was not, is not to be seen.
+        // What was committed is completed by the enqueued work; what was not committed is not visible.
         await isWhole(factoryUid);
         await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s'");
         const applied = (await w.branches.applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 })))
@@ -173,7 +179,7 @@ for (const when of ["before", "after"] as const) {
         for (const owner of [w.identity.owner, w.orchestrator.owner])
           expect([...owner.staged.keys()].filter((key) => !key.endsWith(`/1`))).toEqual([`${factoryUid}/${version}`]);
       }
-      // All of them were died at.
+      // The process has crashed at each of these steps.
       expect(new Set(steps)).toEqual(
         new Set(
           steps.concat(

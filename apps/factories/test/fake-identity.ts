@@ -7,7 +7,7 @@ import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
-/** The gateway's inner side: agents appear when a definition is activated. */
+/** The internal API of the gateway. Agents are created when a definition is activated. */
 export class FakeIdentity {
   static readonly allow = {
     ...allowServices(identity.IdentityService, {
@@ -26,10 +26,10 @@ export class FakeIdentity {
   /** Factory → foreman, for factories that were never defined by files. */
   readonly foremen = new Map<string, { agentUid: string; agentName: string }>();
 
-  /** E-mail → uid, of the users of every team. */
+  /** E-mail address → uid, for the users of all teams. */
   readonly users = new Map<string, string>();
 
-  /** Managed secrets, of every team. */
+  /** The managed secrets of all teams. */
   readonly secrets = new Map<string, string>();
 
   readonly feed: { type: string; entityUid: string; teamUid: string; occurredAt: Date; payload: JsonObject }[] = [];

@@ -24,7 +24,7 @@ export type FakeRun = {
   agentName?: string;
 };
 
-/** Runs in memory, with the orchestrator's idempotency, and its feed. */
+/** Runs in memory, with the orchestrator's idempotency and feed. */
 export class FakeOrchestrator {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
@@ -50,28 +50,28 @@ export class FakeOrchestrator {
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
   readonly #causes = new Map<string, FakeRun>();
-  /** What the code host says of pull requests, and what it was asked. */
+  /** The code host's data about pull requests or its error, and the queries that it received. */
   codeHost: Error | { labels?: string[]; authors?: string[]; baseBranches?: string[]; paths?: string[] } = {};
   readonly asked: string[] = [];
-  /** Runs before the code host answers. */
+  /** Called before the code host responds. */
   beforeAsked: () => Promise<unknown> = async () => {};
-  /** Thrown instead of making runs. */
+  /** Thrown instead of creating runs. */
   refusal: Error | undefined;
   live = 0;
   /** Whether a factory was closed with its live runs. */
   closedWithRuns = false;
-  /** Conversations that are about a URL. */
+  /** The conversations that refer to a URL. */
   readonly about = new Map<string, string[]>();
-  /** Conversations that somebody else has taken over since they were described. */
+  /** Conversations that another caller has taken over since they were read. */
   readonly taken = new Set<string>();
-  /** What conversations went on with: the run, and how it was asked for. */
+  /** The continuations of conversations: the run and its request. */
   readonly continued: { runUid: string; request: orchestrator.RunRequest }[] = [];
-  /** Titles that the events do not tell, by run. */
+  /** Titles that the events do not contain, by run. */
   readonly titles = new Map<string, string>();
   readonly titlesAsked: string[][] = [];
-  /** Most events in one answer of the feed. */
+  /** The maximum number of events in one response of the feed. */
   pageSize = 200;
-  /** Runs after a run was created, before the answer leaves. */
+  /** Called after a run was created, before the response is sent. */
   beforeAnswer: () => void = () => {};
 
   routes(router: ConnectRouter): void {
@@ -212,7 +212,7 @@ export class FakeOrchestrator {
     });
   }
 
-  /** A run that exists, and the event that says so. */
+  /** Creates a run and appends its event. */
   created(
     given: Partial<FakeRun> & {
       origin?: string;

@@ -4,31 +4,33 @@ import type { definitions } from "@millwright/contracts";
 
 type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: string };
 
-/** An owner of a part of definitions, as architecture §6 asks: stages are inert, activation never goes back. */
+/**
+ * An owner of a part of definitions. Staged versions have no effect, and activation never returns to an older version.
+ */
 export class FakeOwner {
   readonly #kind: "agent" | "runner" | "nothing";
   readonly staged = new Map<string, JsonObject>();
   readonly dropped: string[] = [];
   readonly active = new Map<string, number>();
-  /** What the next stages find wrong. */
+  /** The diagnostics of the next stages. */
   diagnostics: Diagnostic[] = [];
   /** Thrown by the next stages. */
   failure: Error | undefined;
-  /** Activations wait for it. */
+  /** Activations wait for this promise. */
   gate: Promise<void> = Promise.resolve();
-  /** Runs during each stage. */
+  /** Called during each stage. */
   onStage: () => Promise<void> = async () => {};
   stages = 0;
-  /** Plans say that everything is served as it is asked for. */
+  /** Whether plans state that everything is already served as requested. */
   isServing = false;
-  /** What plans say instead. */
+  /** The plan to return instead. */
   plan: { kind: string; name: string; action: string; changedFields: string[] }[] | undefined;
 
   constructor(kind: "agent" | "runner" | "nothing") {
     this.#kind = kind;
   }
 
-  /** Forgets everything, faults included. */
+  /** Resets all state, including injected faults. */
   reset(): void {
     this.staged.clear();
     this.active.clear();

@@ -5,7 +5,7 @@ import { events } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
 
-/** The feed of slots that came due. */
+/** The feed of due schedule slots. */
 export class FakeScheduler {
   static readonly allow = allowServices(events.EventFeedService, { read: ["factories"] });
   readonly #feed: { uid: string; teamUid: string; payload: JsonObject }[] = [];
@@ -31,7 +31,7 @@ export class FakeScheduler {
     });
   }
 
-  /** Answers the uid of the fact. */
+  /** Appends an event and returns its uid. */
   fire(teamUid: string, payload: JsonObject): string {
     const uid = newUid();
     this.#feed.push({ uid, teamUid, payload: { missed: 0, slot_at: "2026-11-20T10:00:00.000Z", ...payload } });

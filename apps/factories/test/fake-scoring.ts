@@ -3,7 +3,7 @@ import { definitions } from "@millwright/contracts";
 import { allowServices } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
-/** Scoring as the owner of scorers of definitions. */
+/** The scoring service as the owner of the scorers of definitions. */
 export class FakeScoring {
   static readonly allow = allowServices(definitions.DefinitionOwnerService, {
     stageDefinition: ["factories"],

@@ -19,7 +19,7 @@ export type FakeDelivery = {
 
 const AT = new Date("2026-11-20T09:59:00.000Z");
 
-/** Deliveries in memory, and the feed that tells of them. */
+/** Deliveries in memory, and the feed of their events. */
 export class FakeWebhooks {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
@@ -41,7 +41,7 @@ export class FakeWebhooks {
     headers: Record<string, string>;
     body: Buffer | undefined;
   }[] = [];
-  /** How often a payload was asked for. */
+  /** The number of payload reads. */
   reads = 0;
   /** Thrown by the next reads. */
   failure: Error | undefined;
@@ -106,7 +106,7 @@ export class FakeWebhooks {
 
   readonly #feed: { type: string; entityUid: string; teamUid: string; payload: JsonObject }[] = [];
 
-  /** An accepted delivery of a code host, and the event that says so. */
+  /** Adds an accepted delivery of a code host and appends its event. */
   acceptFromCodeHost(teamUid: string, provider: string, headers: Record<string, string>, body: unknown): string {
     const [uid, codeHostUid, bytes] = [newUid(), newUid(), Buffer.from(JSON.stringify(body))];
     this.codeHostDeliveries.push({ uid, teamUid, codeHostUid, provider, headers, body: bytes });
@@ -121,7 +121,7 @@ export class FakeWebhooks {
     return uid;
   }
 
-  /** An accepted delivery, and the event that says so. */
+  /** Adds an accepted delivery and appends its event. */
   accept(
     given: Pick<FakeDelivery, "factoryUid" | "teamUid" | "webhookUid"> & Partial<Omit<FakeDelivery, "payload">>,
     body: unknown,

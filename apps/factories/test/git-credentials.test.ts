@@ -54,7 +54,8 @@ const basic = (credential: string) => `Basic ${Buffer.from(credential).toString(
 needs("git", "a private repository is read with the team's secret, whatever characters it has", async () => {
   expect((await put()).source).toMatchObject({ secretName: "GIT" });
   expect(await apply()).toMatchObject({ state: "APPLIED", activeRevision: head, secretName: "GIT" });
-  expect(new Set(server.authorizations)).toEqual(new Set([undefined, basic(`x-access-token:${SECRET}`)])); // only when it is asked for
+  // only after the server has requested it
+  expect(new Set(server.authorizations)).toEqual(new Set([undefined, basic(`x-access-token:${SECRET}`)]));
   await w.service.lookUpHeads();
   expect(await production()).toMatchObject({ freshness: "CURRENT", registeredHeadSha: head });
 });
@@ -110,7 +111,7 @@ needs("git", "a redirect is not followed, and the secret does not go there", asy
 });
 needs("git", "the secret is in no argument and in no file while git works", async () => {
   const seen = new Set<string>();
-  // While the server answers, git waits: its processes and its directory can be looked at.
+  // Git waits while the server responds, so that its processes and its directory can be inspected.
   server.instead = (_request, response) => {
     const files = readdirSync(tmpdir())
       .filter((name) => name.startsWith(`millwright-definition-${process.pid}-`))
@@ -148,11 +149,11 @@ function texts(directory: string): string[] {
       entry.isFile() ? [readFileSync(join(entry.parentPath, entry.name), "latin1")] : [],
     );
   } catch {
-    return []; // it is gone
+    return []; // The file no longer exists.
   }
 }
 
-/** Of every process of this machine, where /proc tells them. */
+/** Returns the command lines of all processes of this machine, if /proc is available. */
 function commandLines(): string[] {
   try {
     return readdirSync("/proc")

@@ -51,7 +51,7 @@ const apply = async () => {
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
 const refused = async (): Promise<{ reason: string; details: { path: string; code: string }[] }> =>
   (await apply().catch((error: unknown) => error)) as never;
-/** Nothing of a fetch is left behind by this process. */
+/** Returns the temporary directories of fetches by this process. */
 const leftovers = () =>
   readdirSync(tmpdir()).filter((name) => name.startsWith(`millwright-definition-${process.pid}-`));
 let before: string[] = [];
@@ -211,7 +211,7 @@ needs("git", "a host that answers nothing is given up in time, with its processe
     freshness: "UNKNOWN",
     lastError: { message: "Timed out while reading the repository." },
   });
-  // A git that lived on would keep its connection.
+  // A git process that was still running would keep its connection open.
   await eventually(() => sockets.length > 0 && sockets.every((socket) => socket.destroyed || socket.readableEnded));
   leavesNothing();
   for (const socket of sockets) socket.destroy();

@@ -58,7 +58,7 @@ const gitlab = ({ before, after }: Push) =>
       project: { path_with_namespace: "acme/factory", git_http_url: "https://git.example/acme/factory.git" },
     },
   );
-/** Everything that was told is heard, and what it leaves is done. */
+/** Handles all pending pushes and the work that they enqueue. */
 const heard = async () => {
   await w.service.pushes.drain();
   await w.service.work.drain();

@@ -13,7 +13,7 @@ export class Repository {
     this.begin();
   }
 
-  /** A new repository in the same place. */
+  /** Creates a new repository at the same path. */
   begin(branch = "main"): void {
     rmSync(this.path, { recursive: true, force: true });
     mkdirSync(this.path, { recursive: true });
@@ -40,7 +40,7 @@ export class Repository {
     }
   }
 
-  /** Commits these files to the branch that is checked out; answers the commit. */
+  /** Commits these files to the current branch and returns the commit. */
   commit(files: readonly { path: string; content: string | Uint8Array }[] = []): string {
     this.write(files);
     this.git("add", "-A");

@@ -28,18 +28,18 @@ export const OTHER_TEAM = newUid<TeamUid>();
 export const NOW = new Date("2026-11-20T10:00:00.000Z");
 
 const inTeam = (teamUid: TeamUid, verbs: readonly Verb[] = VERBS): Caller => aCaller({ teams: [{ teamUid, verbs }] });
-/** May do everything in the team. */
+/** Has all rights in the team. */
 export const OWNER = inTeam(TEAM);
 export const MEMBER = inTeam(TEAM, ["factory.view", "run.view", "run.create", "run.manage", "task.manage"]);
 export const VIEWER = inTeam(TEAM, ["factory.view", "run.view"]);
-/** In the team without any right. */
+/** A member of the team without any right. */
 export const POWERLESS = inTeam(TEAM, []);
-/** May do everything in another team. */
+/** Has all rights in another team. */
 export const OTHER_TEAM_OWNER = inTeam(OTHER_TEAM);
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, seen through its door; its upstream services answer from memory. */
+/** Starts the service with its own database and calls it through its API. Its upstream services are in memory. */
 export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
@@ -57,7 +57,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
   };
 
-  /** One more process of this service on the same database. */
+  /** Starts another process of this service on the same database. */
   async function replica(more: Partial<FactoriesOptions> = {}): Promise<Factories> {
     const made = await composeFactories({
       databaseUrl: t.url,
@@ -101,7 +101,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     tasks: clientFor(factories.TaskService, transportTo(service), { signer: gateway }),
     automations: clientFor(factories.AutomationService, transportTo(service), { signer: gateway }),
 
-    /** A new factory, through the door. */
+    /** Creates a factory through the API. */
     async aFactory(
       settings: { name?: string; alias?: string } = {},
       caller: Caller = OWNER,
@@ -119,7 +119,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       return (await t.database.sql.query<R>(text, params)).rows;
     },
 
-    /** Types of the events written so far, in order. */
+    /** Returns the types of the events written so far, in order. */
     async eventTypes(): Promise<string[]> {
       const { rows } = await t.database.sql.query<{ type: string }>(
         "SELECT type FROM stream.event_log UNION ALL (SELECT type FROM stream.event_pending ORDER BY seq)",
@@ -127,7 +127,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
       return rows.map(({ type }) => type.replace(/^millwright\.|\.v1$/g, ""));
     },
 
-    /** An empty database and upstream services that know nothing. */
+    /** Empties the database and resets the upstream services. */
     async reset(): Promise<void> {
       await t.database.sql.query(
         "TRUNCATE factories, tasks, automations, trigger_events, idempotency_keys, stream.event_pending, stream.event_log, stream.work_items CASCADE",
@@ -145,7 +145,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   };
 }
 
-/** A caller whose credential is the token of a run; a member of the team. */
+/** Returns a member of the team whose credential is the token of a run. */
 export const aRun = (runUid: string): Caller => ({
   ...inTeam(TEAM, ["factory.view", "run.view", "run.create", "run.manage", "task.manage", "artifact.manage"]),
   principal: { type: "agent", uid: newUid() },

@@ -35,7 +35,7 @@ afterAll(async () => {
   repository.remove();
 });
 
-/** A branch that two looked at, the second one because it was wanted while the first was still at it. */
+/** Returns two claims of a branch: the second claim was made while the poll of the first one was still running. */
 async function lookedAtTwice(): Promise<DueBranch[]> {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   await w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: repository.path } }, call(OWNER));

@@ -67,7 +67,8 @@ describe("the start of a run", () => {
     const untitled = (uid = newUid()) =>
       w.orchestrator.created({ uid, origin: "dispatch", teamUid: TEAM, factoryUid, isUntitled: true });
     const [first, second, gone] = [untitled(), untitled(), untitled()];
-    w.orchestrator.created({ teamUid: TEAM, factoryUid, isUntitled: true }); // no dispatch: nobody needs its title
+    // not a dispatch, so its title is not required
+    w.orchestrator.created({ teamUid: TEAM, factoryUid, isUntitled: true });
     w.orchestrator.titles.set(first.uid, "Mend the roof").set(second.uid, "Mend the door");
     w.orchestrator.titlesAsked.length = 0;
     await drain();
@@ -228,7 +229,7 @@ test("50 dispatches make exactly 50 tasks while consumers race and their connect
     );
     await Promise.all(draining);
   }
-  await eventually(() => drain().then(() => true)); // a cut connection may only show when it is used
+  await eventually(() => drain().then(() => true)); // a closed connection may only be detected when it is used
   const tasks = await w.rows<{ run: string }>("SELECT run_uid AS run FROM tasks");
   expect(tasks.map(({ run }) => run).sort()).toEqual(runs.map(({ uid }) => uid).sort());
   expect((await w.eventTypes()).filter((type) => type === "task.created")).toHaveLength(50);

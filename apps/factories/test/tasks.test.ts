@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterAll(() => w.stop());
 
-/** A task as a dispatch makes it. */
+/** Creates a task by a dispatch. */
 async function aTask(title: string, more: { factoryUid?: string; teamUid?: string } = {}): Promise<factories.Task> {
   const run = w.orchestrator.created({ origin: "dispatch", teamUid: TEAM, factoryUid, title, ...more });
   await w.service.tasks.drain();
@@ -362,7 +362,7 @@ describe("the list", () => {
       const still: string[] = [];
       for (let n = 0; n < 24; n += 1) {
         still.push((await aTask(`still ${n}`)).uid);
-        if (n % 8 === 7) w.clock.advance(1); // three moments, each shared by eight tasks
+        if (n % 8 === 7) w.clock.advance(1); // three timestamps, each shared by eight tasks
       }
       const moving = await Promise.all([1, 2, 3].map((n) => aTask(`moving ${n}`)));
       w.clock.advance(1);

@@ -27,7 +27,7 @@ afterAll(async () => {
   await w.stop();
 });
 
-/** Until so many statements wait for locks. */
+/** Resolves when the given number of statements wait for locks. */
 const untilWaiting = (count: number) =>
   eventually(async () => {
     const { rows } = await database.lookups.query<{ count: number }>(
@@ -37,7 +37,7 @@ const untilWaiting = (count: number) =>
   });
 
 describe("a change that PostgreSQL ends because it and another wait for each other", () => {
-  /** Two changes that lock the same two rows, each the one first that the other locks last. */
+  /** Runs two changes that lock the same two rows in opposite order. */
   async function crossed(lock: (tx: PrismaTx, sql: Sql, n: number) => Promise<unknown>): Promise<number> {
     await database.sql.query("TRUNCATE pair");
     await database.sql.query("INSERT INTO pair VALUES (1, 0), (2, 0)");

@@ -1,4 +1,4 @@
-/** A small valid definition; `changes` replaces files, undefined removes them. */
+/** Returns a small valid definition. `changes` replaces files; undefined removes them. */
 export const aTree = (changes: Record<string, string | undefined> = {}): { path: string; content: string }[] =>
   Object.entries({ ...BASE, ...changes }).flatMap(([path, content]) =>
     content === undefined ? [] : [{ path, content }],

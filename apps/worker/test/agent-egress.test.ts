@@ -15,7 +15,7 @@ import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { withSmartHttp } from "./support/smart-http.ts";
 import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
 
-/** A web server of this machine, at an address that programs do not take for their own. */
+/** Starts a web server of this machine, at an address that proxy variables do not exclude. */
 async function withOrigin(use: (url: string, port: number) => Promise<void>): Promise<void> {
   const server = createServer((request, response) => response.end(`hello ${request.url}`));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.2", resolve));
@@ -54,7 +54,7 @@ inBubblewrap("an agent", () => {
         expect(result.outcome).toBe("DONE");
         const [allowed, direct, refused, env] = outputs(events);
         expect(allowed).toBe("200 hello /a");
-        expect(direct).toMatch(/^failed/); // there is no other way
+        expect(direct).toMatch(/^failed/); // there is no direct network access
         expect(refused).not.toContain("200");
         expect(env).toBe("http://127.0.0.1:3128 http://127.0.0.1:3128 localhost,127.0.0.1,::1");
         expect(events.filter(({ kind }) => kind === "egress_denied").map(({ payload }) => payload)).toEqual([

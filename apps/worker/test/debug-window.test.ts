@@ -57,7 +57,8 @@ inBubblewrap("a debug window", () => {
       const { running, events } = await during(
         { dir, assignment: failing(300, "until test -e ~/go; do sleep 0.02; done; exit 1") },
         async (context) => {
-          context.followup({ text: script("- shell: sleep 600", "- say: never") }); // during the setup, so that it is there when the window opens
+          // sent during the setup, so that it is pending when the window opens
+          context.followup({ text: script("- shell: sleep 600", "- say: never") });
           await eventually(() => context.sandboxes.length === 1);
           await writeFile(join(dir, "home", "go"), "");
         },

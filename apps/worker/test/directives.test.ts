@@ -12,7 +12,7 @@ afterEach(async () => {
   running = [];
 });
 
-/** A worker with one execution under way. */
+/** Starts a worker with one running execution. */
 async function startOne(settings: Partial<TestWorkerSettings> = {}) {
   const driven = drivenExecution();
   const started = await testWorker({ runExecution: driven.runExecution, ...settings });
@@ -50,7 +50,7 @@ describe("a directive", () => {
     platform.direct(1n, 1n, followup("a"));
     await eventually(() => received.length === 1);
     const { length } = platform.heartbeats;
-    await eventually(() => platform.heartbeats.length > length + 2); // each repeats it
+    await eventually(() => platform.heartbeats.length > length + 2); // each heartbeat repeats the directive
     platform.direct(1n, 2n, followup("b"));
     await eventually(() => attempt.beats.at(-1)?.ackedDirectiveSeq === 1n);
     expect(received).toEqual(["a", "b"]);

@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const file = (name: string): string => join(dir, name);
 
-/** A worker with the command backend: each command writes what it was given into a file of its own. */
+/** Starts a worker with the command backend. Each command writes its input to a separate file. */
 async function dispatching(env: Record<string, string> = {}): Promise<RunningWorker> {
   const config = loadConfig({
     PATH: process.env["PATH"] ?? "",
@@ -98,7 +98,7 @@ test("an execution is told to the command whole, with the offer on standard inpu
   ).not.toContain("mwo_");
   attempt.state = "ended";
   await eventually(async () => (await records()).length === 0);
-  expect(cancels("cancel-7-1")).toEqual([]); // it ended in order
+  expect(cancels("cancel-7-1")).toEqual([]); // it ended normally
   expect(platform.failedDispatches).toEqual([]);
 });
 

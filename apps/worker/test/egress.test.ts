@@ -49,7 +49,7 @@ type Options = {
   gate?: TestGate;
 };
 
-/** A proxy for which names lead where `names` says. */
+/** Starts a proxy whose resolver returns the addresses in `names`. */
 async function aProxy({ allow = [], internal = [], narrowed, names = {}, gate = new TestGate() }: Options) {
   const [denied, asked]: [Denial[], string[]] = [[], []];
   const policy = new EgressPolicy(
@@ -63,7 +63,7 @@ async function aProxy({ allow = [], internal = [], narrowed, names = {}, gate = 
   return { proxy, socket, denied, asked, gate };
 }
 
-/** One request through the proxy. */
+/** Sends one request through the proxy. */
 function get(
   socketPath: string,
   url: string,
@@ -84,7 +84,7 @@ function get(
   });
 }
 
-/** A tunnel, once it stands; or the refusal. */
+/** Opens a tunnel. Resolves when it is open or was refused. */
 function tunnel(
   socketPath: string,
   authority: string,
@@ -230,7 +230,7 @@ describe("what is refused", () => {
     const denials = new Denials((payload) => told.push(payload));
     for (let count = 0; count < 160; count += 1)
       denials.add({ host: "x".repeat(300).slice(count % 80), port: 443, reason: "host_not_allowed" });
-    expect(told.length).toBe(35); // names of more than 255 characters are the same when cut
+    expect(told.length).toBe(35); // names of more than 255 characters are equal after truncation
     for (let index = 0; index < 80; index += 1)
       denials.add({ host: `h${index}`, port: 443, reason: "host_not_allowed" });
     expect([told.length, told.at(-1)]).toEqual([50, expect.objectContaining({ more: true })]);

@@ -25,9 +25,9 @@ type Attempt = {
   events: FakeEvent[];
   completions: worker.Completion[];
   directives: worker.Directive[];
-  /** What heartbeats said of it. */
+  /** The leases in the heartbeats of this attempt. */
   beats: worker.HeldLease[];
-  /** Of a dispatched one, and the process that has brought it. */
+  /** Set for a dispatched execution: its offer token, and the process that presented the token. */
   offerToken?: string;
   holder?: string;
 };
@@ -53,15 +53,15 @@ export class FakePlatform {
     body: string;
   }[] = [];
   timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
-  /** Whether the directive stream carries anything. */
+  /** Whether the directive stream delivers anything. */
   isStreamAlive = true;
   validToken = "session-1";
-  /** Answers of the next REST requests; 200 {} when empty. */
+  /** The responses to the next REST requests; 200 {} when empty. */
   restAnswers: { status: number; body: JsonObject }[] = [];
   runToken = "";
-  /** What happened before, for ReadHistory. */
+  /** Earlier events, for ReadHistory. */
   history: { kind: string; payload?: JsonObject; runUid?: string; executionId?: bigint }[] = [];
-  /** Runs before each call is handled. */
+  /** Called before each call is handled. */
   onCall: (method: Method) => void = () => {};
   #faults: { method: Method; when: "before" | "after"; error: ConnectError }[] = [];
   #streams = new Set<(directive: worker.Directive) => void>();
@@ -69,9 +69,9 @@ export class FakePlatform {
   #server: Server | undefined;
   #isDown = false;
   #sessions = 0;
-  /** Of every process: several may be there at once. */
+  /** The valid tokens of all processes; several processes may be connected. */
   readonly #tokens = new Set<string>();
-  /** By token, which process registered with it. */
+  /** The process that registered with each token. */
   readonly #instances = new Map<string, string>();
 
   async start(): Promise<this> {
@@ -93,13 +93,13 @@ export class FakePlatform {
     await new Promise((resolve) => this.#server?.close(resolve));
   }
 
-  /** Cuts every connection and refuses new ones, or comes back. */
+  /** Closes every connection and refuses new ones, or accepts connections again. */
   setDown(isDown: boolean): void {
     this.#isDown = isDown;
     if (isDown) this.#server?.closeAllConnections();
   }
 
-  /** The next call of `method` fails: before it did anything, or after it did all (its answer is lost). */
+  /** Makes the next call of `method` fail: before it has any effect, or after it is complete (its response is lost). */
   failNext(
     method: Method,
     when: "before" | "after",
@@ -137,7 +137,7 @@ export class FakePlatform {
     if (this.isStreamAlive) for (const push of this.#streams) push(message);
   }
 
-  /** Has an execution dispatched by somebody; answers it and its token. */
+  /** Adds an execution that was dispatched. Returns it with its offer token. */
   dispatched(executionId: bigint, more: Partial<worker.Assignment> = {}): Attempt & { offerToken: string } {
     const entry = this.offer(executionId, more);
     return Object.assign(entry, { state: "accepted" as const, offerToken: offerTokenOf(entry.assignment) });
@@ -282,7 +282,7 @@ export class FakePlatform {
         uploadUrl: `${this.url}/blobs/transcript`,
         uploadHeaders: { "x-signed": sha256 },
       }),
-      // One event per page, so that reading on is needed.
+      // One event per page, so that the worker must read several pages.
       readHistory: ({ pageToken }: worker.ReadHistoryRequest) => {
         const at = Number(pageToken);
         const nextPageToken = at + 1 < this.history.length ? String(at + 1) : "";
@@ -295,7 +295,7 @@ export class FakePlatform {
     };
   }
 
-  /** A worker process brings an offer token. */
+  /** Registers an offer token that a worker process presents. */
   takeOffer(token: string, instanceUid: string): void {
     const entry = [...this.attempts.values()].find(({ offerToken }) => offerToken === token);
     if (entry?.state !== "accepted" || (entry.holder !== undefined && entry.holder !== instanceUid))
@@ -406,7 +406,7 @@ export class FakePlatform {
   }
 }
 
-/** Connect's own adapter prints when a client goes away, which here is what clients do. */
+/** Serves a request. Connect's own adapter logs an error when a client disconnects, which clients do in these tests. */
 async function serveRpc(handler: UniversalHandler, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
     await universalResponseToNodeResponse(
@@ -418,7 +418,7 @@ async function serveRpc(handler: UniversalHandler, request: IncomingMessage, res
   }
 }
 
-/** An error as the platform sends it: meaning in the detail, not in the code. */
+/** Returns an error as the platform sends it: its meaning is in the detail, not in the code. */
 export const refusal = (kind: string, reason: string, code: Code, retryable = false): ConnectError =>
   new ConnectError(reason, code, undefined, [
     { desc: rpc.ErrorDetailSchema, value: { kind, reason, retryable, message: reason } },

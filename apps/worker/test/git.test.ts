@@ -26,7 +26,7 @@ import { inEachSandbox, probe, withDirectory, withSandbox } from "./support/sand
 
 const never = new AbortController().signal;
 
-/** Lends a shell over the workspace of `execution`, with an inbox. */
+/** Calls `use` with a shell for the workspace of `execution`, with an inbox. */
 function inShell<T>(
   execution: string,
   host: SandboxHost,
@@ -39,7 +39,7 @@ function inShell<T>(
   );
 }
 
-/** A clone in `<execution>/workspace`, through a cache in `root`. */
+/** Clones into `<execution>/workspace`, through a cache in `root`. */
 async function clone(
   root: string,
   repository: worker.Repository,
@@ -66,7 +66,7 @@ async function clone(
   );
 }
 
-/** The snapshot of a workspace; undefined if it is as cloned. */
+/** Returns the snapshot of a workspace, or undefined if it is as cloned. */
 const snapshotOf = (dir: string, kind: SandboxKind, copies: readonly WorkingCopy[]): Promise<Buffer | undefined> =>
   inShell(dir, bareHost(kind), async (shell) => {
     const state = await workspaceState(shell, copies);
@@ -89,7 +89,7 @@ const pushing = (kind: SandboxKind, agent: Sandbox, dir: string) => ({
   outbound: outboundRule(LOOPBACK),
 });
 
-/** A sandbox over a fresh clone of a local bare repository. */
+/** Calls `use` with a sandbox and a fresh clone of a local bare repository. */
 const withClone = (
   kind: SandboxKind,
   use: (world: { sandbox: Sandbox; copy: WorkingCopy; bare: string; dir: string; root: string }) => Promise<void>,
@@ -158,7 +158,7 @@ test("a repository inside the worker's network is not asked, whatever its host i
       expect(requests).toEqual([]);
       expect(await clone(dir, named, undefined, { outbound: rule("forge.test") })).toMatchObject({
         baseBranch: "main",
-      }); // git itself knows no such name: it goes where the worker judged
+      }); // git itself cannot resolve this name: it connects to the address that the worker checked
     });
   }));
 
@@ -184,7 +184,7 @@ test("a lock that a killed git has left does not keep a repository away for ever
     expect((await readdir(join(dir, "cache"))).sort()).toEqual([cache, "gitconfig"].sort());
   }));
 
-// The cache may be shared by teams, and a name on a code host may change hands.
+// The cache may be shared by teams, and a name on a code host may be reassigned.
 test("what the code host no longer shows is in no clone, though the cache has seen it", () =>
   withDirectory(async (dir) => {
     const [bare, checkout] = [aBareRepository(dir), join(dir, "checkout-shop")];
@@ -200,7 +200,10 @@ test("what the code host no longer shows is in no clone, though the cache has se
   }));
 
 describe("a repository at a pinned commit", () => {
-  /** A repository whose main went on after the pinned commit, with a branch of another run and a tag on what came later. */
+  /**
+   * A repository whose main branch has advanced beyond the pinned commit, with a branch of another run and a tag on the
+   * later commit.
+   */
   const pinnedWorld = (use: (world: { dir: string; bare: string; pinned: string; later: string }) => Promise<void>) =>
     withDirectory(async (dir) => {
       const bare = aBareRepository(dir, { "a.txt": "one\n" });

@@ -314,7 +314,7 @@ inBubblewrap("turns", () => {
         async (context) => {
           await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
           context.followup({ uid: "0190-followup", text: script("- say: heard") });
-          expect(context.ackedDirectiveSeq()).toBe(0n); // nobody can say that the agent has it
+          expect(context.ackedDirectiveSeq()).toBe(0n); // it is not known whether the agent has received it
           await writeFile(join(dir, "workspace", "go"), "");
         },
       );

@@ -10,7 +10,7 @@ afterEach(() => {
   server.close();
 });
 
-/** A store that takes connections and bytes, and never says anything. */
+/** Starts a blob store that accepts connections and data but never responds. */
 async function silentStore(): Promise<string> {
   server = createServer((request) => void request.resume()).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -8,7 +8,9 @@ import { anOrder, deployedOfKind, everyDeployed, OWNER, STARTED_MS } from "./sup
 const text = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-/** Checked by the types that are made of the API's own schema. Errors: what of it is wrong. */
+/**
+ * Validates a manifest with types that are generated from the API's schema. Throws an error that lists the violations.
+ */
 async function validate(manifest: unknown): Promise<void> {
   const { apiVersion, kind } = manifest as { apiVersion: string; kind: string };
   const models = (await import(`kubernetes-models/${apiVersion}`)) as Record<

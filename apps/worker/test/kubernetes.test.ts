@@ -217,7 +217,7 @@ describe("a pod", () => {
     const job = cluster.jobs.get(NAME)!;
     cluster.jobs.delete(NAME);
     cluster.pods.clear();
-    expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined(); // a list that is behind
+    expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined(); // the list may be outdated
     cluster.jobs.set(NAME, job);
     expect(await backend.faultOf(machineOf(anOrder()), false)).toBeUndefined();
     cluster.jobs.delete(NAME);
@@ -349,7 +349,7 @@ describe("with the dispatching worker", () => {
     await eventually(() => platform.failedDispatches.some(({ executionId }) => executionId === 1n));
     const watchedTaken = () => platform.heartbeats.length;
     const beats = watchedTaken();
-    await eventually(() => watchedTaken() > beats + 1); // it knows that the second one is taken
+    await eventually(() => watchedTaken() > beats + 1); // the dispatcher knows that the second one was accepted
     cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
     await eventually(() => platform.failedDispatches.length === 2);
     expect(platform.failedDispatches).toMatchObject([
@@ -380,7 +380,7 @@ describe("with the dispatching worker", () => {
     });
     await eventually(() => cluster.secrets.size === 1);
     const [container] = cluster.pods.get(`${nameOf(1n)}-pod`)!.spec.containers;
-    /** The volumes of the pod, as directories of ours. */
+    /** Maps the pod's volumes to directories of this machine. */
     const inPod = (path: string): string =>
       path.replace(/^\/(run\/millwright|work|tmp)/, (_whole, volume: string) => join(dir, volume.replace("/", "-")));
     for (const { mountPath } of container.volumeMounts) await mkdir(inPod(mountPath));
@@ -409,7 +409,7 @@ describe("with the dispatching worker", () => {
     const attempt = platform.offer(1n);
     await eventually(() => cluster.secrets.size === 1);
     await first.leaveNow();
-    attempt.state = "lost"; // while nobody watched
+    attempt.state = "lost"; // while no worker was running
     const second = await dispatching();
     await eventually(() => cluster.jobs.size === 0);
     platform.offer(2n);

@@ -12,7 +12,7 @@ import { bareHost, type SandboxHost } from "../src/sandbox/spec.ts";
 import { inBubblewrap, markedSeconds, probe, processesLike, withDirectory, withSandbox } from "./support/sandboxes.ts";
 
 const MIB = 1024 ** 2;
-/** Low enough for a bomb that no machine minds. */
+/** Limits that are low enough for bombs that no machine is affected by. */
 const limits = {
   ...DEFAULT_LIMITS,
   memoryBytes: 256 * MIB,
@@ -23,16 +23,16 @@ const limits = {
 };
 const output = async (command: string, sandbox: Sandbox) => (await sandbox.exec(command)).output.trim();
 
-/** Holds `mib` of memory in each of `count` processes; ends by itself, should nobody stop it. */
+/** Allocates `mib` of memory in each of `count` processes. Ends by itself if it is not stopped. */
 const memoryBomb = (count: number, mib: number) =>
   `for i in $(seq ${count}); do node -e "const b = Buffer.alloc(${mib} << 20, 1); setTimeout(() => b, 30000)" & done; wait`;
-/** Starts 600 processes at most. */
+/** Starts at most 600 processes. */
 const forkBomb = "for i in $(seq 600); do sleep 20 & done; wait";
-/** Writes 400 MiB at most, in pieces, and takes longer for it than a look at the disk. */
+/** Writes at most 400 MiB in chunks, which takes longer than the interval of disk checks. */
 const diskBomb = (target: string) =>
   `for i in $(seq 40); do head -c 10M /dev/zero > ${target}-$i; sync ${target}-$i; sleep 0.5; done`;
 
-/** What this machine has, and what every Linux has. */
+/** The capabilities of this machine, and those of every Linux system. */
 const hosts: [name: string, host: SandboxHost][] = [
   ...(probe.host.cgroups
     ? [
@@ -205,7 +205,7 @@ describe("cgroups of version 2", () => {
     }));
 });
 
-const { users } = probe.host; // where the probe could use one
+const { users } = probe.host; // set if the probe could use a separate user
 (users ? inBubblewrap : describe.skip)("a worker that is root and can give sandboxes a user", () => {
   test("runs sandboxes as another user, whose files they are, and gives the user to the next one", async () => {
     const uid = 60_600;

@@ -28,7 +28,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-/** The real process, as `node main.ts` starts it. */
+/** Starts the real process, as `node main.ts` does. */
 function startMain(env: Record<string, string> = {}, wrapper: readonly string[] = []) {
   const [program, ...args] = [...wrapper, process.execPath, "--conditions=@millwright/source", "--no-warnings", MAIN];
   const child = spawn(program, args, {
@@ -112,7 +112,7 @@ describe("the worker process", () => {
   });
 });
 
-/** An assignment for the scripted provider. */
+/** Returns an assignment for the scripted provider. */
 const scripted = (...steps: string[]): Partial<worker.Assignment> => ({
   provider: "scripted",
   modelId: "scripted",
@@ -291,7 +291,8 @@ describe("in one-run mode", () => {
     expect(attempt.completions).toEqual([]);
     first.child.kill("SIGKILL");
     await first.ended;
-    expect(await oneRun(attempt.offerToken).ended).toEqual([4, null]); // what a killed process had begun is for the next attempt
+    // the next attempt continues what a killed process had started
+    expect(await oneRun(attempt.offerToken).ended).toEqual([4, null]);
   });
 
   test("an offer in a file is taken, and what is no offer is refused as a fault of the configuration", async () => {

@@ -1,7 +1,7 @@
 import { manualClock } from "@millwright/clock";
 import type { Timers } from "../src/time.ts";
 
-/** A clock and timers that move only when the test says so. */
+/** Returns a clock and timers that advance only when the test advances them. */
 export function manualTime() {
   const clock = manualClock();
   let due: { atMs: number; run: () => void }[] = [];
@@ -17,7 +17,7 @@ export function manualTime() {
   return {
     clock,
     timers,
-    /** Moves both clocks, and fires what falls due in order. */
+    /** Advances both clocks and fires due timers in order. */
     advance(ms: number) {
       const untilMs = clock.monotonicMs() + ms;
       for (;;) {

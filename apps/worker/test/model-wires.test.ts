@@ -31,7 +31,7 @@ const message = (text: string): ConversationEvent => ({
   payload: { role: "user", text, message_uid: "m", kind: "prompt" },
 });
 
-/** A provider at the server, and a way to take its next step after some events. */
+/** Connects a provider to the server. Returns a function that takes its next step after given events. */
 async function connect(
   wire: readonly [WireName, string],
   answers: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer),
@@ -59,7 +59,7 @@ async function connect(
     },
   });
   const warnings: string[] = [];
-  let onSilence = () => {}; // time passes only for a call that hangs
+  let onSilence = () => {}; // the silence timer fires only when a test calls it
   const timers: Timers = {
     after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)),
   };
@@ -161,7 +161,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     });
     const sent = JSON.stringify(requests[1]!.body);
     for (const part of ["First.", "result-0", "result-1"]) expect(sent).toContain(part);
-    expect(sent.includes("signature-0")).toBe(wire[0] === "google"); // what only the provider can read comes back to it
+    expect(sent.includes("signature-0")).toBe(wire[0] === "google"); // opaque parts are sent back to the provider
   });
 
   test("tells what another execution left, with an interrupted call as such", async () => {

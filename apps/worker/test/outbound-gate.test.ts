@@ -13,7 +13,7 @@ afterEach(async () => {
   running = [];
 });
 
-/** An execution under way, on a clock of the test's, whose platform can no longer be reached. */
+/** Starts an execution with a manual clock, whose platform is then unreachable. */
 async function cutOff(kind: "bwrap" | "none") {
   const clock = manualClock();
   const driven = drivenExecution();

@@ -13,7 +13,7 @@ import { aBareRepository, aRepository } from "./support/repositories.ts";
 import { inEachSandbox, withDirectory } from "./support/sandboxes.ts";
 
 inEachSandbox("a workspace that its worker has kept", (kind) => {
-  /** An execution that leaves a workspace, and how the next one of its run begins with it. */
+  /** Runs an execution that leaves a workspace. Returns how to start the next execution of its run. */
   async function left(root: string) {
     const assignment = { repositories: [aRepository(aBareRepository(root))], setupCommands: ["echo setup >> ~/ran"] };
     const prompt = script("- shell: 'echo ignored.txt > .gitignore; echo kept > ignored.txt; echo new > new.txt'");
@@ -47,7 +47,7 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
       expect(ends(events)[0]).toMatchObject({
         output: { output: expect.stringMatching(/^new\nkept\nsetup\n\?\? .gitignore\n\?\? new.txt\n.*\/shop\n$/) },
       });
-      expect(again).toHaveLength(1); // and can be kept once more
+      expect(again).toHaveLength(1); // and can be retained again
     }));
 
   test("is not used when it is not as it was saved: then the saved one is restored", () =>

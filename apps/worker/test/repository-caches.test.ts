@@ -7,7 +7,7 @@ import { withDirectory } from "./support/sandboxes.ts";
 const MIB = 1024 ** 2;
 const now = Date.now();
 
-/** A copy of 1 MiB that was used so many hours ago. */
+/** Creates a copy of 1 MiB that was last used the given number of hours ago. */
 async function aCache(dir: string, name: string, hoursAgo: number): Promise<void> {
   await mkdir(join(dir, name));
   await writeFile(join(dir, name, "pack"), Buffer.alloc(MIB, 1));

@@ -32,7 +32,7 @@ const commandsOf = (events: readonly Event[]) =>
   events
     .filter(({ kind }) => kind === "tool_start")
     .map(({ payload }) => payload["input"] as { command?: string; files?: { path: string }[] });
-/** Commands and files of the calls that are marked as executed again. */
+/** Returns the commands and files of the calls that are marked as repeated. */
 const repeatedIn = (events: readonly Event[], kind: string) =>
   events
     .filter((event) => event.kind === kind && event.payload["repeated"] === true)
@@ -55,7 +55,7 @@ inEachSandbox("when its worker is lost, an execution", (kind) => {
         repositories: [aRepository(aBareRepository(root))],
         setupCommands: ["echo setup >> ~/ran"],
         stepLimit: 5,
-      }; // what is taken again counts once
+      }; // repeated steps count once
       const prompt = script(
         "- shell: 'mkdir -p src && cd src && echo one >> log'",
         "- write: {path: notes.txt, content: noted}",
@@ -113,7 +113,7 @@ inBubblewrap("when its worker is lost,", () => {
       ).toEqual(["completed", "completed"]);
       expect(said(next.events)).toEqual([]);
 
-      // Lost again, now with everything saved: nothing is left to repeat.
+      // Lost again, now with everything saved: nothing must be repeated.
       const last = await losing(nextAttempt(next, { prompt: "", dir: await executionDir(root, "a3") }), callBegun(1));
       expect(commandsOf(last.events).map(({ command }) => command)).toEqual(["sleep 600"]);
     }));
@@ -274,7 +274,7 @@ inBubblewrap("when its worker is lost,", () => {
       const { events, ctx, history } = await execute({ prompt: script(...lines), dir: await executionDir(root, "a1") });
       const { runUid } = ctx.assignment;
       const end = events.findIndex(({ kind }) => kind === "turn_end");
-      // Whether the end itself was still told or not.
+      // Whether or not the end event itself was stored.
       for (const [index, told] of [history().slice(0, end), history().slice(0, end + 1)].entries()) {
         const next = await execute({
           dir: await executionDir(root, `b${index}`),
@@ -381,7 +381,7 @@ inBubblewrap("when its worker is lost,", () => {
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect(outputs(events).at(-1)).toBe("attached\n");
-      expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(1); // the one that cannot be had
+      expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(1); // for the file that cannot be fetched
     }));
 
   test("a model goes on from what is recorded: nothing done runs again, and it is told what it must know", () =>
@@ -428,7 +428,8 @@ inBubblewrap("when its worker is lost,", () => {
         "shell: sleep 600",
       ])
         expect(sent).toContain(part);
-      // Both calls of the lost attempt were answered; its history tells of no count, so they are counted now.
+      // Both calls of the lost attempt were answered. Its history contains no usage for them, so their usage is
+      // reported now.
       expect(usage.map(({ callId }) => callId)).toEqual(["e3-a1-c1", "e3-a1-c2", "e3-a2-c1", "e3-a2-c2"]);
     }));
 

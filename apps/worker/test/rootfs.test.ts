@@ -15,11 +15,11 @@ const PROGRAMS = [
   "/usr/bin/prlimit",
 ];
 
-/** Libraries that a program of this machine needs. */
+/** Returns the libraries that a program of this machine requires. */
 const librariesOf = (program: string): string[] =>
   [...execFileSync("ldd", [program], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path);
 
-/** A root file system of a few programs, made of this machine's. */
+/** Creates a root file system with a few programs of this machine. */
 async function aRootfs(root: string): Promise<void> {
   for (const name of ["bin", "lib", "lib64"]) {
     await mkdir(join(root, "usr", name), { recursive: true });

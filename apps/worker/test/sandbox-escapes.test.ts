@@ -8,8 +8,9 @@ import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, markedSeconds, probe, processesLike, withDirectory } from "./support/sandboxes.ts";
 
 /**
- * What an agent's program does wherever it is made to run: it writes to a path that exists on the host only, changes the workspace, so that a parked one does not match its
- * snapshot, and leaves a process behind that puts links in place of exchanged files, and a filter into whatever repository lies in the workspace.
+ * Returns what an agent's program does wherever it is executed. It writes to a path that exists only on the host. It
+ * changes the workspace, so that a parked one does not match its snapshot. It leaves a process behind that replaces
+ * exchanged files by links, and adds a filter to every repository in the workspace.
  */
 const payload = (witness: string, seconds: string): string => `#!/bin/sh
 echo "$(id -u) $*" >> '${witness}'
@@ -36,7 +37,10 @@ const HOOKS = [
   "fsmonitor-watchman",
 ];
 
-/** What an agent leaves in its workspace: shell commands in the sandbox, with the payload in `.git/payload` and in the home directory. */
+/**
+ * The traps in an agent's workspace: shell commands in the sandbox, with the payload in `.git/payload` and in the home
+ * directory.
+ */
 const TRAPS: readonly (readonly [name: string, commands: string])[] = [
   [
     "a file system monitor that starts a process which swaps the repository",
@@ -117,7 +121,8 @@ inBubblewrap("an agent that leaves", () => {
           executionSeq: 2,
           snapshotUrl: first.snapshots.length > 0 ? snapshotUrl(first.ctx.dir) : "",
         };
-        // The workspace as the first execution left it, which is not as it was saved; then the saved one on another worker.
+        // First the workspace that the first execution left, which differs from its snapshot; then the snapshot on
+        // another worker.
         writeFileSync(join(root, "e1", "workspace", "armed"), "");
         const copies = [
           {

@@ -26,7 +26,7 @@ export type TestWorkerSettings = {
   platform?: (platform: FakePlatform) => void;
 };
 
-/** A worker of this process, against a fake platform of its own. */
+/** Starts a worker in this process, with its own fake platform. */
 export async function testWorker({
   runExecution,
   clock = systemClock,
@@ -58,7 +58,10 @@ export async function testWorker({
   };
 }
 
-/** A sandbox without a process: notes what is done to it, and is gone when told so (by default when it is killed). */
+/**
+ * Returns a sandbox without a process. It records the orders that it receives, and ends on the given order (default:
+ * kill).
+ */
 export function fakeSandbox({ diesOn = "kill" }: { diesOn?: "terminate" | "kill" | "never" } = {}) {
   const orders: string[] = [];
   let vanish = (): void => {};
@@ -71,7 +74,7 @@ export function fakeSandbox({ diesOn = "kill" }: { diesOn?: "terminate" | "kill"
   return { orders, handle, vanish };
 }
 
-/** An execution that the test drives: it waits inside until the test lets it end. */
+/** Returns an execution that the test controls: it waits until the test ends it. */
 export function drivenExecution() {
   const contexts: ExecutionContext[] = [];
   const ends: ((result: ExecutionResult) => void)[] = [];

@@ -9,7 +9,7 @@ import type { ActiveExecution } from "./active-execution.ts";
 
 const LEASE = { executionId: 1n, attempt: 2 };
 
-/** One accepted execution with the platform that sends it follow-ups; the test decides what arrives when. */
+/** One accepted execution and the platform that sends follow-ups to it. The test determines the order of arrivals. */
 class Delivery {
   readonly handled: string[] = [];
   readonly #sent: worker.Directive[] = [];
@@ -36,7 +36,7 @@ class Delivery {
     this.#seq = BigInt(firstSeq) - 1n;
   }
 
-  /** The platform stores a follow-up. Numbers between belong to directives that died with an earlier attempt. */
+  /** Makes the platform store a follow-up. Skipped numbers belong to directives of an earlier attempt. */
   send(skipped: number): void {
     this.#seq += 1n + BigInt(this.#sent.length === 0 ? skipped : 0);
     const directive = {
@@ -53,13 +53,13 @@ class Delivery {
     );
   }
 
-  /** The stream delivers one of them: late, again, before an earlier one, or without it. */
+  /** Delivers one of them on the stream: late, repeated, before an earlier one, or without an earlier one. */
   stream(index: number): void {
     const directive = this.#sent[index % Math.max(1, this.#sent.length)];
     if (directive) this.#executions.route(directive, "stream");
   }
 
-  /** A heartbeat acknowledges, and delivers everything that is not acknowledged. */
+  /** Sends a heartbeat, which acknowledges directives and delivers all unacknowledged ones. */
   heartbeat(): void {
     this.isFetchDue = false;
     if (this.#hasBegun && this.#queue.ackedSeq > this.#ackedByPlatform) this.#ackedByPlatform = this.#queue.ackedSeq;
@@ -67,14 +67,14 @@ class Delivery {
       this.#executions.route(directive, "heartbeat");
   }
 
-  /** Accept's answer arrives. */
+  /** Delivers the response to Accept. */
   begin(): void {
     if (!this.#hasBegun)
       this.#executions.begin([create(worker.AssignmentSchema, LEASE)], { monotonicMs: 0, wallMs: 0 });
     this.#hasBegun = true;
   }
 
-  /** The agent can take follow-ups from now on. */
+  /** Sets the handler of follow-ups. */
   attach(): void {
     this.#queue.onFollowup((message, seq) => {
       this.handled.push(message.uid);

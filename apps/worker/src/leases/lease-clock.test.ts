@@ -9,7 +9,7 @@ const DOORS_CLOSE_MS = 30_000;
 function aLease() {
   const clock = manualClock();
   const asleep = { frozen: false };
-  /** A laptop's sleep: the monotonic clock stands still, the wall clock has moved on. */
+  /** A sleeping laptop: the monotonic clock stops while the wall clock advances. */
   const laptop = { now: () => clock.now(), monotonicMs: () => (asleep.frozen ? 0 : clock.monotonicMs()) };
   const lease = new LeaseClock(laptop, () => DOORS_CLOSE_MS, momentOf(laptop));
   const stop = new AbortController();
@@ -22,7 +22,7 @@ describe("the doors", () => {
     clock.advance(29_999);
     expect(() => gate.assertOpen()).not.toThrow();
     const sent = momentOf(clock);
-    clock.advance(5_000); // the answer took this long
+    clock.advance(5_000); // the duration of the call
     lease.renewed(sent);
     clock.advance(24_999);
     expect(() => gate.assertOpen()).not.toThrow();

@@ -19,7 +19,7 @@ describe("the event spool", () => {
     spool.acknowledge(2);
     expect([seqs(spool), spool.ackedSeq, spool.lastSeq]).toEqual([[3], 2, 3]);
     spool.acknowledge(1);
-    spool.acknowledge(9); // never sent
+    spool.acknowledge(9); // this number was never sent
     expect(seqs(spool)).toEqual([3]);
   });
 

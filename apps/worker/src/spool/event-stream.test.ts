@@ -20,7 +20,7 @@ let dir: string;
 beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "millwright-stream-"))));
 afterEach(() => rmSync(dir, { recursive: true }));
 
-/** A stream to a platform that answers each batch as the test says; undefined = it takes everything. */
+/** A stream to a platform that responds to each batch as given; undefined: it accepts everything. */
 function aStream(answers: ((batch: worker.EventBatch) => Partial<worker.AppendResult>)[], secrets: string[] = []) {
   const batches: bigint[][] = [];
   const broken: unknown[] = [];
@@ -55,7 +55,7 @@ describe("the event stream", () => {
     for (let i = 0; i < 3; i++) stream.emit("message", { i });
     await stream.flushed();
     expect(batches).toEqual([[1n, 2n, 3n]]);
-    await stream.flushed(); // nothing is open
+    await stream.flushed(); // nothing is pending
   });
 
   test("masks what the agent does, and leaves what people told it as it came", async () => {

@@ -12,6 +12,7 @@ test("Worker disk full: it takes nothing until there is some again", async () =>
     memoryLog(),
   );
   expect([diskSpace.isAvailable, await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([true, true, true]);
-  expect([await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([false, false]); // asked again after the copies of repositories had gone
+  // checked again after the repository copies were removed
+  expect([await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([false, false]);
   expect([await diskSpace.hasFreeDisk(), diskSpace.isAvailable]).toEqual([true, true]);
 });

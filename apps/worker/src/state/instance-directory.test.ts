@@ -29,14 +29,14 @@ afterEach(async () => {
   await removeTree(root);
 });
 
-/** A process that leads its own group, as an agent without a sandbox does. */
+/** Starts a process that leads its own process group, like an agent without a sandbox. */
 async function aGroupLeader(): Promise<ChildProcess> {
   const child = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
   children.push(child);
   await once(child, "spawn");
   return child;
 }
-/** What a worker that was killed leaves behind: a directory whose owner no longer lives. */
+/** Changes a directory to one that a killed worker left: its owner no longer runs. */
 function leaveBehind(dir: InstanceDirectory): void {
   const owner = join(dir.path, "owner.json");
   writeFileSync(owner, JSON.stringify({ ...JSON.parse(readFileSync(owner, "utf8")), startedAt: "long ago" }));
@@ -81,7 +81,7 @@ describe("a worker's directory", () => {
     });
     children.push(stray);
     await once(stray, "spawn");
-    dead.processes.add(process.ppid, mark); // its first process has ended; this one left it
+    dead.processes.add(process.ppid, mark); // the sandbox's first process has ended and left this one behind
     writeFileSync(
       join(dead.path, "processes", `${process.ppid}.json`),
       JSON.stringify({ pid: 1, startedAt: "long ago", boot: "before", mark }),

@@ -10,7 +10,10 @@ import { aBareRepository, aRepository, git } from "../support/repositories.ts";
 import { callBegun, losing, nextAttempt } from "../support/resume.ts";
 import { inBubblewrap, markedSeconds, processesLike, withDirectory } from "../support/sandboxes.ts";
 
-/** What all agent programs have in common is in harness.test.ts; here is what the Agent Client Protocol does in its own way, from end to end. */
+/**
+ * The end-to-end behavior specific to the Agent Client Protocol. The behavior common to all agent programs is tested in
+ * harness.test.ts.
+ */
 const KEY = "canary-key-of-an-agent";
 let model: ModelServer;
 beforeEach(async () => {
@@ -47,7 +50,7 @@ const OPENCODE = {
 } as const;
 
 for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OPENCODE]) {
-  /** A run of the stand-in, in a directory of its own. */
+  /** Returns the options of a run of the stand-in, in its own directory. */
   const aRun = async (
     root: string,
     name: string,
@@ -250,7 +253,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
             ["spawn_run", "denied"],
             ["create_document", "completed"],
           ]),
-        ); // told by two channels, so in no order
+        ); // reported through two channels, so the order is not defined
         const failed = await execute(await aRun(root, "e2", "fail It broke."));
         expect(failed.result).toMatchObject({
           outcome: "ERROR",

@@ -30,7 +30,7 @@ const calls = (events: readonly Event[]) =>
   ]);
 const lines = (...orders: string[]) => orders.join("\n");
 
-/** What differs between the stand-ins. */
+/** The differences between the stand-ins. */
 type Kind = {
   readonly type: FakeHarness;
   readonly provider: string;
@@ -59,7 +59,7 @@ const CODEX: Kind = {
   reading: "read_file search list ",
 };
 
-/** A run of a stand-in, in a directory of its own. */
+/** Returns the options of a run of a stand-in, in its own directory. */
 async function aRun(
   { type, provider, path }: Kind,
   root: string,

@@ -18,9 +18,9 @@ import { aBareRepository, aRepository, git } from "../support/repositories.ts";
 import { markedSeconds, probe, processesLike, withDirectory } from "../support/sandboxes.ts";
 
 export type LiveHarness = AgentProgram & {
-  /** Files of a repository that would make it run `command`, were they believed. */
+  /** Returns repository files that would make the program run `command` if it trusted them. */
   readonly trap: (command: string) => Readonly<Record<string, string>>;
-  /** What it says itself of an answer that cost 100 tokens in and 10 out. */
+  /** The program's own counts for a response that used 100 input tokens and 10 output tokens. */
   readonly counted: Readonly<Record<string, number>> | undefined;
 };
 
@@ -35,14 +35,17 @@ const said = (events: readonly Event[]) =>
 const fourfold = (counts: Readonly<Record<string, number>>) =>
   Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, count * 4]));
 
-/** The guarantees of every agent program, tried with the real one; skipped, with the reason, where there is none. */
+/**
+ * Tests the guarantees of every agent program with the real program. Skipped, with the reason, if the program is not
+ * installed.
+ */
 export function liveSuite(harness: LiveHarness): void {
   const { title, type, variable, provider, modelId, path, shell, platform, isStep } = harness;
   const program = process.env[variable] ?? "";
   const isThere = program !== "" && probe.kind === "bwrap";
   const reason = program === "" ? "no program is named: npm run test:harnesses installs one" : "it needs bubblewrap";
 
-  /** `answer` is asked for each step of the agent, with all that the model is told. */
+  /** `answer` is called for each step of the agent, with the complete request to the model. */
   async function withModel(
     answer: (step: number, text: string) => ModelAnswer,
     use: (

@@ -26,7 +26,7 @@ const lines = (...orders: string[]) => orders.join("\n");
 const usageEventOf = (events: readonly Event[]) => events.findLast(({ kind }) => kind === "harness_usage")?.payload;
 const textOf = ({ body }: ModelRequest) => JSON.stringify(body);
 
-/** A run of a stand-in at a model server that answers as it is told to. */
+/** Runs a stand-in with a model server that responds as given. */
 async function run(
   program: AgentProgram,
   root: string,

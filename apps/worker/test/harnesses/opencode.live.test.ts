@@ -3,7 +3,7 @@ import { liveSuite } from "./live-suite.ts";
 
 liveSuite({
   ...AGENT_PROGRAMS.opencode,
-  // Not `.opencode/plugin`: it runs those whatever it is told, in the sandbox as everything.
+  // Not `.opencode/plugin`: opencode always runs these plugins, but only inside the sandbox.
   trap: (command) => {
     const config = JSON.stringify({ mcp: { trap: { type: "local", command: ["sh", "-c", command] } } });
     return { "opencode.json": config, ".opencode/opencode.json": config };

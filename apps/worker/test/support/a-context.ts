@@ -28,7 +28,7 @@ import { Masker } from "../../src/spool/masker.ts";
 import { literalSecrets } from "../../src/mcp/server-settings.ts";
 import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
 
-/** Of this run and its first execution, unless it says otherwise. */
+/** An event. By default, it belongs to this run and its first execution. */
 export type Event = { kind: string; payload: JsonObject; runUid?: string; executionId?: bigint };
 export type RestCall = {
   method: string;
@@ -39,75 +39,78 @@ export type RestCall = {
 
 export type TestContext = {
   readonly ctx: ExecutionContext;
-  /** What the execution wrote, oldest first. */
+  /** The events that the execution emitted, oldest first. */
   readonly events: Event[];
-  /** The run's history with it: what the next execution reads. */
+  /** Returns the run's history including these events, which the next execution reads. */
   readonly history: () => Event[];
   readonly artifacts: NewArtifact[];
   readonly pullRequests: NewPullRequest[];
   readonly usage: CallUsage[];
-  /** How calls of models ended. */
+  /** The outcomes of model calls. */
   readonly modelCalls: string[];
-  /** Files of the saved workspaces; the keys are `snapshot-1`, … */
+  /** The files of the saved workspaces. Their keys are `snapshot-1`, … */
   readonly snapshots: string[];
-  /** What agent programs of others have written down. */
+  /** The transcripts of third-party agent programs. */
   readonly transcripts: string[];
   readonly restCalls: RestCall[];
   readonly phases: ExecutionPhase[];
-  /** What the platform was told of failed setups. */
+  /** The results of failed setups that were reported to the platform. */
   readonly retained: ExecutionResult[];
-  /** What may be kept for the next execution. */
+  /** The workspaces that may be retained for the next execution. */
   readonly parked: ParkedWorkspace[];
-  /** What models were heard saying. */
+  /** The published text deltas of models. */
   readonly spoken: { stepId: string; delta: string }[];
   endDebugWindow(why: string): void;
-  /** Of the agent and of pushes; not those of the platform's scripts. */
+  /** The sandboxes of the agent and of pushes, but not those of platform scripts. */
   readonly sandboxes: SandboxHandle[];
   readonly ackedDirectiveSeq: () => bigint;
   followup(message: MessageInitShape<typeof worker.InputMessageSchema>): void;
   interrupt(): void;
   endIdle(): void;
   cancel(): void;
-  /** The worker is no longer the holder: what its execution writes from now on reaches nobody. */
+  /** Makes the worker lose the lease: events that the execution emits afterwards are dropped. */
   lose(): void;
 };
 
 export type ContextOptions = {
   readonly dir: string;
   readonly assignment?: Omit<MessageInitShape<typeof worker.AssignmentSchema>, "$typeName">;
-  /** Text of the one input; none where `assignment.inputs` says otherwise. */
+  /** The text of the only input. Unused if `assignment.inputs` is set. */
   readonly prompt?: string;
   readonly kind?: "bwrap" | "none";
   /** Whether the operator configured the kind; true by default. */
   readonly isChosen?: boolean;
   readonly history?: readonly Event[];
-  /** Files behind signed URLs. */
+  /** The files behind signed URLs. */
   readonly files?: Record<string, Uint8Array>;
   readonly rest?: (call: RestCall) => { status: number; body: unknown };
   readonly clock?: Clock;
-  /** The answer to the first usage report says that a budget covers the run. */
+  /** Whether the response to the first usage report states that a budget covers the run. */
   readonly isLimitedByReport?: boolean;
-  /** What the platform says to a call under a cost limit. */
+  /** Returns the platform's response to a call under a cost limit. */
   readonly reserveCost?: (call: PlannedCall, reportedCount: number) => { outcome: string; message: string };
-  /** The workspace that an execution before it has left, and where it lies. */
+  /** The workspace that an earlier execution left, and its path. */
   readonly parked?: ParkedWorkspace & { readonly from: string };
-  /** Before a workspace is taken in; a rejection is the platform's. */
+  /** Called before a snapshot is stored; a rejection is returned as the platform's. */
   readonly onPutSnapshot?: () => void | Promise<void>;
-  /** Open without end when absent. */
+  /** Absent: a gate that is always open. */
   readonly gate?: OutboundGate;
-  /** What the worker reaches of what teams name; loopback when absent, where the tests' servers are. */
+  /** The rule for addresses that teams configure. Absent: loopback is allowed, where the servers of the tests are. */
   readonly outbound?: OutboundRule;
-  /** What the machine has for sandboxes; nothing but the kind when absent. */
+  /** The machine's sandbox capabilities. Absent: only the kind is known. */
   readonly host?: SandboxHost;
-  /** Resolves when the platform has every event. */
+  /** Resolves when the platform has stored every event. */
   readonly flushed?: () => Promise<void>;
 };
 
 const signedUrl = (name: string): string => `memory:${name}`;
-/** Where `putSnapshot` of a context in `dir` leaves its file, as a URL that the next one can download. */
+/** Returns a URL of the file that `putSnapshot` of a context in `dir` writes, for the next context to download. */
 export const snapshotUrl = (dir: string): string => signedUrl(join(dir, "kept-snapshot"));
 
-/** An execution's context in memory: a platform that remembers what it was told, and directives at the caller's hand. */
+/**
+ * Returns the context of an execution in memory: a platform that records its calls, and directives that the caller
+ * controls.
+ */
 export function aContext(options: ContextOptions): TestContext {
   const { dir, history = [] } = options;
   const input = {
@@ -278,7 +281,7 @@ const refuseTransfer = (): never => {
 const quietLogger = (log: Omit<Logger, "child">): Logger => ({ ...log, child: () => quietLogger(log) });
 const cancelled = () => new ExecutionCancelled("cancelled", "The run was cancelled.");
 
-/** A directory for one context, beneath a directory of the test. */
+/** Creates a directory for one context, below a directory of the test. */
 export async function executionDir(root: string, name: string): Promise<string> {
   await mkdir(join(root, name), { recursive: true, mode: 0o700 });
   return join(root, name);

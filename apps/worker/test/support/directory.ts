@@ -9,7 +9,7 @@ export type TestDirectory = {
   remove(): Promise<void>;
 };
 
-/** A directory that lives as long as a test. */
+/** Creates a temporary directory for a test. */
 export async function aDirectory(): Promise<TestDirectory> {
   const path = await mkdtemp(join(tmpdir(), "millwright-worker-test-"));
   return {

@@ -1,7 +1,7 @@
 import { runExecution } from "../../src/harness/run-execution.ts";
 import { aContext, type ContextOptions, type Event, type TestContext } from "./a-context.ts";
 
-/** A prompt that holds these steps; four backticks, so that steps may hold scripts. */
+/** Returns a prompt with these steps. It uses four backticks, so that steps may contain scripts. */
 export const script = (...lines: string[]) => ["````scripted", ...lines, "````"].join("\n");
 
 export const kinds = (events: readonly Event[]) => events.map(({ kind }) => kind);
@@ -12,7 +12,7 @@ export const said = (events: readonly Event[]) =>
     .filter(({ kind, payload }) => kind === "model_step" && payload["text"] !== "")
     .map(({ payload }) => payload["text"]);
 
-/** Runs one execution to its end; nothing of it may be left. */
+/** Runs one execution to its end and waits until its sandboxes have ended. */
 export async function execute(options: ContextOptions) {
   const context = aContext(options);
   const result = await runExecution(context.ctx);
@@ -20,7 +20,7 @@ export async function execute(options: ContextOptions) {
   return { result, ...context };
 }
 
-/** Starts one and hands it over while it runs. */
+/** Starts an execution and calls `act` while it runs. */
 export async function during(options: ContextOptions, act: (context: TestContext) => Promise<void>) {
   const context = aContext(options);
   const running = runExecution(context.ctx);

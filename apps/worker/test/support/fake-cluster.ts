@@ -24,17 +24,20 @@ type Fault = {
 const NAMESPACE = "runs";
 const ROUTE = new RegExp(`^/(?:api/v1|apis/batch/v1)/namespaces/${NAMESPACE}/(jobs|pods|secrets)(?:/([^/?]+))?$`);
 
-/** The API of a cluster, as much of it as the backend uses, over real HTTP. Pods appear with their Jobs and are changed by the test. */
+/**
+ * The part of the cluster API that the backend uses, over real HTTP. Pods are created with their Jobs; the test changes
+ * their status.
+ */
 export class FakeCluster {
   url = "";
   readonly jobs = new Map<string, Thing>();
   readonly pods = new Map<string, Thing>();
   readonly secrets = new Map<string, Thing>();
-  /** `verb resource` of all that was asked, and the bodies of what was to be created. */
+  /** `verb resource` of all requests, and the bodies of objects to be created. */
   readonly asked: string[] = [];
   readonly created: Thing[] = [];
   readonly deletions: unknown[] = [];
-  /** Whether watches say anything, and how long a page of a list is. */
+  /** Whether watches send events, and the page size of lists. */
   isWatchAlive = true;
   pageSize = 500;
   #faults: Fault[] = [];
@@ -65,7 +68,10 @@ export class FakeCluster {
     });
   }
 
-  /** The next request whose `VERB resource` matches fails: before anything was done, or after all was (its answer is lost). */
+  /**
+   * Makes the next request fail whose `VERB resource` matches: before it has any effect, or after it is complete (its
+   * response is lost).
+   */
   failNext(
     match: RegExp,
     status: number,
@@ -78,14 +84,14 @@ export class FakeCluster {
     for (let n = 0; n < times; n++) this.#faults.push({ match, status, when, message });
   }
 
-  /** What a kubelet says of the pod of a Job. */
+  /** Sets the status of a Job's pod, as a kubelet would. */
   setPod(job: string, status: object): void {
     const pod = this.pods.get(`${job}-pod`)!;
     pod.status = status;
     this.#emit("MODIFIED", pod);
   }
 
-  /** Ends every open watch, with the error of a version that is too old. */
+  /** Ends every open watch with the error for an expired resource version. */
   expireWatches(): void {
     for (const watch of this.#watches) {
       watch.end(`${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`);
@@ -173,7 +179,7 @@ export class FakeCluster {
     this.#emit("ADDED", pod);
   }
 
-  /** What belonged to something that is gone goes with it. */
+  /** Deletes objects whose owner was deleted. */
   #collect(): void {
     const alive = new Set([...this.jobs.values()].map(({ metadata }) => metadata.uid));
     for (const things of [this.pods, this.secrets]) {

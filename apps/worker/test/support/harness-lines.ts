@@ -31,7 +31,7 @@ export type Heard = {
   readonly connection: HarnessConnection;
 };
 
-/** What a harness is told and what is made of its lines, without a program. */
+/** Returns what an adapter sends to a harness, and the events it produces from lines, without running a program. */
 export function interpret(
   adapter: HarnessAdapter,
   lines: readonly string[] = [],
@@ -46,7 +46,7 @@ export function interpret(
   return { events, sent, connection };
 }
 
-/** The same line by line, with time for what follows from each; `on` may answer to what is told. */
+/** Plays the lines one by one, with time to process the consequences of each. `on` may react to events. */
 export async function played(
   adapter: HarnessAdapter,
   lines: readonly string[],

@@ -3,12 +3,12 @@ import { create } from "@bufbuild/protobuf";
 import { worker } from "@millwright/contracts";
 import { parseAllDocuments } from "yaml";
 
-/** Whose Jobs they are, in tests. */
+/** The owner of the Jobs in tests. */
 export const OWNER = { url: "https://millwright.example", workerId: "cluster one" };
 export const OFFER = `mwo_7_2_${"x".repeat(43)}`;
 export const STARTED_MS = 1_700_000_000_000;
 
-/** An execution to be dispatched. */
+/** Returns an execution to be dispatched. */
 export const anOrder = (more: object = {}) =>
   create(worker.DispatchedExecutionSchema, {
     executionId: 7n,
@@ -19,7 +19,7 @@ export const anOrder = (more: object = {}) =>
     ...more,
   });
 
-/** What operators apply. */
+/** The manifests that operators apply. */
 const deployed: any[] = parseAllDocuments(
   readFileSync(new URL("../../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8"),
 ).map((document) => document.toJS());

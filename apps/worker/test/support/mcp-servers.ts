@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 
 /**
- * A server of tools as somebody else might write it, over standard input and output: good ones, and every way of being bad. In plain words of
- * the protocol, so that it runs wherever Node does.
+ * An MCP server over standard input and output, with well-behaved tools and every kind of misbehavior. It implements
+ * the protocol without a library, so that it runs with any Node.js installation.
  */
 export const STDIO_SERVER = `
 import { createInterface } from "node:readline";
@@ -29,7 +29,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 });
 `;
 
-/** The shell command that puts it where it can be started. */
+/** The shell command that writes the server's file into the sandbox. */
 export const PLACE_STDIO_SERVER = `echo ${Buffer.from(STDIO_SERVER).toString("base64")} | base64 -d > ~/server.mjs`;
 
 export type HttpMcpServer = {
@@ -39,7 +39,10 @@ export type HttpMcpServer = {
   readonly close: () => Promise<void>;
 };
 
-/** The same over HTTP on an address of this machine: \`/mcp\` in the present form of the protocol, \`/sse\` in the older one. */
+/**
+ * Starts the same server over HTTP on an address of this machine: \`/mcp\` for the current protocol, \`/sse\` for the
+ * older one.
+ */
 export async function aHttpMcpServer(host = "127.0.0.2"): Promise<HttpMcpServer> {
   const headers: IncomingMessage["headers"][] = [];
   let stream: ServerResponse | undefined;

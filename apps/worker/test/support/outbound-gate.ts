@@ -1,13 +1,13 @@
 import type { OutboundGate } from "../../src/executions/execution-context.ts";
 import { OutboundGateClosed } from "../../src/executions/execution-errors.ts";
 
-/** OutboundGate at the test's hand. */
+/** An OutboundGate that the test controls. */
 export class TestGate implements OutboundGate {
   #isOpen = true;
   #ended: Error | undefined;
   #waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
 
-  /** How many wait for them to open. */
+  /** The number of callers that wait for the gate to open. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -21,7 +21,7 @@ export class TestGate implements OutboundGate {
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  /** As when the execution ends: nobody waits any longer. */
+  /** Ends the gate as at the end of an execution: all waiting callers are rejected. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const { reject } of this.#waiting.splice(0)) reject(reason);

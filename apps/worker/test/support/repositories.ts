@@ -11,7 +11,7 @@ const IDENTITY = {
   GIT_COMMITTER_EMAIL: "test@example.com",
 };
 
-/** Git as a person on the host would use it, apart from this machine's settings. */
+/** Runs git on the host like a user, without this machine's configuration. */
 export function git(directory: string, ...args: string[]): string {
   const env = {
     PATH: "/usr/local/bin:/usr/bin:/bin",
@@ -27,7 +27,7 @@ export function git(directory: string, ...args: string[]): string {
   }).trim();
 }
 
-/** A bare repository `<dir>/code/acme/<name>.git` with one commit of these files on its branch `main`. */
+/** Creates a bare repository `<dir>/code/acme/<name>.git` with one commit of these files on its branch `main`. */
 export function aBareRepository(
   dir: string,
   files: Record<string, string> = { "README.md": "hello\n" },
@@ -53,7 +53,7 @@ export function commitFiles(checkout: string, files: Record<string, string>, mes
   return git(checkout, "rev-parse", "HEAD");
 }
 
-/** The repository as an assignment names it. */
+/** Returns the repository in the form of an assignment. */
 export const aRepository = (cloneUrl: string, fields: Partial<worker.Repository> = {}): worker.Repository =>
   create(worker.RepositorySchema, {
     owner: "acme",

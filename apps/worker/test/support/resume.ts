@@ -2,7 +2,10 @@ import { eventually } from "@millwright/testing";
 import { runExecution } from "../../src/harness/run-execution.ts";
 import { aContext, snapshotUrl, type ContextOptions, type Event, type TestContext } from "./a-context.ts";
 
-/** Runs an execution until `when` resolves, and takes its lease away. What it had told by then is what the next attempt has. */
+/**
+ * Runs an execution until `when` resolves, and then takes its lease away. The next attempt has the events emitted until
+ * then.
+ */
 export async function losing(
   options: ContextOptions,
   when: (context: TestContext) => Promise<unknown>,
@@ -16,7 +19,10 @@ export async function losing(
   return context;
 }
 
-/** What the next attempt of a lost execution is given: its events, its newest checkpoint, and only such messages as its agent has not seen. */
+/**
+ * Returns the options of the next attempt of a lost execution: its events, its newest checkpoint, and only messages
+ * that its agent has not received.
+ */
 export function nextAttempt(lost: TestContext, options: ContextOptions): ContextOptions {
   const { executionId, attempt, runUid } = lost.ctx.assignment;
   const isSaved = lost.events.some(({ kind, payload }) => kind === "checkpoint" && payload["snapshot_key"] !== "");
@@ -36,13 +42,13 @@ export function nextAttempt(lost: TestContext, options: ContextOptions): Context
   };
 }
 
-/** Everything a context knew and told, as events of its execution. */
+/** Returns all earlier and emitted events of a context as events of its execution. */
 export const pastOf = ({ history, events, ctx }: Pick<TestContext, "history" | "events" | "ctx">): Event[] => {
   const told = history();
   const { executionId, runUid } = ctx.assignment;
   return told.map((event, index) => (index < told.length - events.length ? event : { ...event, executionId, runUid }));
 };
 
-/** The `nth` call has begun. */
+/** Resolves when the `nth` call has started. */
 export const callBegun = (nth: number) => (context: TestContext) =>
   eventually(() => context.events.filter(({ kind }) => kind === "tool_start").length >= nth);

@@ -15,7 +15,10 @@ afterAll(() => probe.host.cgroups?.close());
 const isDeclared = probe.kind === "bwrap" || process.env["CI"] === "true";
 const declareWhereItWorks = isDeclared ? describe : describe.skip;
 
-/** Declares tests that need a working bubblewrap: skipped under a name that says so, and failing there with `CI=true`. */
+/**
+ * Declares tests that require a working bubblewrap. Without it, they are skipped with a name that states this, or fail
+ * if `CI=true`.
+ */
 export function inBubblewrap(name: string, tests: () => void): void {
   declareWhereItWorks(isDeclared ? name : `${name} (needs a working bubblewrap)`, tests);
 }
@@ -28,7 +31,7 @@ export function inEachSandbox(name: string, tests: (kind: SandboxKind) => void):
   });
 }
 
-/** A started sandbox, in a directory of its own unless one is given; both are gone after `use`. */
+/** Calls `use` with a started sandbox, in a new directory unless one is given. Both are removed afterwards. */
 export async function withSandbox(
   use: (sandbox: Sandbox, dir: string) => Promise<void>,
   {
@@ -59,7 +62,7 @@ export async function withDirectory<T>(use: (dir: string) => Promise<T>): Promis
   }
 }
 
-/** Host processes whose command line holds `marker`. */
+/** Returns the host processes whose command line contains `marker`. */
 export function processesLike(marker: string): number[] {
   return readdirSync("/proc")
     .map(Number)
@@ -74,5 +77,5 @@ export function processesLike(marker: string): number[] {
 }
 
 let markers = 0;
-/** A duration for `sleep` that no other process has. */
+/** Returns a duration for `sleep` that no other process uses. */
 export const markedSeconds = (): string => `${600 + (markers += 1)}.${process.pid}${Date.now() % 100_000}`;

@@ -6,7 +6,10 @@ import { git } from "./repositories.ts";
 
 export type SmartHttp = { url: string; header: string; requests: { path: string; authorized: boolean }[] };
 
-/** A code host over HTTP, made of `git http-backend`, that demands a credential on every request. `hold`: what it waits for before it goes on with one. */
+/**
+ * Calls `use` with a code host over HTTP, based on `git http-backend`, that requires a credential on every request.
+ * `hold` delays a request until it resolves.
+ */
 export async function withSmartHttp(
   root: string,
   bare: string,
@@ -47,7 +50,7 @@ export async function withSmartHttp(
   }
 }
 
-/** One request, by `git http-backend`. */
+/** Handles one request with `git http-backend`. */
 function serve(env: Record<string, string>, request: IncomingMessage, response: ServerResponse): void {
   const backend = spawn("git", ["http-backend"], { env, stdio: ["pipe", "pipe", "ignore"] });
   backend.stdin.on("error", () => undefined);

@@ -16,7 +16,7 @@ const sentBy = (lines: readonly string[]) =>
   );
 const methods = (lines: readonly string[]) => sentBy(lines).map(({ method }) => method);
 
-/** Three turns, the second of which is interrupted in its tool. */
+/** Starts three turns. The second is interrupted while its tool runs. */
 const threeTurns = () => {
   let turns = 0;
   return (event: HarnessEvent, connection: HarnessConnection) => {
@@ -126,7 +126,7 @@ const said = (text: string, more: object = {}) =>
   update("agent_message_chunk", { content: { type: "text", text }, ...more });
 const begun = [result(1), result(2, { sessionId: "s" })];
 
-/** A session with a turn: its lines follow. */
+/** Plays a session with a running turn, followed by `lines`. */
 const inTurn = (
   adapter: HarnessAdapter,
   lines: readonly string[],

@@ -8,7 +8,7 @@ import { geminiGuard } from "./gemini-guard.ts";
 const directory = mkdtempSync(join(tmpdir(), "millwright-guard-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** What a program behind the guard writes. */
+/** Returns the output of a program that runs behind the guard. */
 function guarded(script: string): string {
   const file = join(directory, "program.mjs");
   writeFileSync(file, script);
@@ -19,7 +19,7 @@ function guarded(script: string): string {
   );
 }
 
-/** A program that runs a command as Gemini CLI does, and writes its output. */
+/** Returns a program that runs a command in the same way as Gemini CLI and writes its output. */
 const running = (command: string): string => `import { spawn } from "child_process";
 const child = spawn("bash", ["-c", ${JSON.stringify(command)}], { stdio: ["ignore", "pipe", "pipe"] });
 let output = "";

@@ -20,7 +20,7 @@ const INITIALIZED = '{"id":1,"result":{}}';
 const methods = (sent: readonly string[]) => sent.map((line) => (JSON.parse(line) as { method?: string }).method);
 const after = (events: readonly HarnessEvent[]) => events.filter(({ t }) => t !== "session");
 
-/** A thread with a running turn: lines of the turn `u` follow. */
+/** Plays a thread with a running turn `u`, followed by `lines`. */
 const inTurn = (...lines: string[]) =>
   played(
     codexAdapter,
@@ -152,7 +152,7 @@ test("an interrupt before the turn has a name waits for it", async () => {
 const turn = (method: string, rest: string) => `{"method":"${method}","params":{"threadId":"t","turnId":"u",${rest}}}`;
 const item = (method: string, text: string) => turn(`item/${method}`, `"item":${text}`);
 
-/** Kept as it came. */
+/** Returns the event of a line that is stored unchanged. */
 const unknown = (line: string) => [{ t: "unknown", line }];
 
 test.each<[what: string, line: string, events: object[]]>([

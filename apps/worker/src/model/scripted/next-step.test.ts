@@ -12,7 +12,7 @@ const message = (text: string, kind = "followup"): ConversationEvent => ({
 });
 const children = message("Child runs have ended", "children");
 
-/** Takes the step that the events give, as the harness records it; answers the events with it. */
+/** Takes the next step for the events. Returns the events followed by those that the harness records for it. */
 function take(
   events: ConversationEvent[],
   agentPrompt = "",

@@ -71,7 +71,7 @@ test("several blocks of one text are one script, in order; what only looks like 
     "~~~",
     "    ```scripted",
   ];
-  expect(parse(text.slice(0, 4).join("\n"))).toEqual([]); // inside a block of something else
+  expect(parse(text.slice(0, 4).join("\n"))).toEqual([]); // inside a block of another language
   expect(parse(text.slice(4).join("\n")).map((step) => step.action)).toEqual([
     { kind: "say", text: "one" },
     { kind: "say", text: "```" },

@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { messagesOf } from "./messages.ts";
 
-/** What a model reads of one message of a user. */
+/** Returns what a model reads of one user message. */
 const told = (payload: JsonObject): string => {
   const [message] = messagesOf([{ kind: "message", payload: { role: "user", ...payload } }], {
     replies: new Map(),
