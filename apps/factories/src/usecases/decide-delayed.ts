@@ -112,7 +112,7 @@ const noLongerListening = (automation: Named): Decision => ({
   explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
 });
 
-/** Returns the decision, or a failed one after about a day. */
+/** Returns the decision, or a failed one if it is still delayed after about a day. */
 const ended = ({ attempt }: DelayedRef, decision: Decision): Decision => {
   if (!decision.isDelayed || attempt < ATTEMPTS_MAX) return decision;
   const { isDelayed: _, ...rest } = decision;

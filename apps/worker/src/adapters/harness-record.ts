@@ -76,7 +76,7 @@ export class HarnessRecord {
     this.#usage.endTurn(seen);
   }
 
-  /** Returns an id for a call of a platform tool, for which the harness provides none. */
+  /** Returns a call id that is unique in the run. */
   nextId(): string {
     const { executionId, attempt } = this.#deps.ctx.assignment;
     return `e${executionId}-a${attempt}-t${(this.#count += 1)}`;

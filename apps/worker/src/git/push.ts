@@ -87,7 +87,7 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
       throw new GitFailed(
         `Cannot push to ${nameOf(repository)}`,
         `its sandbox could not be started (${(error as Error).message})`,
-      ); // the agent's own sandbox is running, so sandboxes work on this host
+      ); // not SandboxGone: the agent's own sandbox is still running
     });
     options.ownSandbox(sandbox);
     const watching = setInterval(() => {

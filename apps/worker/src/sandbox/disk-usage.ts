@@ -4,7 +4,7 @@ import { deletedFiles } from "./processes.ts";
 
 const MEASURE_TIMEOUT_MS = 120_000;
 const MEASURE_AGAIN_MS = 2_000;
-/** The minimum ratio of elapsed time to measuring time: 50 normally, 10 while the run writes much data. */
+/** The minimum ratio of elapsed time to measuring time: 50 normally, 10 if a limit may be exceeded. */
 const IDLE_FACTOR = 50;
 const BUSY_FACTOR = 10;
 
@@ -53,7 +53,7 @@ export class DiskUsage {
     const startedMs = performance.now();
     const { isWhole, ...seen } = await usageOfDirectories(this.#directories);
     // If the usage cannot be measured completely, because the run hides files, the run is charged with all space that
-    // the file system lost since the first measurement.
+    // the file system has lost compared with the most that was free.
     const deleted = deletedFiles(this.#members());
     const found =
       isWhole && deleted.isWhole

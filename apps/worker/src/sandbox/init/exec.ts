@@ -154,7 +154,10 @@ class Running {
   }
 }
 
-/** Continues to read after the command's end, so that a full or closed pipe does not end a background process. */
+/**
+ * Continues to read after the command's end, so that a background process does not block on a full pipe or fail on a
+ * closed one.
+ */
 function collect(child: ChildProcess, descriptor: 1 | 2 | 3, take: (chunk: Buffer) => void): void {
   const stream = child.stdio[descriptor];
   if (stream && "on" in stream) {
