@@ -158,7 +158,7 @@ export async function startWorker({
     );
   }
 
-  /** One-run mode: runs the offered execution, then drains. */
+  /** Runs the offered execution in one-run mode, then drains. */
   async function runOffered(lease: LeaseRef): Promise<void> {
     try {
       const { assignment, sent } = await takeOffered({ client, clock, timers, timings }, lease, taking.signal);

@@ -25,7 +25,7 @@ const SLOTS_MAX = 256;
 const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
 const PROCESSES_MIN = 64;
 
-/** Every environment variable of the worker. Only the first two are required. */
+/** Reads every environment variable of the worker. Only the first two are required. */
 function readSettings(env: Env) {
   return readConfig(env, {
     /** The platform's origin; the worker service is under `/rpc`. */

@@ -47,7 +47,7 @@ export const toSettingsData = (settings: FactorySettings) => ({
   integrations: settings.integrations === null ? Prisma.DbNull : json(settings.integrations),
 });
 
-/** The columns that a change of a factory writes. */
+/** Returns the columns that a change of a factory writes. */
 export const toChangeData = (factory: Factory) => ({
   ...toSettingsData(factory),
   concurrencyLimit: factory.concurrencyLimit,

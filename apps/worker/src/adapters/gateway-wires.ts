@@ -97,7 +97,7 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
 
 const answer = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: textAt(body, "model") });
 
-/** All protocols use the same member for the tools of a request. */
+/** Returns the kind of a request. All protocols use the same member for the tools of a request. */
 const kindOf = ({ tools }: JsonObject): "step" | "side" => (Array.isArray(tools) && tools.length > 0 ? "step" : "side");
 
 export const gatewayWire = (provider: string): GatewayWire | undefined =>

@@ -280,7 +280,10 @@ export class ModelGateway {
     await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }
 
-  /** Under a cost limit, reserves the maximum cost and limits the response accordingly. */
+  /**
+   * Reserves the maximum cost of a call under a cost limit. Returns the request with a matching limit of its response,
+   * and the reason if the run must end.
+   */
   async #within(
     asked: JsonObject,
     wire: GatewayWire,

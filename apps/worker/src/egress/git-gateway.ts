@@ -8,7 +8,7 @@ import type { Denial } from "./denials.ts";
 import { forward, forwarded, passBack, say } from "./egress-proxy.ts";
 import type { IsOpen } from "./guarded-pipe.ts";
 
-/** The two requests of git's smart protocol for one of its services. */
+/** Returns the two requests of git's smart protocol for one of its services. */
 const SERVICE_PATHS = (service: string): readonly string[] => [`GET info/refs?service=${service}`, `POST ${service}`];
 const REDIRECTS_MAX = 3;
 const REDIRECTS = [301, 302, 307, 308];

@@ -54,7 +54,10 @@ export class Sandboxes {
     if (this.#order === "kill") this.#attempt("kill", () => sandbox.kill());
   }
 
-  /** An exiting process may reject a signal; the others must still receive theirs. */
+  /**
+   * Logs errors instead of throwing them: an exiting process may reject a signal, and the others must still receive
+   * theirs.
+   */
   #attempt(operation: string, act: () => void): void {
     try {
       act();

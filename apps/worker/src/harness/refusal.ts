@@ -19,7 +19,9 @@ export function refusalOf(
   return undefined;
 }
 
-/** The same check for a third-party agent program. */
+/**
+ * Returns why a third-party agent program cannot start on this worker, as a message for users, or undefined if it can.
+ */
 export function harnessRefusalOf(
   harness: string,
   provider: string,

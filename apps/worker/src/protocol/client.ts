@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 
 export type WorkerClient = Client<typeof worker.WorkerService>;
 
-/** Connect over HTTP/1.1, which passes every proxy and also supports server streams. */
+/** Returns a transport for Connect over HTTP/1.1, which passes every proxy and also supports server streams. */
 const transport = (url: string, interceptors: Interceptor[]) =>
   createConnectTransport({ baseUrl: `${url}/rpc`, httpVersion: "1.1", interceptors });
 

@@ -166,8 +166,8 @@ const maskedProc = (): string[] =>
   });
 
 /**
- * A directory in memory with a size limit. If bubblewrap does not support size limits, the directory is on disk and
- * counts towards the workspace.
+ * Returns the arguments of a directory in memory with a size limit. If bubblewrap does not support size limits, the
+ * directory is on disk and counts towards the workspace.
  */
 const memoryDirectory = (target: string, bytes: number, onDisk: string): string[] =>
   knows("--size BYTES") ? ["--size", String(bytes), "--tmpfs", target] : ["--bind", onDisk, target];

@@ -106,7 +106,7 @@ export async function endCgroup(directory: string): Promise<void> {
   for (let tries = 0; tries < REMOVE_TRIES && !isRemoved(directory); tries += 1) await pause(REMOVE_PAUSE_MS);
 }
 
-/** The synchronous form of `endCgroup`, for the end of the process. */
+/** Ends a cgroup like `endCgroup`, but synchronously, for the end of the process. */
 export function endCgroupNow(directory: string): void {
   for (const child of childrenOf(directory)) endCgroupNow(join(directory, child));
   const waiting = new Int32Array(new SharedArrayBuffer(4));

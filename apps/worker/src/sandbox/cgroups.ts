@@ -143,8 +143,8 @@ function words(file: string): string[] {
 }
 
 /**
- * The name contains the pid namespace, because process ids are unique only within one; another container may share the
- * directory.
+ * Returns the name of this process's directory. It contains the pid namespace, because process ids are unique only
+ * within one, and another container may share the parent directory.
  */
 const nameOfThis = (): string => `${PREFIX}${namespace()}-${process.pid}-${startOf(process.pid)}`;
 const namespace = (): string => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";

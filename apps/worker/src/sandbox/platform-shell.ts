@@ -148,7 +148,10 @@ export class PlatformShell {
     }
   }
 
-  /** The script's files count together with the agent's, because git may run filters of the agent's repository. */
+  /**
+   * Returns a watch of the script's limits. The script's files count together with the agent's, because git may run
+   * filters of the agent's repository.
+   */
   #watch(launched: Launched, cgroup: Cgroup | undefined, onBreach: () => void): Watch {
     const { dir } = this.#options;
     const directories = [join(dir, "workspace"), join(dir, "home"), this.outbox];

@@ -321,7 +321,8 @@ export class Sandbox implements SandboxHandle {
   }
 
   /**
-   * Without a cgroup for the sandbox, the kernel may kill any of its processes when the machine's memory is used up.
+   * Returns a memory breach if the kernel killed the sandbox. Without a cgroup for the sandbox, the kernel may kill any
+   * of its processes when the machine's memory is used up.
    */
   #outOfMemory(ending: string): Breach | undefined {
     const isEndedByKernel =

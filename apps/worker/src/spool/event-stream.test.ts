@@ -20,7 +20,7 @@ let dir: string;
 beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "millwright-stream-"))));
 afterEach(() => rmSync(dir, { recursive: true }));
 
-/** A stream to a platform that responds to each batch as given; undefined: it accepts everything. */
+/** Returns a stream to a platform that responds to each batch as given; undefined: it accepts everything. */
 function aStream(answers: ((batch: worker.EventBatch) => Partial<worker.AppendResult>)[], secrets: string[] = []) {
   const batches: bigint[][] = [];
   const broken: unknown[] = [];

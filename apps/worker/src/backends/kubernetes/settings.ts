@@ -1,6 +1,6 @@
 import { optional, readConfig, type Env } from "@millwright/config";
 
-/** The operator's settings of the Kubernetes backend. They determine the Jobs that it creates. */
+/** Reads the operator's settings of the Kubernetes backend, which determine the Jobs that it creates. */
 function readSettings(env: Env) {
   return readConfig(env, {
     /** The worker image. Its entry point must run `main.ts` of this app. */
