@@ -72,8 +72,9 @@ async function pushOnce(copy: WorkingCopy, sha: string, options: PushOptions): P
   ];
   let isEnded = false;
   const dir = join(options.dir, `push-${randomUUID().slice(0, 8)}`);
-  await mkdir(join(dir, "way"), { recursive: true, mode: 0o700 });
-  const remote = local ? undefined : await openRemote(repository, join(dir, "remote"), options);
+  const socketDirectory = join(dir, "proxy");
+  await mkdir(socketDirectory, { recursive: true, mode: 0o700 });
+  const remote = local ? undefined : await openRemote(repository, socketDirectory, options);
   try {
     const env = { ...configEnvironment(hardening(local)), GIT_CONFIG_NOSYSTEM: "1" };
     const sandbox = await startSandbox({
