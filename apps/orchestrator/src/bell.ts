@@ -1,20 +1,20 @@
 import type { ReplicaNotifier } from "@millwright/events";
 
-/** Topics that are rung; each is also announced through `Sql.announce`, so it rings after the commit. */
+/** Wake-up topics. Each is announced through `Sql.announce`, so subscribers are notified only after the commit. */
 export const topics = {
   /** Executions were queued, or capacity or workers became free. */
   work: "work",
-  /** Events were added to a run. */
+  /** Events were appended to the run. */
   runEvents: (runUid: string) => `run:${runUid}`,
-  /** Something a worker session must be told. */
+  /** The session has a new directive, or one of its executions must stop. */
   session: (sessionUid: string) => `session:${sessionUid}`,
 };
 
 const isTopic = (news: string): boolean => news === topics.work || /^(run|session):/.test(news);
 
 /**
- * Wakes those who wait, in this process and through `replicas` in the others. Carries no promise: a ring may be lost, so
- * whoever waits also looks again by itself after a while.
+ * Wakes waiting requests in this process and, through `replicas`, in the other replicas. Delivery is best effort: a
+ * notification may be lost, so every waiter also polls at an interval.
  */
 export class Bell {
   readonly #listeners = new Map<string, Set<() => void>>();
@@ -25,7 +25,7 @@ export class Bell {
     this.#replicas = replicas;
   }
 
-  /** Hears the other replicas from now on. */
+  /** Subscribes to the notifications of the other replicas. */
   start(): void {
     this.#unlisten = this.#replicas?.subscribe((topic) => this.#ringHere(topic)) ?? this.#unlisten;
   }
@@ -34,7 +34,7 @@ export class Bell {
     this.#unlisten();
   }
 
-  /** Rings what of a commit's news is a topic. */
+  /** Notifies the subscribers, here and at the other replicas, of those `news` of a commit that are wake-up topics. */
   ring(news: ReadonlySet<string>): void {
     const rung = [...news].filter(isTopic);
     for (const topic of rung) this.#ringHere(topic);
@@ -45,7 +45,7 @@ export class Bell {
     for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
   }
 
-  /** Calls `listener` at each ring. Returns how to stop. */
+  /** Calls `listener` at each notification of `topic`. Returns a function that unsubscribes. */
   listen(topic: string, listener: () => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set();
     this.#listeners.set(topic, listeners.add(listener));
@@ -55,7 +55,7 @@ export class Bell {
     };
   }
 
-  /** Resolves at the next ring, after `timeoutMs`, or when `signal` is aborted. Never rejects. */
+  /** Resolves at the next notification of `topic`, after `timeoutMs`, or when `signal` is aborted. Never rejects. */
   wait(topic: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {

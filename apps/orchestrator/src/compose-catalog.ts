@@ -106,25 +106,28 @@ export type CatalogOptions = {
   readonly eventLog: Pick<EventLog, "head" | "growth">;
   readonly timings: Pick<Timings, "keepAliveMs" | "pollMs">;
   readonly publicUrl: string;
-  /** Directories under which teams may name local repositories. */
+  /** Directories that may contain the local repositories of teams. */
   readonly localRepositoryRoots: readonly string[];
-  /** Model providers for every team. */
+  /** Model providers that every team may use. */
   readonly modelProviders: readonly PlatformProvider[];
-  /** Other names of models. */
+  /** Aliases of models. */
   readonly modelAliases: ModelAliases;
-  /** MCP servers that configurations may refer to by id. */
+  /** MCP servers that configurations may reference by id. */
   readonly managedMcpServers: ManagedMcpServers;
-  /** How long the newest workspace of a conversation is kept for a follow-up. */
+  /** For how many days the newest workspace of a conversation is retained for a follow-up. */
   readonly snapshotDays: number;
-  /** What may be reached at addresses that teams have set; by default the outside only. */
+  /** The hosts that may be reached at addresses set by teams. Default: public addresses only. */
   readonly outbound?: OutboundRule;
-  /** Reaches code hosts instead. */
+  /** Replaces the fetch for code hosts (`outbound.fetch` by default). */
   readonly fetch?: typeof fetch;
-  /** For metrics. */
+  /** Counts recorded usage for metrics. */
   readonly countUsage?: ReportUsageDeps["countUsage"];
 };
 
-/** What runs use, what they leave behind, and how they are shown. */
+/**
+ * Composes what runs use and produce (environments, code hosts, definitions, skills, models, artifacts, usage,
+ * snapshots, transcripts), and the views of runs.
+ */
 export function composeCatalog(options: CatalogOptions) {
   const { database, blobs, clock } = options;
   const { sql } = database;
@@ -223,7 +226,7 @@ export function composeCatalog(options: CatalogOptions) {
         if (replaced !== undefined) await deleteLater(tx, replaced);
       }),
   };
-  /** What is made of the events of a run when an execution ends. */
+  /** Writes the transcript and the block snapshot of a run; called when an execution ends. */
   const writeViews = async (runUid: string): Promise<void> => {
     await writeTranscript(transcripts, runUid);
     const conversation = await blockSnapshotStore.ofRun(sql, runUid);
@@ -240,16 +243,16 @@ export function composeCatalog(options: CatalogOptions) {
   const planSweep = (): Promise<unknown> => enqueueSweep(sql, nextSweep(clock.now()));
 
   return {
-    /** Returns the budgets that cover a run which may cost something. */
+    /** Returns the budgets that cover a run, if the run may have costs. */
     readBudgets: (runUid: string) => readBudgets(budgeting, sql, runUid),
     prisma,
     resolveRun: (caller: Caller, request: ResolveRunRequest) => resolveRunConfig(resolving, caller, request),
     resolveQueueSettings: (caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">) =>
       resolveQueueSettings(shared, caller, request),
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
-    /** Records of runs for the answers of RunService. */
+    /** Returns runs as messages for the responses of RunService. */
     runMessages: async (runs: readonly Run[]) => (await describeRuns(reads, runs)).map(runMessage),
-    /** The methods of RunService that show runs. */
+    /** The methods of RunService that return views of runs. */
     runViewMethods: runViewMethods({
       ...transcripts,
       ...blockSnapshots,
@@ -266,7 +269,10 @@ export function composeCatalog(options: CatalogOptions) {
       clock,
       timings: options.timings,
     }),
-    /** The methods of WorkerService by which attempts leave something behind. */
+    /**
+     * The methods of WorkerService through which attempts store artifacts, snapshots, transcripts, pull requests and
+     * usage.
+     */
     workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
       workerArtifactMethods({
         ...shared,
@@ -282,7 +288,10 @@ export function composeCatalog(options: CatalogOptions) {
         lockBudgets: (...asked) => lockBudgets(budgeting, ...asked),
         spendBudgets: (...asked) => spendBudgets(budgeting, ...asked),
       }),
-    /** ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService and ModelPriceService. */
+    /**
+     * Registers ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService
+     * and ModelPriceService.
+     */
     routes(router: ConnectRouter): void {
       budgetRoutes(router, { ...budgeting, sql, transaction, once });
       modelPriceRoutes(router, { sql, transaction, once, cursors: options.cursors });
@@ -322,24 +331,24 @@ export function composeCatalog(options: CatalogOptions) {
         workers: { hosts: async (team) => (await connectedWorkers(sql, [team])).map(({ workerHost }) => workerHost) },
       });
     },
-    /** Handlers for the feed of the factories service. */
+    /** Handlers for the event feed of the factories service. */
     eventHandlers: { [DEFINITION_ACTIVATED]: onDefinitionActivated({ activateVersion }) } satisfies EventHandlers,
     /** Handlers for the service's work queue. */
     workHandlers: {
       [WRITE_TRANSCRIPT]: ({ payload }) => writeViews((payload as { run_uid: string }).run_uid),
       [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
       [SWEEP_BLOBS]: async (_item, { signal }) => {
-        await planSweep(); // first: the next one takes place whatever becomes of this one
+        await planSweep(); // Before the sweep, so that the next one is planned even if this one fails.
         await sweepBlobs(sweeping, signal);
       },
     } satisfies Record<string, WorkHandler>,
-    /** Has the next sweep done, unless it is planned. */
+    /** Enqueues the next sweep, unless it is enqueued already. */
     planSweep,
     stop: () => prisma.$disconnect(),
   };
 }
 
-/** Which services may call the methods composed here in their own name. */
+/** The services that may call the methods composed here in their own name. */
 export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...definitionAllowList,
   ...evidenceAllowList,

@@ -93,9 +93,9 @@ export type RunLifeOptions = {
   readonly timings: Timings;
   readonly capacityDefaults: CapacityDefaults;
   readonly log: Pick<Logger, "warn" | "error">;
-  /** Rings at the other replicas what is committed here; absent: they look every `pollMs`. */
+  /** Sends wake-ups of commits to the other replicas. Absent: the other replicas poll every `pollMs`. */
   readonly replicas?: ReplicaNotifier;
-  /** Tells the other replicas what models are saying; absent: only those who watch here hear it. */
+  /** Sends text deltas of models to the other replicas. Absent: only watchers at this replica receive them. */
   readonly liveTextCast?: ReplicaBroadcast;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   readonly readBudgets: GetQueueStatusDeps["readBudgets"];
@@ -107,16 +107,16 @@ export type RunLifeOptions = {
   authenticateKey(key: string): Promise<WorkerKey>;
   sealKey(key: string): string;
   openKey(sealed: string): string;
-  /** For metrics. */
+  /** Counts model calls for metrics. */
   countModelCalls?(counts: readonly ModelCallCount[]): void;
 };
 
 const DOWNLOAD_URL_SECONDS = 3600;
 
-/** Old idempotency keys and sessions are removed this often. */
+/** The interval at which expired idempotency keys, sessions and prepared attachments are deleted. */
 const SWEEP_MS = 10 * 60_000;
 
-/** The run life cycle: its use cases over the store, and the loops that keep it going. */
+/** Composes the run life cycle: its use cases over the store, and its background loops (reaper, budgets, sweeper). */
 export function composeRuns(options: RunLifeOptions) {
   const { database, timings, log } = options;
   const { sql } = database;
@@ -131,7 +131,8 @@ export function composeRuns(options: RunLifeOptions) {
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
     findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
-    getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run, // the transaction that made it has committed
+    // the transaction that inserted it has committed
+    getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run,
     findRunOfLease: (session: WorkerSession, lease: LeaseRef) => findRunOfLease(database.lookups, session, lease),
     listRunEvents: (runUid: string, afterSeq: number, limit: number) => listRunEvents(sql, runUid, afterSeq, limit),
     findLeftWorkspace: (runUid: string) => findLeftWorkspace(sql, runUid),
@@ -284,7 +285,7 @@ export function composeRuns(options: RunLifeOptions) {
     getQueueStatus: (caller: Caller, runUid: string) =>
       getQueueStatus({ ...reads, readBudgets: (uid) => options.readBudgets(uid) }, caller, runUid),
     getRun: reads.getVisibleRun,
-    /** What a deleted agent has left alive is cancelled. */
+    /** Cancels the active runs of a deleted agent. */
     cancelRunsOfAgent: (agent: RunsOfAgent) =>
       cancelRunsOfAgent(
         {
@@ -347,9 +348,9 @@ export function composeRuns(options: RunLifeOptions) {
           AbortSignal.any([signal, stopping.signal]),
         ),
     },
-    /** One round of the reaper, for tests. */
+    /** Runs one pass of the reaper; for tests. */
     reapOnce,
-    /** Queues what has waited for budgets that are no longer exhausted, for tests. */
+    /** Queues executions again whose budget is no longer exhausted; for tests. */
     requeueOnce,
     start() {
       stopListening = database.onCommit((news) => bell.ring(news));
@@ -357,7 +358,7 @@ export function composeRuns(options: RunLifeOptions) {
       liveTexts.start();
       for (const one of loops) one.start();
     },
-    /** Ends every wait of workers, for good: they come back to another process. */
+    /** Ends every long poll and stream of workers permanently. Workers reconnect to another process. */
     async stop() {
       stopping.abort();
       polls.stop();
@@ -369,7 +370,7 @@ export function composeRuns(options: RunLifeOptions) {
   };
 }
 
-/** Errors: internal, when a file that a row names is not there. */
+/** Returns the bytes of a blob. Errors: internal, if the blob that a row references is missing. */
 async function bytesOf(blob: Blob | undefined, key: string): Promise<Uint8Array> {
   if (!blob) throw new Error(`the file ${key} is missing`);
   return buffer(blob.body);

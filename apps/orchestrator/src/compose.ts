@@ -39,66 +39,69 @@ import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
 
 export { modelSettings, platformProviders } from "./model-settings.ts";
 
-/** Where this service's migrations are; whoever starts it applies them first. */
+/** The directory of this service's migrations. The process that starts the service applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
 export type OrchestratorOptions = ServiceOptions & {
-  /** Wakes the workers and readers that wait at other replicas; absent: there is one. */
+  /** Wakes waiting workers and readers at other replicas. Absent: there is only one replica. */
   readonly replicas?: ReplicaNotifier;
-  /** Tells the readers at other replicas what models are saying. */
+  /** Sends text deltas of models to readers at other replicas. */
   readonly liveTextCast?: ReplicaBroadcast;
   readonly upstreams: { readonly identity: Transport; readonly factories: Transport };
   readonly blobs: BlobStore;
-  /** Directories under which teams may name local repositories. */
+  /** Directories that may contain the local repositories of teams. */
   readonly localRepositoryRoots?: readonly string[];
-  /** Model providers for every team, with the operator's keys. */
+  /** Model providers that every team may use, with the operator's keys. */
   readonly modelProviders?: readonly PlatformProvider[];
-  /** Other names of models. */
+  /** Aliases of models. */
   readonly modelAliases?: ModelAliases;
-  /** MCP servers that configurations may refer to by id. */
+  /** MCP servers that configurations may reference by id. */
   readonly managedMcpServers?: ManagedMcpServers;
-  /** Tokens that the model calls of one run may use together; 0 = no limit, the default. */
+  /** Maximum number of tokens of all model calls of one run. Default: 0 (no limit). */
   readonly runTokenLimit?: number;
-  /** Divides every time span of leases, offers and heartbeats; for tests of failures. */
+  /** Divides every duration of leases, offers and heartbeats; for failure tests. */
   readonly timeScale?: number;
-  /** Executions at once where a team, agent or factory has no limit of its own. */
+  /** Maximum number of concurrent executions of a team, agent or factory that has no limit of its own. */
   readonly capacityDefaults?: CapacityDefaults;
-  /** How long the newest workspace of a conversation is kept for a follow-up; 30 days by default. */
+  /** For how many days the newest workspace of a conversation is retained for a follow-up. Default: 30. */
   readonly snapshotDays?: number;
-  /** What may be reached at addresses that teams have set; by default the outside only. */
+  /** The hosts that may be reached at addresses set by teams. Default: public addresses only. */
   readonly outbound?: OutboundRule;
-  /** Reaches code hosts instead. */
+  /** Replaces the fetch for code hosts. */
   readonly fetch?: typeof fetch;
 };
 
 export type Orchestrator = {
   readonly routes: (router: ConnectRouter) => void;
   readonly allow: NonNullable<ServerOptions["allow"]>;
-  /** WorkerService over HTTP/1.1, for requests below `/rpc`. */
+  /** Handles WorkerService over HTTP/1.1, for requests below `/rpc`. */
   readonly workerDoor: RequestListener;
-  /** WorkerService, for a server that lets its callers in without a caller token. */
+  /** Registers WorkerService, for a server that accepts requests without a caller token. */
   readonly workerRoutes: (router: ConnectRouter) => void;
-  /** Verifies run tokens. */
+  /** The public key that verifies run tokens. */
   readonly runTokenJwk: PublicKey;
   start(): Promise<void>;
-  /** Ends what this service does by itself, above all what it asks of its upstream services; it goes on answering. Before `stop`. */
+  /**
+   * Stops the consumers and the work queue, which are what call upstream services on their own. The service still
+   * serves requests. Call before `stop`.
+   */
   pause(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;
 };
 
-/** What workers call all the time. */
+/** Methods that workers call continuously. */
 export const QUIET_METHODS: readonly string[] = (
   ["heartbeat", "lease", "appendEvents", "tellText", "subscribe"] as const
 ).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
 
-/** The prefix of the workers' door on the public port. */
+/** The path prefix of WorkerService on the public port. */
 const WORKER_DOOR = "/rpc";
 
 const SNAPSHOT_DAYS = 30;
 const CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };
 
-/** The object graph of this service. */
+/** Composes the object graph of this service. */
 export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orchestrator> {
   const { clock, log, signer, blobs } = o;
   const timings = scaleTimings(o.timeScale ?? 1);
@@ -189,7 +192,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     void (await Promise.all([...consumers.map((each) => each.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
 
-  // Workers bring a credential of their own: no caller token is asked for at their door.
+  // Workers authenticate with a worker key or a session token, so this server requires no caller token.
   const workerServer: ServerOptions = {
     service: "orchestrator",
     verifier: { authenticate: async () => undefined },

@@ -1,6 +1,9 @@
 import type { ReplicaBroadcast } from "@millwright/events";
 
-/** A piece of what a model is just saying. `offset`: where in the answer's text it begins, in UTF-16 units. */
+/**
+ * A text delta of a model's answer that is being generated. `offset`: where the delta starts in the text of the answer,
+ * in UTF-16 units.
+ */
 export type LiveText = {
   readonly runUid: string;
   readonly executionId: number;
@@ -11,8 +14,8 @@ export type LiveText = {
 };
 
 /**
- * What models are saying, told to whoever watches their runs now, at this replica and the others. Nothing of it is stored: the event of the step has the whole
- * text when it is said, and pieces may be lost.
+ * Publishes text deltas of models to the current watchers of their runs, at this replica and the others. Deltas are not
+ * stored and may be lost; the event of the step contains the whole text once it is complete.
  */
 export class LiveTexts {
   readonly #listeners = new Map<string, Set<(text: LiveText) => void>>();
@@ -23,7 +26,7 @@ export class LiveTexts {
     this.#replicas = replicas;
   }
 
-  /** Hears the other replicas from now on. */
+  /** Subscribes to the text deltas of the other replicas. */
   start(): void {
     this.#unlisten =
       this.#replicas?.subscribe((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
@@ -38,7 +41,7 @@ export class LiveTexts {
     this.#replicas?.send(text);
   }
 
-  /** Calls `listener` for each piece of a run. Returns how to stop. */
+  /** Calls `listener` for each text delta of a run. Returns a function that unsubscribes. */
   listen(runUid: string, listener: (text: LiveText) => void): () => void {
     const listeners = this.#listeners.get(runUid) ?? new Set();
     this.#listeners.set(runUid, listeners.add(listener));

@@ -17,7 +17,7 @@ function managedMcpServers(name: string): Setting<ManagedMcpServers> {
   };
 }
 
-/** `name=model, …`: what else the operator calls models. */
+/** Returns the setting of aliases that the operator gives models: `name=model, …`. */
 function modelAliases(name: string): Setting<ModelAliases> {
   return {
     name,
@@ -34,25 +34,28 @@ function modelAliases(name: string): Setting<ModelAliases> {
   };
 }
 
-/** What the operator says about models, read by whoever starts this service: its own process, or standalone. */
+/** The operator's settings of models, read by the process that starts this service: its own, or standalone. */
 export const modelSettings = {
-  /** Access to model providers for every team; teams keep their own as managed secrets of the same names. */
+  /** Credentials of model providers for every team. Teams store their own as managed secrets of the same names. */
   anthropicKey: optional.secret("ANTHROPIC_API_KEY"),
   anthropicUrl: optional.url("ANTHROPIC_BASE_URL"),
   openaiKey: optional.secret("OPENAI_API_KEY"),
   openaiUrl: optional.url("OPENAI_BASE_URL"),
   googleKey: optional.secret("GOOGLE_API_KEY"),
   googleUrl: optional.url("GOOGLE_BASE_URL"),
-  /** A server that speaks OpenAI's chat API; the key only where it wants one. */
+  /** A server with OpenAI's chat API. The key is needed only if the server requires one. */
   compatibleUrl: optional.url("OPENAI_COMPATIBLE_BASE_URL"),
   compatibleKey: optional.secret("OPENAI_COMPATIBLE_API_KEY"),
-  /** Ids of its models to offer. */
+  /** Ids of the server's models to offer. */
   compatibleModels: optional.list("OPENAI_COMPATIBLE_MODELS", []),
-  /** Other names of models, so that definitions that name models of elsewhere apply as they are. */
+  /** Aliases of models, so that definitions written for other platforms apply unchanged. */
   modelAliases: modelAliases("MILLWRIGHT_MODEL_ALIASES"),
-  /** Tokens that the model calls of one run may use together; 0 = no limit. */
+  /** Maximum number of tokens of all model calls of one run; 0 = no limit. */
   runTokenLimit: optional.int("MILLWRIGHT_RUN_TOKEN_LIMIT", 0),
-  /** MCP servers that configurations may refer to by id, as JSON: `{"<id>": {"command": …}}` or `{"<id>": {"url": …}}`; see docs/guides/mcp.md. */
+  /**
+   * MCP servers that configurations may reference by id, as JSON: `{"<id>": {"command": …}}` or `{"<id>": {"url": …}}`;
+   * see docs/guides/mcp.md.
+   */
   managedMcpServers: managedMcpServers("MILLWRIGHT_MCP_SERVERS"),
 };
 
@@ -60,7 +63,7 @@ type ModelSettings = {
   readonly [K in keyof typeof modelSettings]: (typeof modelSettings)[K] extends Setting<infer T> ? T : never;
 };
 
-/** The providers that these settings configure. Holds secrets. */
+/** Returns the providers that these settings configure. The result contains secrets. */
 export function platformProviders(settings: ModelSettings): PlatformProvider[] {
   const withKey = (provider: string, apiKey: string | undefined, baseUrl: string | undefined): PlatformProvider[] =>
     apiKey ? [{ provider, apiKey, baseUrl: baseUrl ?? "" }] : [];

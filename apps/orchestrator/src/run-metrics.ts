@@ -10,15 +10,15 @@ import { readLoad } from "./store/load-store.ts";
 import { readQueuedLanes } from "./store/queue-status-store.ts";
 
 export type RunMetrics = {
-  /** Tokens of a model call that was recorded for the first time, and what it cost, if anybody knows. */
+  /** Counts the tokens of a model call that was recorded for the first time, and its cost, if it is known. */
   usage(provider: string, tokens: TokenCounts, costMicros: bigint | undefined): void;
-  /** What a worker's calls of models came to since it said so last. */
+  /** Counts the model calls that a worker made since its previous report. */
   modelCalls(counts: readonly ModelCallCount[]): void;
   stop(): void;
 };
 
 const PROVIDERS: ReadonlySet<string> = new Set(MODEL_PROVIDERS.map(({ name }) => name));
-/** As workers report them. */
+/** Outcomes of model calls, as workers report them. */
 const OUTCOMES: ReadonlySet<string> = new Set([
   "ok",
   "cut_short",
@@ -32,12 +32,13 @@ const OUTCOMES: ReadonlySet<string> = new Set([
 ]);
 const PHASES: ReadonlySet<string> = new Set(["SETUP", "RUNNING", "IDLE", "DEBUG", "STOPPING"]);
 
-/** A word that came from elsewhere, as a label: one of a few, or "other". */
+/** Returns `word` as a label if it is known, else "other", so that labels of external origin stay few. */
 const among = (known: ReadonlySet<string>, word: string): string => (known.has(word) ? word : "other");
 
 /**
- * What the platform tells of its runs. Gauges are read from the database (the same at all replicas), counters count what this replica saw.
- * Live things only: nothing here grows with what has been.
+ * Registers the metrics of runs, queue and models. Gauges are read from the database, so they are the same at all
+ * replicas; counters count what this replica processed. The gauges read active runs, leases and workers only, so their
+ * cost does not grow with history.
  */
 export function runMetrics(metrics: Metrics, database: Database, timings: Pick<Timings, "leaseTtlMs">): RunMetrics {
   const runs = metrics.scrapedGauge("millwright_runs", "Live runs by state.", ["state"]);

@@ -4,14 +4,14 @@ import type { PublicKey } from "@millwright/rpc";
 import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
 import { RUN_TOKEN_PREFIX, type RunTokenClaims } from "./domain/run-token.ts";
 
-/** Whose keys these are, as the first part of their ids says: no service signs callers with them. */
+/** The first part of the ids of these keys. It is not the name of a service, so no service signs callers with them. */
 const RUN_TOKEN_KEYS = "run-tokens";
 
 export type RunTokenKeys = { readonly privateKey: KeyObject; readonly jwk: PublicKey };
 
 /**
- * The key pair that signs run tokens, derived from the master key: the same on every replica and after every start, so that
- * tokens outlive a restart and nothing needs to be stored.
+ * Returns the key pair that signs run tokens. It is derived from the master key, so it is the same on every replica and
+ * after every start: tokens remain valid across a restart, and nothing is stored.
  */
 export async function runTokenKeys(masterKey: Uint8Array): Promise<RunTokenKeys> {
   const { privateKey, publicKey } = signingKeyOf(deriveKey(masterKey, "run tokens"));
@@ -22,7 +22,7 @@ export async function runTokenKeys(masterKey: Uint8Array): Promise<RunTokenKeys>
   };
 }
 
-/** Signs a run token: `mwr_` and a JWT that expires with the lease. */
+/** Returns a signed run token: `mwr_` and a JWT that expires with the lease. */
 export async function mintRunToken(
   { privateKey, jwk }: RunTokenKeys,
   { run, executionId, attempt, expiresAt }: RunTokenClaims,

@@ -6,11 +6,11 @@ import { DECIDING_SECRETS } from "../domain/model-providers.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
 
-/** The identity service, as far as resolving runs needs it. */
+/** The part of the identity service's API that resolving runs needs. */
 export type IdentityClient = {
   /** Errors: agent_not_found. */
   resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent>;
-  /** Values by name; an optional one may be absent. Errors: secret_not_found, naming the missing ones. */
+  /** Returns values by name; an optional secret may be absent. Errors: secret_not_found, naming the missing ones. */
   resolveSecrets(
     caller: Caller,
     teamUid: string,
@@ -32,7 +32,10 @@ const queueSettings = (settings: identity.QueueSettings | undefined): QueueSetti
       }
     : DEFAULT_QUEUE_SETTINGS;
 
-/** A service signs for people and for itself: what another service asked for is asked on in our own name, for the same principal. */
+/**
+ * Returns the caller to send upstream. A service may sign for users and for itself only, so a request from another
+ * service is forwarded in this service's own name, for the same principal.
+ */
 const forwarded = (caller: Caller, service: string): Caller =>
   caller.principal.type === "service" ? serviceCaller(service, caller.requestId, caller.actsFor, caller.teams) : caller;
 

@@ -5,7 +5,10 @@ import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** Asks the identity service whose worker key this is. Errors: key_invalid (unauthenticated); unavailable. */
+/**
+ * Returns a function that authenticates a worker key with the identity service. Errors of that function: key_invalid
+ * (unauthenticated); unavailable.
+ */
 export function workerKeysClient(
   transport: Transport,
   signer: CallerSigner,

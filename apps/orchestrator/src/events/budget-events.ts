@@ -32,7 +32,7 @@ const by = (caller: Caller): Pick<NewEvent, "actor" | "requestId"> => ({
   requestId: caller.requestId,
 });
 
-/** Events of budgets, appended in the transaction that changes one. */
+/** Appends events of budgets, in the transaction that changes the budget. */
 export const budgetEvents = {
   created: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
     appendEvents(tx, [about("created", budget, by(caller))]),
@@ -41,7 +41,10 @@ export const budgetEvents = {
   deleted: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
     appendEvents(tx, [about("deleted", budget, by(caller))]),
 
-  /** Runs under the budget have spent a share of its limit. Once per budget, period and threshold. */
+  /**
+   * Appends the event that runs under the budget have spent `percent` of its limit. The caller appends it at most once
+   * per budget, period and threshold.
+   */
   thresholdReached(
     tx: Sql,
     budget: Budget,

@@ -1,12 +1,12 @@
 import type { EventHandler } from "@millwright/events";
 import { activateDefinition, type ActivateDefinitionDeps } from "../usecases/activate-definition.ts";
 
-/** Published by factories when a version of a definition became the current one: payload `{factory_uid, version}`. */
+/** Published by factories when a version of a definition becomes the current one. Payload: `{factory_uid, version}`. */
 export const DEFINITION_ACTIVATED = "millwright.definition.activated.v1";
 
 /**
- * Rolls this service forward to the version that factories committed. A version that was never staged here cannot be activated:
- * the event fails and is parked, so that it can be replayed.
+ * Activates the version that factories committed. A version that was never staged in this service cannot be activated:
+ * the event fails and is dead-lettered, so that it can be replayed.
  */
 export const onDefinitionActivated =
   (deps: ActivateDefinitionDeps): EventHandler =>

@@ -3,17 +3,20 @@ import type { EventHandler, EventHandlers, StoredEvent } from "@millwright/event
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../domain/queue-settings.ts";
 
 export type OnQueueSettingsDeps = {
-  /** Adopts settings, unless newer ones are known, and wakes whoever waits for work. */
+  /** Stores settings, unless newer ones are stored, and wakes workers that wait for executions. */
   putQueueSettings(tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings): Promise<void>;
 };
 
-/** Of identity: a changed limit, weight, priority or pause is in force as soon as this is applied, for what is queued too. */
+/**
+ * Returns handlers for events of identity. A changed limit, weight, priority or pause takes effect when its event is
+ * handled, also for queued runs.
+ */
 export const onIdentityQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
   "millwright.team.updated.v1": adopt(deps, "team"),
   "millwright.agent.updated.v1": adopt(deps, "agent"),
 });
 
-/** Of factories. A new factory may have a limit from the start. */
+/** Returns handlers for events of factories. A new factory may have a limit from the start. */
 export const onFactoryQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
   "millwright.factory.created.v1": adopt(deps, "factory"),
   "millwright.factory.updated.v1": adopt(deps, "factory"),
@@ -26,7 +29,7 @@ const adopt =
     if (settings) await deps.putQueueSettings(tx, scope, event.entityUid, settings);
   };
 
-/** Undefined: written before there were such settings. */
+/** Returns undefined for an event that was written before queue settings existed. */
 function settingsOf({ payload, entityVersion }: StoredEvent): QueueSettings | undefined {
   const {
     concurrency_limit: concurrencyLimit,

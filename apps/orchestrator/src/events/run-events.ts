@@ -3,7 +3,7 @@ import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import type { Next } from "../domain/run-state.ts";
 import type { Owner, RunState } from "../domain/run.ts";
 
-/** The lifecycle facts this service publishes about runs. */
+/** The run of a lifecycle event. */
 type Subject = { readonly uid: string; readonly owner: Owner };
 
 const fact = (
@@ -38,7 +38,11 @@ export type CreatedRun = Subject & {
   readonly metadata: Readonly<Record<string, string>>;
 };
 
-/** A run was created. Never with its prompt, nor with a title made of it. `origin` "dispatch": the factories service creates a task for it. `retry_of_run_uid`: a task whose current run that was follows. */
+/**
+ * Returns the event of a created run. It never contains the prompt, or a title generated from the prompt. If `origin`
+ * is "dispatch", the factories service creates a task for the run. `retry_of_run_uid`: if that run is the current run
+ * of a task, the task continues with this run.
+ */
 export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
   fact("created", run, 1, context, {
     run_uid: run.uid,
@@ -54,14 +58,17 @@ export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
     ...(run.metadata["ticket_id"] ? { ticket_id: run.metadata["ticket_id"] } : {}),
   });
 
-/** A claim's change, for runs that were not loaded. */
+/** Returns the event of a run that a claim offered to a worker; claims do not load runs. */
 export const offered = (run: Subject, version: number, context: ChangeContext): NewEvent =>
   fact("state_changed", run, version, context, { run_uid: run.uid, from: "QUEUED", to: "PENDING" });
 
 export const stateChanged = (run: LockedRun, to: RunState, version: number, context: ChangeContext): NewEvent =>
   fact("state_changed", run, version, context, { run_uid: run.uid, from: run.state, to });
 
-/** An attempt has ended, and the state of its run is unchanged: the run was decided before, or waits for its children. */
+/**
+ * Returns the event of an attempt that ended without changing its run's state: the run had already ended, or waits for
+ * its children.
+ */
 export const attemptEnded = (run: LockedRun, version: number, context: ChangeContext): NewEvent =>
   fact("attempt_ended", run, version, context, {
     run_uid: run.uid,
@@ -70,7 +77,7 @@ export const attemptEnded = (run: LockedRun, version: number, context: ChangeCon
     attempt: run.execution.attempt,
   });
 
-/** A run has ended; it may be continued later and end again. */
+/** Returns the event of a run that ended. A run may be continued later and end again. */
 export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>
   fact("finished", run, version, context, {
     run_uid: run.uid,
