@@ -4,25 +4,25 @@ import { LOSS_POLICIES, type LossPolicy } from "./run-state.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** The agent programs a run can name; `oz` is our own. `opencode` is our one extension (spec/decisions). */
+/** The harnesses that a run can name. `oz` is the built-in harness; `opencode` is an extension of the published API. */
 export const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
 export type HarnessType = (typeof HARNESS_TYPES)[number];
 
-/** `modelId` and `reasoningLevel` serve third-party harnesses only (fields-runs §3.6). */
+/** The harness of a run. `modelId` and `reasoningLevel` apply to third-party harnesses only. */
 export type Harness = { readonly type: HarnessType; readonly modelId?: string; readonly reasoningLevel?: string };
 
 export const CREDENTIAL_STRATEGIES = ["CREATOR", "EXECUTOR"] as const;
 export type CredentialStrategy = (typeof CREDENTIAL_STRATEGIES)[number];
 
-/** A repository by its names on a code host. */
+/** A repository, as owner and name on a code host. */
 export type RepositoryRef = { readonly owner: string; readonly repo: string };
 
-/** Which runner: by uid (requests, identities) or by its name in the factory's definition (files). */
+/** A reference to a runner: by uid in requests and identities, by name in the files of a factory's definition. */
 export type RunnerRef = { readonly uid: string } | { readonly name: string };
 
 /**
- * What one level says about how a run is executed; an absent key says nothing. The keys are those of AgentConfigSnapshot
- * (fields-runs §4), plus what only agents (`prompt`) and factories (`granted…`, `repositories`) say.
+ * The configuration of a run at one level; an absent key is not set at that level. The keys are those of
+ * AgentConfigSnapshot, plus keys that only agents (`prompt`) and factories (`granted…`, `repositories`) set.
  */
 export type LayerConfig = {
   readonly name?: string;
@@ -43,30 +43,33 @@ export type LayerConfig = {
   readonly secrets?: readonly string[];
   readonly inferenceProviders?: JsonObject;
   readonly credentialStrategy?: CredentialStrategy;
-  /** An extension of ours. */
+  /** Extension of AgentConfigSnapshot. */
   readonly onWorkerLoss?: LossPolicy;
-  /** Extensions of ours: what a run may spend. Steps of one execution; tokens of all its own calls; costs, also of all runs below it. */
+  /**
+   * Extensions of AgentConfigSnapshot that limit spending: steps of one execution; tokens of all model calls of the run
+   * itself; cost in micro-dollars of the run and all its descendants.
+   */
   readonly stepLimit?: number;
   readonly tokenLimit?: number;
   readonly costLimitMicros?: number;
   /** The agent's own prompt. */
   readonly prompt?: string;
-  /** Factory level: added to whatever any level lists (factory-files §4). */
+  /** Factory level: added to the secrets and MCP servers of every other level. */
   readonly grantedSecrets?: readonly string[];
   readonly grantedMcpServers?: JsonObject;
-  /** Factory level: what runs of its agents work on. */
+  /** Factory level: the repositories that runs of the factory's agents work on. */
   readonly repositories?: readonly RepositoryRef[];
 };
 
-/** The limits of `idle_timeout_minutes` (fields-runs §4). */
+/** The bounds of `idle_timeout_minutes`. */
 export const IDLE_TIMEOUT_MINUTES = { min: 0, max: 60, default: 10 } as const;
 
-/** The most that limits of runs can say; limits of ours. */
+/** The greatest values of the run limits. */
 export const RUN_LIMITS_MAX = { steps: 1_000, tokens: 1_000_000_000_000, dollars: 1_000_000 } as const;
 
 /**
- * Reads a level from its JSON form. Unknown keys are ignored and null says nothing. Definition spellings (`model`, `runner`,
- * secrets as plain names) are understood too, because layers are projected from files.
+ * Returns a level read from its JSON form. Unknown keys and null values are ignored. The spellings of definition files
+ * (`model`, `runner`, secrets as plain names) are accepted too, because levels are projected from those files.
  *
  * Errors: config_invalid naming the key · config_conflict (`skill_spec` with `skills`).
  */
@@ -134,7 +137,7 @@ class Reader {
     throw invalid(key, `must be a whole number from ${min} to ${max}`);
   }
 
-  /** In whole micro-dollars. */
+  /** Returns whole micro-dollars. */
   dollars(key: string, max: number): number | undefined {
     const value = this.#json[key] ?? undefined;
     if (value === undefined) return undefined;
@@ -188,7 +191,7 @@ class Reader {
     });
   }
 
-  /** `{}` says nothing, as does the absence of a type and of everything else. */
+  /** Returns undefined for `{}`, as for an absent harness. An absent type is `oz`. */
   harness(): Harness | undefined {
     const json = this.object("harness");
     if (json === undefined || Object.keys(json).length === 0) return undefined;
@@ -199,11 +202,11 @@ class Reader {
   }
 }
 
-/** Whether a JSON value is an object (not a list, not null). */
+/** Returns whether a JSON value is an object (neither an array nor null). */
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The same object without members that are undefined. */
+/** Returns a copy of the object without its undefined members. */
 export function dropAbsent<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as never;
 }

@@ -3,11 +3,11 @@ import type { NewRunEvent } from "./run-events.ts";
 
 type Subject = Pick<Artifact, "uid" | "type" | "data">;
 
-/** The event of a new artifact; further facts are in the artifact itself. */
+/** Returns the event of a new artifact. It contains only uid, type, title and URL; the artifact stores the rest. */
 export const artifactCreated = (artifact: Subject, executionId: number): NewRunEvent =>
   artifactEvent("artifact_created", artifact, executionId);
 
-/** The event of a plan with a new text. */
+/** Returns the event of a plan whose text was replaced. */
 export const artifactUpdated = (artifact: Subject, executionId: number): NewRunEvent =>
   artifactEvent("artifact_updated", artifact, executionId);
 

@@ -1,7 +1,7 @@
 import { dropAbsent, type JsonObject } from "./agent-config.ts";
 import type { Artifact } from "./artifact.ts";
 
-/** `data` of an ArtifactItem in a run (fields-runs §6.4). */
+/** Returns `data` of an ArtifactItem in the public form of a run. */
 export function artifactItemData(artifact: Artifact): JsonObject {
   switch (artifact.type) {
     case "PLAN":
@@ -19,13 +19,15 @@ export function artifactItemData(artifact: Artifact): JsonObject {
 
 export type Download = { readonly url: string; readonly expiresAt: Date };
 
-/** Whether an artifact can be read by itself; pull requests and references are read where they point to (fields-runs §8.5). */
+/**
+ * Returns whether the artifact itself can be retrieved. Pull requests and references are read at the URLs they contain.
+ */
 export const isRetrievable = (artifact: Artifact): boolean => ["PLAN", "SCREENSHOT", "FILE"].includes(artifact.type);
 
 /**
- * `data` of the artifact read by itself (fields-runs §8.5), where the mime type is called content_type.
+ * Returns `data` of the response that contains one artifact, in which the mime type is named content_type.
  *
- * @param isAnonymous hides where in the workspace a file was
+ * @param isAnonymous omits the path of a file in the workspace
  */
 export function artifactDetailData(
   artifact: Artifact,
@@ -51,12 +53,12 @@ export function artifactDetailData(
   });
 }
 
-/** What a browser saves the bytes under. */
+/** Returns the file name under which a browser saves the bytes. */
 export function downloadName(artifact: Artifact): string {
   const { filename } = artifact.data;
   return typeof filename === "string" ? filename : `screenshot-${artifact.uid}.${downloadType(artifact).split("/")[1]}`;
 }
 
-/** What the bytes are served as. */
+/** Returns the content type with which the bytes are served. */
 export const downloadType = ({ data: { mime_type: mimeType } }: Artifact): string =>
   typeof mimeType === "string" ? mimeType : "image/png";

@@ -6,13 +6,16 @@ import { canonicalUrl } from "./canonical-url.ts";
 export const ARTIFACT_TYPES = ["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"] as const;
 export type ArtifactType = (typeof ARTIFACT_TYPES)[number];
 
-/** What a run left behind. `data` holds the facts of its type without uid, size and status, which have their own members. */
+/**
+ * An artifact of a run. `data` contains the members of its type, except uid, size and status, which are members of this
+ * type.
+ */
 export type Artifact = {
   readonly uid: ArtifactUid;
   readonly runUid: RunUid;
   readonly type: ArtifactType;
   readonly data: JsonObject;
-  /** A plan's markdown. */
+  /** PLAN: its text, in Markdown. */
   readonly content?: string;
   readonly blobKey?: string;
   readonly sizeBytes?: number;
@@ -22,9 +25,9 @@ export type Artifact = {
   readonly pullRequestStatus?: string;
 };
 
-/** With what is checked when its bytes arrive. */
+/** An artifact with the values that are checked when its bytes are uploaded. */
 export type StoredArtifact = Artifact & {
-  /** False: announced, its bytes are to come. */
+  /** False: the upload was announced, but its bytes are not stored yet. */
   readonly isCommitted: boolean;
   readonly sha256?: string;
 };
@@ -34,9 +37,9 @@ export type ArtifactInsert = Omit<StoredArtifact, "createdAt" | "pullRequestStat
   readonly executionId: number;
 };
 
-/** Quotas of artifacts; ours. */
+/** Limits of artifacts. */
 export const ARTIFACT_LIMITS = {
-  /** Content that may come inside the message. */
+  /** Maximum size of content inside the request message, in bytes. */
   inlineBytesMax: 256 * 1024,
   fileBytesMax: 100 * 1024 * 1024,
   perRunMax: 500,
@@ -51,12 +54,12 @@ export type NewArtifact = {
   readonly type: string;
   readonly data: JsonObject;
   readonly content?: Uint8Array;
-  /** For uploads: what will be put. */
+  /** Uploads: size and SHA-256 of the bytes that will be uploaded. */
   readonly sizeBytes: number;
   readonly sha256: string;
 };
 
-/** A checked report: its public facts, and where its bytes are. */
+/** A checked report: its public data, and how its bytes are transferred. */
 export type CheckedArtifact = {
   readonly type: ArtifactType;
   readonly data: JsonObject;
@@ -69,9 +72,9 @@ export type CheckedArtifact = {
 );
 
 /**
- * Checks what an agent reports. Pull requests are not reported: the orchestrator opens them.
+ * Returns the checked report of an agent. Agents do not report pull requests, because the orchestrator opens them.
  *
- * Errors: artifact_invalid · artifact_too_large (too_large). Source: fields-runs §6.4.
+ * Errors: artifact_invalid · artifact_too_large (too_large).
  */
 export function checkNewArtifact(report: NewArtifact): CheckedArtifact {
   switch (report.type) {
@@ -100,7 +103,7 @@ function planText({ content }: NewArtifact): { bytes: "text"; text: string } {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(content);
     if (!text.includes("\0")) return { bytes: "text", text };
   } catch {
-    // answered below, as for a NUL
+    // rejected below, as a NUL is
   }
   throw invalid("a plan's text must be UTF-8 without NUL");
 }

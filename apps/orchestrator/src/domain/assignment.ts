@@ -4,7 +4,7 @@ import type { AssignmentDetails, FrozenConfig } from "./resolved-run.ts";
 import type { RunRef } from "./run-token.ts";
 import type { RunMode } from "./run.ts";
 
-/** What an execution is for: the parts of its run that never change. */
+/** The immutable parts of an execution's run. */
 export type Job = {
   readonly run: RunRef;
   readonly title: string;
@@ -12,18 +12,18 @@ export type Job = {
   readonly interactive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly frozen: FrozenConfig;
-  /** A budget covers the run. */
+  /** True if a budget covers the run. */
   readonly isBudgeted: boolean;
-  /** W3C trace context of what queued the execution; "" = not known. */
+  /** W3C trace context of the request that queued the execution; "" = unknown. */
   readonly traceparent: string;
 };
 
-/** A message as a worker gets it: its files by signed URLs. */
+/** A message as sent to a worker, with signed URLs of its files. */
 export type Input = Omit<Message, "attachments"> & {
   readonly attachments: readonly (Attachment & { readonly downloadUrl: string })[];
 };
 
-/** Everything a worker needs to execute a run. Holds secrets: never stored, never logged. */
+/** Everything a worker needs to execute a run. Contains secrets: never stored, never logged. */
 export type Assignment = {
   readonly executionId: number;
   readonly attempt: number;
@@ -32,19 +32,19 @@ export type Assignment = {
   readonly runToken: string;
   readonly leaseExpiresAt: Date;
   readonly executionSeq: number;
-  /** What the agent is asked now, oldest first. */
+  /** Messages that the agent has not received yet, oldest first. */
   readonly inputs: readonly Input[];
-  /** Files of messages that the agent has been handed already, in this run or an earlier one of its conversation. */
+  /** Files of messages that were already delivered to an agent, in this run or an earlier one of its conversation. */
   readonly earlierAttachments: Input["attachments"];
-  /** What a lost attempt was told and had not taken. */
+  /** Interrupts that were sent to a lost attempt and not acknowledged. */
   readonly directives: readonly Directive[];
-  /** Which workspace that is; "" = none. */
+  /** Blob key of the workspace to restore; "" = none. */
   readonly snapshotKey: string;
   /** Signed URL of the workspace to restore; "" = start from fresh clones. */
   readonly snapshotUrl: string;
-  /** An earlier attempt of this execution was lost. */
+  /** True if an earlier attempt of this execution was lost. */
   readonly isRestarted: boolean;
 };
 
-/** The most steps an agent takes in one execution. */
+/** Maximum number of steps of an agent in one execution. */
 export const STEP_LIMIT = 200;

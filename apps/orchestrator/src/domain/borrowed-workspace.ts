@@ -2,18 +2,21 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
 import type { BorrowedWorkspace, FrozenRepository } from "./resolved-run.ts";
 import { isTerminal, type Owner, type RunState } from "./run.ts";
 
-/** The workspace that a run left when it ended. */
+/** The workspace of an ended run. */
 export type LeftWorkspace = {
   readonly runUid: string;
   readonly owner: Owner;
   readonly state: RunState;
-  /** At the commits that were cloned. */
+  /** Repositories at the commits that were cloned. */
   readonly repositories: readonly FrozenRepository[];
-  /** Absent: it is as its clones were. */
+  /** Absent: the workspace equals its clones. */
   readonly snapshotKey?: string;
 };
 
-/** Returns what a run of this owner starts with. Errors: workspace_missing (invalid_argument). */
+/**
+ * Returns the workspace and the repositories with which a run of this owner starts. Errors: workspace_missing
+ * (invalid_argument).
+ */
 export function borrow(
   left: LeftWorkspace | undefined,
   owner: Owner,
@@ -25,7 +28,7 @@ export function borrow(
   };
 }
 
-/** Whether a run has ended and has this owner. */
+/** Returns whether a run has ended and belongs to this owner. */
 export const isBorrowable = ({ owner, state }: Pick<LeftWorkspace, "owner" | "state">, borrower: Owner): boolean =>
   owner.type === borrower.type && owner.uid === borrower.uid && isTerminal(state);
 

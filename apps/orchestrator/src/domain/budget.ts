@@ -14,12 +14,12 @@ export const DEFAULT_THRESHOLDS_PERCENT: readonly number[] = [50, 80, 100];
 const THRESHOLDS_MAX = 10;
 const LIMIT_MICROS_MAX = 1_000_000_000_000_000n;
 
-/** A spending cap. It covers the whole trees of runs whose root belongs to its scope. */
+/** A spending cap. It covers every run tree whose root belongs to its scope. */
 export type Budget = {
   readonly uid: string;
   readonly teamUid: string;
   readonly scope: BudgetScope;
-  /** Of scope team: the team's own. */
+  /** Scope team: the uid of the team itself. */
   readonly scopeUid: string;
   readonly period: BudgetPeriod;
   readonly limitMicros: bigint;
@@ -30,10 +30,10 @@ export type Budget = {
   readonly updatedAt: Date;
 };
 
-/** What may be changed; scope and period identify a budget. */
+/** The mutable settings. Scope and period identify a budget. */
 export type BudgetSettings = Pick<Budget, "limitMicros" | "thresholdsPercent">;
 
-/** A stretch of time that a budget counts in. Without `resetsAt` it never ends. */
+/** The period in which a budget counts spending. Without `resetsAt` it never ends. */
 export type CountedPeriod = { readonly start: Date; readonly resetsAt?: Date };
 
 /** Returns the period that contains `now`: days, weeks from Sunday and months begin at 00:00 UTC; `total` begins with the budget. */
@@ -53,13 +53,16 @@ export const newThresholds = (
     (percent) => spentMicros * 100n >= limitMicros * BigInt(percent) && !published.includes(percent),
   );
 
-/** A budget as a limit of the runs it covers, with what they have spent in the period and set aside for calls in progress. */
+/**
+ * A budget as a limit of the runs it covers, with their spending in the period and the amount reserved for calls in
+ * progress.
+ */
 export type LimitingBudget = CostLimit & { readonly budget: Budget; readonly period: CountedPeriod };
 
-/** Whether nothing of a budget is left for another call. */
+/** Returns whether a budget has nothing left for another call. */
 export const isExhausted = ({ spentMicros, limitMicros }: LimitingBudget): boolean => spentMicros >= limitMicros;
 
-/** Whether a budget has reached one of its thresholds, or is exhausted. */
+/** Returns whether a budget has reached one of its thresholds or is exhausted. */
 export const isNearlyExhausted = (limiting: LimitingBudget): boolean =>
   isExhausted(limiting) || newThresholds(limiting.budget, limiting.spentMicros, []).length > 0;
 
@@ -70,7 +73,10 @@ const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = {
   total: "total",
 };
 
-/** Returns the message of a run that an exhausted budget refuses: which budget, its limit, what is spent, and when it resets. */
+/**
+ * Returns the message of a run that an exhausted budget stops: the budget, its limit, the amount spent, and when it
+ * resets.
+ */
 export function exhaustedMessage({ budget, period, spentMicros, limitMicros }: LimitingBudget): string {
   const subject = budget.scope === "team" ? "team" : `${budget.scope} ${budget.scopeUid}`;
   const reset = period.resetsAt ? `It resets at ${period.resetsAt.toISOString()}.` : "It does not reset.";
@@ -79,19 +85,19 @@ export function exhaustedMessage({ budget, period, spentMicros, limitMicros }: L
 
 export type NewBudget = Pick<Budget, "scope" | "scopeUid" | "period"> & BudgetSettings;
 
-/** What someone asks for, unchecked. */
+/** A budget as requested, unchecked. */
 export type AskedBudget = {
   readonly teamUid: string;
   readonly scope: string;
-  /** "" = the team's own, of scope team. */
+  /** "" = the uid of the team, for scope team. */
   readonly scopeUid: string;
   readonly period: string;
   readonly limitMicros: bigint;
-  /** Absent: the default. */
+  /** Absent: the default thresholds. */
   readonly thresholdsPercent: readonly number[] | undefined;
 };
 
-/** Returns what a new budget of a team is made of. Errors: budget_invalid. */
+/** Returns the checked values of a team's new budget. Errors: budget_invalid. */
 export function checkNewBudget(asked: AskedBudget): NewBudget {
   const scope = BUDGET_SCOPES.find((known) => known === asked.scope);
   if (!scope) throw invalid(`scope must be one of ${BUDGET_SCOPES.join(", ")}`);
@@ -109,13 +115,13 @@ export function checkNewBudget(asked: AskedBudget): NewBudget {
   };
 }
 
-/** Returns a limit that budgets may have. Errors: budget_invalid. */
+/** Returns the limit if it is in the allowed range. Errors: budget_invalid. */
 export function checkLimit(micros: bigint): bigint {
   if (micros >= 1n && micros <= LIMIT_MICROS_MAX) return micros;
   throw invalid(`limit_usd must be between 0.000001 and ${toDollars(LIMIT_MICROS_MAX)} (got ${toDollars(micros)})`);
 }
 
-/** Returns thresholds in order, each once. Errors: budget_invalid. */
+/** Returns the thresholds in ascending order without duplicates. Errors: budget_invalid. */
 export function checkThresholds(percents: readonly number[]): number[] {
   if (percents.length > THRESHOLDS_MAX)
     throw invalid(`thresholds_percent must have at most ${THRESHOLDS_MAX} members (got ${percents.length})`);

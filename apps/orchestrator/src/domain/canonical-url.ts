@@ -1,9 +1,10 @@
-/** The longest canonical URL (fields-runs §6.4). */
+/** Maximum length of a canonical URL, in characters. */
 export const CANONICAL_URL_MAX = 2048;
 
 /**
- * The form in which an external URL is stored and looked up: lower-case scheme and host, no default port, no fragment, path
- * and query as given (fields-runs §6.5). Undefined for what is not an http(s) URL, carries a credential, or is too long.
+ * Returns the form in which an external URL is stored and searched: lower-case scheme and host, no default port, no
+ * fragment, path and query unchanged. Returns undefined if the text is not an http(s) URL, contains credentials, or is
+ * too long.
  */
 export function canonicalUrl(text: string): string | undefined {
   const url = URL.parse(text.trim());

@@ -2,11 +2,11 @@ import { invalidArgument } from "@millwright/errors";
 import type { Skill } from "./definition-part.ts";
 
 /**
- * The skills that a run's list names, in its order: by path or by name, the agent's own before those of every agent.
- * A list that the request itself gave must resolve whole; one from the agent's configuration may name broken skills, which
- * never block (factory-files §12).
+ * Returns the skills that a run's list names, in the order of the list. A name matches by path or by name; the agent's
+ * own skills precede those of every agent. Every entry of a list in the request must resolve. A list in the agent's
+ * configuration may name missing or malformed skills, which are left out.
  *
- * Errors: skill_not_found · skill_malformed, both only when `isRequested`.
+ * Errors: skill_not_found · skill_malformed, both only if `isRequested`.
  */
 export function chooseSkills(
   available: readonly Skill[],
@@ -32,7 +32,10 @@ export function chooseSkills(
   return [...new Set(chosen)];
 }
 
-/** The chosen skills, then every other one that the agent may read while it works: its own and those of every agent, by name each once. */
+/**
+ * Returns the chosen skills, followed by the other skills that the agent may read while it works: its own and those of
+ * every agent. Each name occurs once.
+ */
 export function offeredSkills(available: readonly Skill[], agentName: string, chosen: readonly Skill[]): Skill[] {
   const mine = available
     .filter(({ agent, error }) => error === "" && (agent === agentName || agent === ""))

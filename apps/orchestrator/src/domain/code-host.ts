@@ -2,7 +2,10 @@ import { isAbsolute, relative, resolve } from "node:path";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 
-/** How repositories of some owners are reached and where their pull requests are opened. */
+/**
+ * A connection to a code host: how the repositories of some owners are cloned, and where their pull requests are
+ * opened.
+ */
 export type CodeHost = {
   readonly uid: string;
   readonly teamUid: TeamUid;
@@ -12,9 +15,9 @@ export type CodeHost = {
   readonly baseUrl: string;
   /** local: directory of bare repositories `<root>/<owner>/<repo>.git`. */
   readonly root: string;
-  /** Managed secret with the token; "" = none. */
+  /** Name of the managed secret that contains the token; "" = none. */
   readonly secretName: string;
-  /** Owners it serves; empty = every owner that no other connection of the team names. */
+  /** Owners that the connection serves; empty = every owner that no other connection of the team names. */
   readonly owners: readonly string[];
   readonly createdAt: Date;
 };
@@ -24,7 +27,7 @@ export type NewCodeHost = Pick<CodeHost, "name" | "kind" | "baseUrl" | "root" | 
 const GITHUB_API = "https://api.github.com";
 const GITLAB_API = "https://gitlab.com/api/v4";
 
-/** Where a repository is looked for when no connection serves its owner: anybody can read public repositories there. */
+/** The code host for owners that no connection serves: public repositories on GitHub, which need no token. */
 export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secretName"> = {
   kind: "github",
   baseUrl: GITHUB_API,
@@ -33,8 +36,8 @@ export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secret
 };
 
 /**
- * Checks a connection someone wants to create. A local root must lie in one of the directories that the operator allows:
- * through a connection its repositories can be read.
+ * Returns the checked values of a new connection. A local root must be inside a directory that the operator allows,
+ * because a connection gives access to the repositories under its root.
  *
  * Errors: code_host_invalid · code_host_root_not_allowed.
  */
@@ -57,7 +60,10 @@ export function checkCodeHost(
   }
 }
 
-/** The connection that serves an owner: the one that names it (case-insensitively), else the first that serves everybody. */
+/**
+ * Returns the connection that serves an owner: the one that names the owner (case-insensitively), else the first by
+ * name that serves every owner.
+ */
 export function codeHostFor<T extends Pick<CodeHost, "owners" | "name">>(
   hosts: readonly T[],
   owner: string,

@@ -7,16 +7,16 @@ import {
   type LayerConfig,
 } from "./agent-config.ts";
 
-/** The levels that may configure a run, most specific first (factory-files §4). */
+/** The levels that may configure a run, most specific first. */
 export const LAYER_ORDER = ["request", "dispatcher", "agent", "factory", "team"] as const;
 export type LayerSource = (typeof LAYER_ORDER)[number];
 
 export type ConfigLayer = { readonly source: LayerSource; readonly config: LayerConfig };
 
-/** Where each resolved key came from: a level, `default` (the platform's), or several levels joined with `+`. */
+/** The source of each resolved key: a level, `default` (the platform's default), or several levels joined with `+`. */
 export type Provenance = Readonly<Record<string, string>>;
 
-/** One level's answer for every key. `modelId` absent: the platform's default model. */
+/** The resolved value of every key. `modelId` absent: the platform's default model. */
 export type ResolvedConfig = LayerConfig & {
   readonly harness: Harness;
   readonly skills: readonly string[];
@@ -27,7 +27,7 @@ export type ResolvedConfig = LayerConfig & {
   readonly credentialStrategy: CredentialStrategy;
 };
 
-/** Keys for which the most specific level that says anything wins as a whole. */
+/** Keys whose value is replaced as a whole by the most specific level that sets it. */
 const REPLACED_KEYS = [
   ...([
     "name",
@@ -50,18 +50,18 @@ const REPLACED_KEYS = [
   ...(["credentialStrategy", "onWorkerLoss", "prompt", "repositories"] as const),
 ] satisfies readonly (keyof LayerConfig)[];
 
-/** Values of `worker_host` that mean "any worker of the platform" (fields-runs §3.1). */
+/** Values of `worker_host` that mean "any worker of the platform". */
 const PLATFORM_HOSTS: readonly string[] = ["warp", "service"];
 
 /**
- * Combines the levels of a run's configuration, in any order given, and says for each key where its value comes from.
+ * Returns the configuration that results from all levels, given in any order, and the source of each key:
  *
- * Source: factory-files §4, fields-runs §4 and §8.6:
- * - model and harness are one unit: the level that sets either replaces both;
- * - lists and maps of a more specific level replace those below; a request's secrets are added to the agent's;
+ * - model and harness are one unit: a level that sets either replaces both;
+ * - lists and maps of a more specific level replace those of less specific levels, except that a request's secrets are
+ *   added to the agent's;
  * - secrets and MCP servers granted by the factory are always added;
- * - limits only narrow: the lowest of all levels counts;
- * - everything else: the most specific level wins.
+ * - limits only narrow: the lowest value of all levels applies;
+ * - for every other key, the most specific level wins.
  */
 export function resolveConfig(given: readonly ConfigLayer[]): { config: ResolvedConfig; provenance: Provenance } {
   const layers = LAYER_ORDER.flatMap((source) => given.filter((layer) => layer.source === source));
@@ -104,7 +104,8 @@ function resolveModel(layers: readonly ConfigLayer[]): {
   const layer = layers.find(({ config }) => config.modelId !== undefined || config.harness !== undefined);
   const source = layer?.source ?? "default";
   const harness: Harness = layer?.config.harness ?? { type: "oz" };
-  // The top-level model never goes to a third-party harness, and the own harness takes its model from there alone.
+  // A third-party harness never gets the top-level model. The built-in harness gets its model only from the level that
+  // sets model or harness.
   if (harness.type !== "oz") return { values: { harness }, provenance: { harness: source } };
   const modelId = layer?.config.modelId ?? harness.modelId;
   return {

@@ -4,7 +4,7 @@ import { publicStep, stepsOf, type ChildRun } from "./conversation-view.ts";
 import type { RunEvent } from "./run-events.ts";
 import type { JsonObject } from "./run.ts";
 
-/** Events in order, one second apart, with uids e1, e2 … */
+/** Returns events in order, one second apart, with uids e1, e2 … */
 const eventsOf = (...given: [RunEvent["kind"], JsonObject, Partial<RunEvent>?][]): RunEvent[] =>
   given.map(([kind, payload, over], n) => ({
     runUid: "r" as RunUid,

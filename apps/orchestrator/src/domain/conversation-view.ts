@@ -1,7 +1,7 @@
 import type { RunEvent } from "./run-events.ts";
 import type { JsonObject, JsonValue } from "./run.ts";
 
-/** A part of a message (fields-runs §6.8): text, action, action_result or event. */
+/** A part of a message. Its type is text, action, action_result or event. */
 export type Block = JsonObject & { readonly type: string };
 export type Message = {
   readonly role: "user" | "assistant" | "tool" | "system";
@@ -10,7 +10,7 @@ export type Message = {
   readonly messageIds: string[];
 };
 
-/** A turn with what was delegated in it. */
+/** A turn, with the steps of the child runs it started. */
 export type Step = {
   readonly id: string;
   readonly messages: Message[];
@@ -19,7 +19,7 @@ export type Step = {
   readonly summary?: string;
 };
 
-/** A run that this one made, with its own steps already built. */
+/** A child run, with its own steps already built. */
 export type ChildRun = {
   readonly runUid: string;
   readonly title: string;
@@ -27,13 +27,13 @@ export type ChildRun = {
   readonly steps: readonly Step[];
 };
 
-/** What the agent may say twice: once as a step of the model, once as a message. */
+/** A text that the agent may send twice: once as a model step, once as a message. */
 type Said = { readonly text: string };
 
 /**
- * The steps of a run: one per message given to the agent, with everything until the next one. What a replaced attempt wrote
- * is left out, the loss of its worker is shown as an event. A child run is nested in the step whose action made it, else in
- * the last one. A run whose agent was given nothing yet has no steps.
+ * Returns the steps of a run: one per user message, with all events until the next one. Events of a superseded attempt
+ * are left out; the loss of its worker is included as an event. A child run is nested in the step whose action created
+ * it, else in the last step. A run whose agent has received no message has no steps.
  */
 export function stepsOf(events: readonly RunEvent[], children: readonly ChildRun[]): Step[] {
   const builder = new ConversationBuilder(new Map(children.map((child) => [child.runUid, child])));
@@ -44,10 +44,10 @@ export function stepsOf(events: readonly RunEvent[], children: readonly ChildRun
 class ConversationBuilder {
   readonly #steps: Step[] = [];
   readonly #unplaced: Map<string, ChildRun>;
-  /** Whether the last message may take further blocks of its role. */
+  /** True if further blocks of the same role are appended to the last message. */
   #isOpen = false;
   #lastSaid: Said | undefined;
-  /** Events before the first message, such as the loss of a first worker. */
+  /** Messages before the first user message, such as the loss of the first worker. */
   readonly #before: Message[] = [];
 
   constructor(children: Map<string, ChildRun>) {
@@ -124,7 +124,7 @@ class ConversationBuilder {
   }
 
   #say(event: RunEvent, text: string): void {
-    this.#isOpen = false; // each answer of the model is a message of its own; the actions it asks for join it
+    this.#isOpen = false; // each model answer is a separate message; the actions it requests are appended to it
     if (text !== "") this.#append(event, "assistant", { type: "text", text });
   }
 
@@ -156,7 +156,7 @@ const nested = (child: ChildRun): Step => ({
   ...(child.summary === undefined ? {} : { summary: child.summary }),
 });
 
-/** The earliest and the latest message of a step or below it. */
+/** Returns the times of the earliest and the latest message of a step and its nested steps. */
 export function spanOf(step: Step): { readonly from: Date; readonly to: Date } | undefined {
   const below = step.steps.map(spanOf).flatMap((span) => (span ? [span.from, span.to] : []));
   const times = [...step.messages.map((message) => message.timestamp), ...below].sort(
@@ -167,7 +167,9 @@ export function spanOf(step: Step): { readonly from: Date; readonly to: Date } |
 }
 
 const RESULT_STATES = ["running", "completed", "failed", "denied"];
-/** An interrupted action did not complete: the published states have no finer word. */
+/**
+ * Returns the published state of a result. The published states have none for an interrupted action, so it is "failed".
+ */
 const resultState = (state: JsonValue | undefined): string =>
   typeof state === "string" && RESULT_STATES.includes(state) ? state : "failed";
 
@@ -179,7 +181,7 @@ const textOf = (value: JsonValue | undefined): string => (typeof value === "stri
 const objectOf = (value: JsonValue | undefined): JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 
-/** A step in its public form, snake_case (fields-runs §6.8). */
+/** Returns a step in its public form, in snake_case. */
 export function publicStep(step: Step): JsonObject {
   const span = spanOf(step);
   return {

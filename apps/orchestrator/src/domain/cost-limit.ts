@@ -1,10 +1,10 @@
 import { toDollars } from "@millwright/money";
 import { exhaustedMessage, type LimitingBudget } from "./budget.ts";
 
-/** A limit, what was spent under it, and what is set aside for calls under way. */
+/** A limit, the amount spent under it, and the amount reserved for calls in progress, in micro-dollars. */
 export type CostLimit = { readonly limitMicros: bigint; readonly spentMicros: bigint; readonly reservedMicros: bigint };
 
-/** A run with a cost limit, and what it and all runs below it have cost, and have set aside for calls under way. */
+/** A run with a cost limit. The amounts spent and reserved are those of the run and all its descendants. */
 export type LimitedRun = CostLimit & { readonly runUid: string };
 
 export type CostDecision =
@@ -12,8 +12,10 @@ export type CostDecision =
   | { readonly outcome: "exceeded"; readonly message: string };
 
 /**
- * Whether one more call may begin. It may while something is left of every limit above it, other calls under way counted at their greatest cost: a limit
- * is passed by less than one call. While they may still leave something, it waits. Of several that are spent the tightest is named.
+ * Decides whether one more model call may start. It may start while every limit has something left after subtracting
+ * the greatest possible cost of each call in progress, so a limit is exceeded by less than the cost of one call. The
+ * call waits while calls in progress may still leave something. If several limits are spent, the message names the one
+ * that is exceeded most.
  */
 export function decideCost(runUid: string, limits: readonly (LimitedRun | LimitingBudget)[]): CostDecision {
   const [spent] = limits

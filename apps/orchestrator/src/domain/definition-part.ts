@@ -2,7 +2,7 @@ import { resourceChanges, type ResourceChange } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
 import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
 
-/** A machine that agents of a factory can name (factory-files §8). */
+/** A machine type that agents of a factory can name. */
 export type Runner = {
   readonly name: string;
   readonly description: string;
@@ -15,14 +15,14 @@ export type Runner = {
   readonly memoryGb?: number;
 };
 
-/** A runner with its uid. `formerUid`: how earlier releases named it; clients may have stored it. */
+/** A runner with its uid. `formerUid`: the uid that earlier releases gave it, which clients may have stored. */
 export type IdentifiedRunner = Runner & { readonly uid: string; readonly formerUid: string };
 
-/** Whether a uid, in any case, is that of a runner. */
+/** Returns whether a uid, in any case, identifies a runner. */
 export const isRunner = ({ uid, formerUid }: IdentifiedRunner, asked: string): boolean =>
   [uid, formerUid].includes(asked.toLowerCase());
 
-/** A procedure of a factory (factory-files §12). `agent` "": of every agent. `error` "": usable. */
+/** A skill of a factory. `agent` "": available to every agent. `error` "": usable. */
 export type Skill = {
   readonly path: string;
   readonly name: string;
@@ -32,17 +32,17 @@ export type Skill = {
   readonly error: string;
 };
 
-/** What this service keeps of a factory definition. */
+/** The part of a factory definition that this service stores. */
 export type DefinitionPart = {
   readonly repositories: readonly RepositoryRef[];
   readonly runners: readonly Runner[];
   readonly skills: readonly Skill[];
 };
 
-/** A file of the definition, and the keys that lead to a value in it. */
+/** A value in a definition: its file, and the keys that lead to it. */
 export type Spot = { readonly path: string; readonly keys: readonly string[] };
 
-/** What the definition says in places that only this service can check. */
+/** The references in a definition that only this service can check. */
 export type References = {
   readonly models: readonly { readonly at: Spot; readonly modelId: string }[];
   readonly workerHosts: readonly { readonly at: Spot; readonly workerHost: string }[];
@@ -50,14 +50,14 @@ export type References = {
   readonly runners: readonly { readonly at: Spot; readonly runner: string }[];
 };
 
-/** One resource that applying would create, change or delete. */
+/** A resource that applying a definition would create, change or delete. */
 export type PlanItem = ResourceChange<"runner" | "skill">;
 
 const FACTORY_FILE = "factory.yaml";
 
 /**
- * Takes this service's part out of a normalised definition (libs/definition). The sender has validated it, so a wrong shape
- * is the sender's fault.
+ * Returns this service's part of a normalised definition (libs/definition). The sender has validated the definition, so
+ * a wrong shape is the sender's error.
  *
  * Errors: definition_malformed.
  */
@@ -94,7 +94,10 @@ function readRunner(json: JsonObject): Runner {
   };
 }
 
-/** Where the definition names models, worker hosts and environments. Harness models of third parties are theirs to know. */
+/**
+ * Returns the models, worker hosts, runners and environments that a definition names. Models of third-party harnesses
+ * are not included, because only those harnesses know them.
+ */
 export function referencesOf(definition: JsonObject): References {
   const factory = isObject(definition["factory"]) ? definition["factory"] : {};
   const defaults = isObject(factory["agent_defaults"]) ? factory["agent_defaults"] : {};
@@ -142,7 +145,7 @@ function ownModel(block: JsonObject): unknown {
   return isObject(harness) ? (harness["type"] === "oz" ? harness["model"] : undefined) : block["model"];
 }
 
-/** What activating `next` changes in the resources of `current`; by kind, then name. */
+/** Returns what activating `next` changes in the resources of `current`, ordered by kind and name. */
 export function planChange(current: DefinitionPart | undefined, next: DefinitionPart): PlanItem[] {
   return [
     ...resourceChanges("runner", current?.runners ?? [], next.runners, (runner) => runner.name, changedKeys),
@@ -150,10 +153,10 @@ export function planChange(current: DefinitionPart | undefined, next: Definition
   ];
 }
 
-/** What a stored resource has beside what its file says. */
+/** Members of a stored resource that are not in its file. */
 const STORED_KEYS: readonly string[] = ["uid", "formerUid", "factoryUid"];
 
-/** Fields that differ, in the spelling of the definition's normalised form. */
+/** Returns the fields that differ, as spelled in the normalised definition. */
 function changedKeys(a: object, b: object): string[] {
   const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
   const keys = [...new Set([...left.keys(), ...right.keys()])].filter((key) => !STORED_KEYS.includes(key));

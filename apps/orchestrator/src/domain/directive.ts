@@ -1,26 +1,26 @@
 import type { NewDirective } from "./run-change.ts";
 import type { JsonObject } from "./run.ts";
 
-/** Something the worker of an execution must be told; `seq` counts per execution. */
+/** A directive to the worker of an execution. `seq` counts per execution. */
 export type Directive = {
   readonly executionId: number;
   readonly seq: number;
   readonly attempt: number;
-  /** `seq` of the directive before this one in the same attempt; 0: this is the first. Workers detect gaps by it. */
+  /** `seq` of the previous directive of the same attempt; 0: this is the first. Workers use it to detect gaps. */
   readonly previousSeq: number;
   readonly kind: NewDirective["kind"];
   readonly payload: JsonObject;
 };
 
-/** A file of a follow-up, as its directive names it. */
+/** A file of a follow-up, as named in its directive. */
 export type DirectiveFile = { readonly uid: string; readonly fileName: string; readonly mimeType: string };
 
-/** A directive with links to the files it names. */
+/** A directive with signed URLs of its files. */
 export type LinkedDirective = Directive & {
   readonly files: readonly (DirectiveFile & { readonly downloadUrl: string })[];
 };
 
-/** The files that came with a follow-up. */
+/** Returns the files of a follow-up's directive. */
 export function filesOf({ payload }: Directive): DirectiveFile[] {
   const files = Array.isArray(payload["attachments"]) ? payload["attachments"] : [];
   return files.map((file) => {

@@ -3,7 +3,7 @@ import type { EnvironmentUid } from "@millwright/ids";
 import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
 import type { Owner } from "./run.ts";
 
-/** A sandbox set-up by name. `config` is the public EnvironmentConfig (fields-runs §8.3), already checked. */
+/** A named configuration of sandboxes. `config` is the public EnvironmentConfig, already checked. */
 export type Environment = {
   readonly uid: EnvironmentUid;
   readonly owner: Owner;
@@ -11,13 +11,13 @@ export type Environment = {
   readonly creatorUid: string;
   readonly lastEditorUid: string;
   readonly updatedAt: Date;
-  /** Whoever knows the uid may use it, and finds it in their list from then on. */
+  /** True if any caller that knows the uid may use the environment. Using it adds it to the caller's list. */
   readonly linkSharing: boolean;
-  /** How whoever asked has come by it. */
+  /** How the caller has access to it. */
   readonly access: "owned" | "granted" | "link";
 };
 
-/** An environment opened to somebody besides its owner. */
+/** Access to an environment for a team or user other than its owner. */
 export type EnvironmentGrant = {
   readonly uid: string;
   readonly grantee: Owner;
@@ -25,7 +25,7 @@ export type EnvironmentGrant = {
   readonly createdAt: Date;
 };
 
-/** Bounds of an environment; ours, to keep rows and set-ups reasonable. */
+/** Limits of an environment, which bound the size of rows and the duration of setups. */
 export const ENVIRONMENT_LIMITS = {
   nameMax: 100,
   repositoriesMax: 50,
@@ -36,8 +36,8 @@ export const ENVIRONMENT_LIMITS = {
 } as const;
 
 /**
- * Checks an EnvironmentConfig and returns the members we know; unknown ones are ignored (spec/decisions).
- * The name defaults to "Environment".
+ * Returns the known members of an EnvironmentConfig, checked. Unknown members are ignored. The name defaults to
+ * "Environment".
  *
  * Errors: invalid_environment naming the member.
  */
@@ -96,7 +96,7 @@ function optionalList(json: JsonObject, key: string, max: number): readonly unkn
   throw invalid(key, `must be a list of at most ${max} entries`);
 }
 
-/** As workers read them (`egress/host-patterns.ts`). */
+/** Host patterns in the syntax of workers (`apps/worker/src/egress/host-patterns.ts`). */
 const HOST_PATTERN =
   /^(?=.{1,261}$)(?:\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5]|\*))?$/i;
 

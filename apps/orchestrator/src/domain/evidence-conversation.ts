@@ -1,14 +1,14 @@
 import { publicStep, type Block, type Step } from "./conversation-view.ts";
 
-/** Of a conversation as evidence, in bytes of UTF-8; it must fit into an attachment of a run. */
+/** Maximum size of a conversation as evidence, in bytes of UTF-8. It must fit into an attachment of a run. */
 export const CONVERSATION_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Of each text, in characters; tried in this order until the document fits. */
+/** Limits of each text, in characters; tried in this order until the document fits. */
 const TEXT_LIMITS = [Number.POSITIVE_INFINITY, 65_536, 16_384, 4_096, 1_024, 256] as const;
 
 /**
- * Returns the public conversation document (fields-runs §6.8) as JSON text. A document that is too large has its long texts cut, then the middle of its steps'
- * messages left out; both are stated in the document.
+ * Returns the public conversation document as JSON text. If the document is too large, its long texts are cut first,
+ * then messages in the middle of each step are left out. The document states both.
  */
 export function conversationJson(
   conversationUid: string,
@@ -37,7 +37,7 @@ const cut = (text: string, charactersMax: number): string =>
     ? text
     : `${text.slice(0, charactersMax)}… (cut: the text has ${text.length} characters)`;
 
-/** Its first and last messages, at most so many of both together. */
+/** Returns the step with its first and last messages, at most `most` of both together. */
 function shortened(step: Step, most: number): Step {
   const steps = step.steps.map((inner) => shortened(inner, most));
   if (step.messages.length <= most) return { ...step, steps };
@@ -57,7 +57,10 @@ function shortened(step: Step, most: number): Step {
   };
 }
 
-/** The last thing that the agent stated in its own turns: a text, the message of `finish`, or a question; "" when there is none. */
+/**
+ * Returns the last text that the agent emitted in its own turns: a text, the message of `finish`, or a question.
+ * Returns "" if there is none.
+ */
 export function finalMessage(steps: readonly Step[]): string {
   const blocks = steps.flatMap(({ messages }) =>
     messages

@@ -1,12 +1,13 @@
 import type { RunEvent } from "./run-events.ts";
 import type { JsonObject, JsonValue } from "./run.ts";
 
-/** Of all diffs of one run together, in bytes of UTF-8. */
+/** Maximum size of all diffs of one run, in bytes of UTF-8. */
 export const EVIDENCE_DIFF_BYTES_MAX = 1024 * 1024;
 
 /**
- * Returns the files that the agent's own tools wrote and edited, in their order, as unified diffs. Positions in the files are unknown, so hunks have none; the
- * earlier content of a file that was written whole is unknown too. Calls that failed, and those of agent programs of others, are left out.
+ * Returns the files that the built-in tools of the agent wrote and edited, in order, as unified diffs. Hunks have no
+ * line numbers, because positions in the files are unknown. The previous content of a file that was written as a whole
+ * is unknown too. Failed calls and calls of third-party harnesses are left out.
  */
 export function editDiffs(events: readonly RunEvent[]): string {
   const completed = new Set(
@@ -42,7 +43,9 @@ const lines = (sign: string, text: string): string =>
         .map((line) => `${sign}${line}\n`)
         .join("");
 
-/** Joins sections that have a text, each under its title, and cuts them at the limit with a line that states it. */
+/**
+ * Returns the non-empty sections, each under its title. If they exceed the limit, they are cut and a line states it.
+ */
 export function joinDiffs(
   sections: readonly { readonly title: string; readonly text: string }[],
   bytesMax = EVIDENCE_DIFF_BYTES_MAX,

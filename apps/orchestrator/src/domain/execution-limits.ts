@@ -2,7 +2,7 @@ import type { RunStatus } from "./run.ts";
 
 export type ExecutionLimit = "setup" | "execution" | "stall" | "stall_warning" | "debug";
 
-/** An execution that broke a limit. `idleMs`: since it last wrote; null before the agent started. */
+/** An execution that exceeded a limit. `idleMs`: time since its last event; null before the agent started. */
 export type BrokenLimit = {
   readonly executionId: number;
   readonly attempt: number;
@@ -10,7 +10,10 @@ export type BrokenLimit = {
   readonly idleMs: number | null;
 };
 
-/** How a run ends that broke a limit (execution time limits are the platform's, a slow setup is the user's). */
+/**
+ * The terminal state and status of a run whose execution exceeded a limit. A slow setup is the user's failure (FAILED);
+ * the other limits are the platform's (ERROR).
+ */
 export const LIMIT_ENDINGS: Readonly<
   Record<Exclude<ExecutionLimit, "stall_warning" | "debug">, { state: "FAILED" | "ERROR"; status: RunStatus }>
 > = {

@@ -23,5 +23,5 @@ test.each<[Life["run"], Life["execution"], string]>([
 test("follow-ups before the start are appended to the prompt", () => {
   expect(appendToPrompt("Fix it.", "And test it.")).toBe("Fix it.\n\nAnd test it.");
   expect(appendToPrompt(undefined, "Go.")).toBe("Go.");
-  expect(appendToPrompt("Fix it.", "")).toBe("Fix it."); // files alone
+  expect(appendToPrompt("Fix it.", "")).toBe("Fix it."); // a follow-up with files and no text
 });

@@ -3,37 +3,40 @@ import { isTerminal, type RunState } from "./run.ts";
 import type { Life } from "./run-state.ts";
 import { isHeld, isLive } from "./run-state.ts";
 
-/** What became of a follow-up (fields-runs §6.12). */
+/** The published outcome of accepting a follow-up. */
 export type FollowupOutcome = "live_session" | "queued_prompt" | "handoff_execution" | "queue_pending";
 
 export type FollowupRoute = {
   readonly outcome: FollowupOutcome;
-  /** input: taken by the next execution when it is accepted · directive: sent to the worker that holds the run. */
+  /** input: the next execution receives it when it is accepted · directive: sent to the worker that leases the run. */
   readonly via: "input" | "directive";
-  /** A further execution is queued for it. */
+  /** True if a further execution is queued for it. */
   readonly wakes: boolean;
 };
 
-/** A follow-up and its one fate. */
+/** A follow-up and its outcome. */
 export type Followup = {
   readonly uid: string;
-  /** Its place among the messages of its run. */
+  /** Its position among the messages of its run. */
   readonly seq: number;
   readonly text: string;
   readonly authorType: string;
   readonly authorUid: string;
   readonly createdAt: Date;
-  /** When the agent was handed it. */
+  /** When it was delivered to the agent. */
   readonly deliveredAt?: Date;
-  /** Why the agent will never see it: its run ended first, such as run_cancelled. */
+  /** Why it will never be delivered: its run ended first. For example run_cancelled. */
   readonly undeliverable?: string;
 };
 
-/** Where a follow-up stands; every one ends as delivered or undeliverable. */
+/** Returns the state of a follow-up. Every follow-up ends as delivered or undeliverable. */
 export const followupState = ({ deliveredAt, undeliverable }: Followup): "queued" | "delivered" | "undeliverable" =>
   deliveredAt ? "delivered" : undeliverable ? "undeliverable" : "queued";
 
-/** Routes a follow-up by the state of its run. Every one is taken by an execution, or reported undelivered when its run ends. */
+/**
+ * Returns the route of a follow-up, by the state of its run. Every follow-up is delivered to an execution, or reported
+ * as undeliverable when its run ends.
+ */
 export function routeFollowup(life: Life): FollowupRoute {
   if (life.execution === "DEBUG") return { outcome: "live_session", via: "directive", wakes: false };
   if (life.run === "QUEUED" || life.run === "PENDING") return { outcome: "queued_prompt", via: "input", wakes: false };
@@ -41,12 +44,12 @@ export function routeFollowup(life: Life): FollowupRoute {
   if (life.run === "INPROGRESS") {
     return isHeld(life.execution)
       ? { outcome: "live_session", via: "directive", wakes: false }
-      : { outcome: "queue_pending", via: "input", wakes: !isLive(life.execution) }; // it waits for children
+      : { outcome: "queue_pending", via: "input", wakes: !isLive(life.execution) }; // the run waits for children
   }
   return { outcome: "handoff_execution", via: "input", wakes: true };
 }
 
-/** Whether a run waits for the approval of its plan; a person's answer without a mode approves it (fields-runs §3.1 AgentRunMode). */
+/** Returns whether a run waits for the approval of its plan. A user's follow-up without a mode approves the plan. */
 export const isAwaitingApproval = ({
   state,
   statusMessage = "",
@@ -55,12 +58,18 @@ export const isAwaitingApproval = ({
   readonly statusMessage?: string;
 }): boolean => state === "BLOCKED" && statusMessage.startsWith("awaiting_approval");
 
-/** Whether going on with a conversation takes a new run: one that is BLOCKED waits for an answer. */
+/**
+ * Returns whether continuing a conversation after this state requires a new run. A BLOCKED run continues itself: it
+ * waits for an answer.
+ */
 export const isOver = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";
 
-/** The message that goes on with a conversation has its uid of the cause, so that there is one for ever. */
+/**
+ * Returns the uid of the message that continues a conversation. It is derived from the cause, so that a cause creates
+ * at most one message.
+ */
 export const messageUidOf = (ownerUid: string, causeKey: string): string => uidOf(JSON.stringify([ownerUid, causeKey]));
 
-/** The submitted prompt with a follow-up that was sent before the start (fields-runs §6.3). */
+/** Returns the submitted prompt, extended by a follow-up that was sent before the agent started. */
 export const appendToPrompt = (prompt: string | undefined, message: string): string =>
   [prompt, message].filter(Boolean).join("\n\n");

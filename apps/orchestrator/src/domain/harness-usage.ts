@@ -3,7 +3,7 @@ import type { RunEvent } from "./run-events.ts";
 
 type Coverage = "known" | "partial" | "unavailable";
 
-/** What an agent program of others has counted itself in a run so far (fields-runs §6.10). */
+/** The usage that a third-party harness has counted itself in a run so far. */
 export type HarnessUsage = {
   readonly harness: string;
   readonly captureSequence: number;
@@ -11,17 +11,23 @@ export type HarnessUsage = {
   readonly executionId: number;
   readonly tokenStatus: Coverage;
   readonly toolStatus: Coverage;
-  /** Under the program's own names; what it did not count is absent. */
+  /** Counters under the harness's own names. A value that the harness did not count is absent. */
   readonly counters: JsonObject;
   readonly toolCalls: Readonly<Record<string, number>>;
-  /** Each token once; absent: the program has not counted both what was read and what was written. */
+  /**
+   * Sum of the disjoint counters, so that each token is counted once. Absent: the harness did not count both input and
+   * output tokens.
+   */
   readonly reportedTokens?: number;
 };
 
-/** `disjoint`: the counters that sum to all tokens; the others are parts of these. */
+/**
+ * The published name and counters of a harness. `disjoint`: the counters that sum to all tokens; the other counters are
+ * parts of these.
+ */
 type Published = { readonly name: string; readonly counters: readonly string[]; readonly disjoint: readonly string[] };
 
-/** Names of the programs whose numbers are published, and the numbers. */
+/** The harnesses whose usage is published. */
 const PUBLISHED: Readonly<Record<string, Published>> = {
   claude: {
     name: "CLAUDE_CODE",
@@ -41,10 +47,13 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
     disjoint: ["input_tokens", "output_tokens"],
   },
 };
-/** The parts of what Claude Code writes to its cache. */
+/** The parts of the tokens that Claude Code writes to its cache. */
 const CACHE_CREATION = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"];
 
-/** What a `harness_usage` event tells; undefined where it tells of no tokens, or of a program that has no published numbers. What a worker sends is not trusted to have a form. */
+/**
+ * Returns the usage in a `harness_usage` event. Returns undefined if the event has no token counters, or its harness
+ * has no published usage. The payload comes from a worker, so its shape is not trusted.
+ */
 export function harnessUsageOf({
   seq,
   occurredAt,

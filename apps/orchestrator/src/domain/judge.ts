@@ -3,20 +3,24 @@ import { dropAbsent, readLayerConfig, type JsonObject, type LayerConfig } from "
 import type { ConfigLayer } from "./config-resolution.ts";
 import { SCRIPTED } from "./models.ts";
 
-/** The source of judge runs, and of nothing else. */
+/** The source of judge runs. No other run has it. */
 export const JUDGE_SOURCE = "RUN_SCORER";
 
-/** Who a judge run reports to, and with which labels; without labels its outcome is the verdict (a rule's command). */
+/**
+ * The scorer that a judge run reports to, and the labels that it may report. Without labels, the outcome of the run is
+ * the verdict (a rule's command).
+ */
 export type Judge = { readonly scorerUid: string; readonly classifications: readonly string[] };
 
-/** The same as a run stores it. */
+/** A judge as stored in the frozen configuration of a run. */
 export type FrozenJudge = { readonly scorer_uid: string; readonly classifications: readonly string[] };
 
 /**
- * Returns the configuration levels of a judge run: what the request itself names, and from the levels below only the default model.
- * Repositories, environments, prompts, skills, secrets and MCP servers of an agent, a factory or a team do not reach it.
+ * Returns the configuration levels of a judge run: the settings that the request itself names, and only the default
+ * model of the less specific levels. Repositories, environments, prompts, skills, secrets and MCP servers of an agent,
+ * a factory or a team do not apply.
  *
- * Errors: config_conflict (another harness than the built-in one) · those of `readLayerConfig`.
+ * Errors: config_conflict (a harness other than the built-in one) · those of `readLayerConfig`.
  */
 export function judgeLayers(
   config: JsonObject,
@@ -57,14 +61,20 @@ const namedByRequest = ({
     costLimitMicros,
   });
 
-/** A model that is set for another harness is no default of the built-in one. */
+/**
+ * Returns the default model of a level. A model that is set for a third-party harness does not apply to the built-in
+ * one.
+ */
 const modelDefault = ({ modelId, harness }: LayerConfig): LayerConfig => {
   if (harness && harness.type !== "oz") return {};
   const model = modelId ?? harness?.modelId;
   return model ? { modelId: model } : {};
 };
 
-/** A judge without labels runs commands, which only scripts do. Errors: config_conflict. */
+/**
+ * Throws `config_conflict` if a judge without labels has a model other than the scripted one. Such a judge runs a
+ * command, which only the scripted model does.
+ */
 export function checkJudgeModel({ classifications }: Judge, modelId: string): void {
   if (classifications.length === 0 && modelId !== SCRIPTED)
     throw conflict(

@@ -2,31 +2,31 @@ import type { WorkerEvent } from "./run-events.ts";
 import type { JsonObject, Outcome } from "./run.ts";
 import type { WorkerSession } from "./worker-session.ts";
 
-/** Shown as the worker of what a client executes itself. */
+/** `worker_host` of executions that a client executes itself. */
 export const LOCAL_HOST = "local";
 
-/** A command that a client runs by itself, and the uid by which it names itself from then on. */
+/** A command that a client executes itself. `clientUid` identifies the client in its later reports. */
 export type LocalStart = { readonly clientUid: string; readonly command: readonly string[] };
 
-/** What a client tells of its command; `seq` counts 1, 2, 3 … */
+/** An event of a command, reported by its client. `seq` counts 1, 2, 3 … */
 export type LocalEvent = { readonly seq: number; readonly at: Date } & (
   | { readonly kind: "output"; readonly stream: "stdout" | "stderr"; readonly text: string }
-  /** The command was handed this follow-up. */
+  /** The follow-up was delivered to the command. */
   | { readonly kind: "followup"; readonly followupUid: string }
   | { readonly kind: "end"; readonly end: LocalEnd }
 );
 
-/** How a command ended; `output` is its beginning and its end. */
+/** The end of a command. `output` contains its beginning and its end. */
 export type LocalEnd = {
   readonly exitCode?: number;
   readonly signal?: string;
-  /** Its user stopped it. */
+  /** True if the user stopped it. */
   readonly isInterrupted: boolean;
   readonly output: string;
   readonly isTruncated: boolean;
 };
 
-/** The client in the place of a worker's session. */
+/** Returns the client as a worker session. */
 export const localSession = (clientUid: string): WorkerSession => ({
   uid: clientUid,
   workerHost: LOCAL_HOST,
@@ -39,7 +39,10 @@ export const localSession = (clientUid: string): WorkerSession => ({
 const CALL_ID = "local";
 const ACTION = { call_id: CALL_ID, name: "run_command", category: "command" };
 
-/** As the agent's side of the conversation: one step that runs one command. A follow-up in a sandbox goes on from it. */
+/**
+ * Returns the first events of a local run, as an agent would write them: one step that runs one command. A follow-up
+ * that is executed in a sandbox continues from them.
+ */
 export function beginning(
   command: string,
   message: { readonly uid: string; readonly text: string },
@@ -58,12 +61,12 @@ export function beginning(
   return events.map(([kind, payload], n) => ({ clientSeq: n + 1, at, kind, payload }));
 }
 
-/** The client's first event comes after those of the beginning. */
+/** The number of events of `beginning`, which precede the client's first event. */
 const BEGUN = 4;
 export const clientSeqOf = (seq: number): number => seq + BEGUN;
 export const seqOf = (clientSeq: number): number => Math.max(0, clientSeq - BEGUN);
 
-/** `texts`: of follow-ups, by uid. */
+/** Returns the event of a client as an event of a worker. `texts`: texts of follow-ups, by uid. */
 export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string>): WorkerEvent {
   const of = (kind: WorkerEvent["kind"], payload: JsonObject): WorkerEvent => ({
     clientSeq: clientSeqOf(event.seq),
@@ -98,7 +101,7 @@ export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string
   }
 }
 
-/** What the end of its command makes of a run. */
+/** Returns the outcome of a run from the end of its command. */
 export function outcomeOf({ exitCode, signal, isInterrupted }: LocalEnd): {
   readonly outcome: Outcome;
   readonly message?: string;

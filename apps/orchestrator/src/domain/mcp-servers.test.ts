@@ -42,7 +42,7 @@ test("shown are references and plain values, and no secret that was written out"
     docs: { warp_id: "srv-1", env: { SESSION_COOKIE: "***" } },
     odd: { url: "https://${USER}:${PASSWORD}@h/", headers: null },
   });
-  expect(JSON.stringify(frozenMcpServers(servers, {}))).toContain("hunter2"); // the run has them
+  expect(JSON.stringify(frozenMcpServers(servers, {}))).toContain("hunter2"); // the run stores the values
 });
 
 describe("refused, naming the field", () => {

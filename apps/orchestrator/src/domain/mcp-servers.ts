@@ -2,7 +2,10 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
 
 type JsonObject = { readonly [key: string]: unknown };
 
-/** A server of tools as a run keeps it: a command, a URL, or a managed server that was registered with neither. */
+/**
+ * An MCP server as stored with a run: a command or a URL. With `managed_id` alone, it references a managed server that
+ * the operator has not registered.
+ */
 export type FrozenMcpServer = {
   readonly command?: string;
   readonly args?: readonly string[];
@@ -12,18 +15,18 @@ export type FrozenMcpServer = {
   readonly managed_id?: string;
 };
 
-/** Servers that the operator has registered for references, by id. */
+/** MCP servers that the operator has registered, by id. */
 export type ManagedMcpServers = Readonly<Record<string, FrozenMcpServer>>;
 
 const SERVERS_MAX = 20;
 const NAME_CHARACTERS_MAX = 100;
 const BYTES_MAX = 32 * 1024;
-/** Kind of a server → what else may be said of it. */
+/** The further members that each kind of server may have. */
 const KINDS = { command: ["args", "env"], url: ["headers", "env"], warp_id: ["env"] } as const;
 
 /**
- * Checks a map of servers (McpServerConfig, fields-runs §3.6): each has exactly one of `warp_id`, `command` and `url`. Null members and unknown
- * ones say nothing. Errors: config_invalid naming the field.
+ * Returns a checked map of servers (McpServerConfig). Each has exactly one of `warp_id`, `command` and `url`. Null
+ * members and unknown members are ignored. Errors: config_invalid naming the field.
  */
 export function checkMcpServers(servers: JsonObject, where = "mcp_servers"): JsonObject {
   const names = Object.keys(servers);
@@ -67,7 +70,10 @@ function checkTexts(texts: unknown, where: string, form: RegExp): void {
   }
 }
 
-/** As the run keeps them, by name: references replaced by what the operator has registered for them. */
+/**
+ * Returns the servers as stored with a run, by name. References are replaced by the servers that the operator has
+ * registered.
+ */
 export function frozenMcpServers(
   servers: JsonObject,
   managed: ManagedMcpServers,
@@ -103,11 +109,17 @@ function frozen(server: JsonObject, managed: ManagedMcpServers): FrozenMcpServer
   return { ...registered, ...(registered?.env || env ? { env: { ...registered?.env, ...env } } : {}), managed_id: id };
 }
 
-/** Names of variables and headers whose values are likely to be secrets; the worker masks what of them is written out, by the same rule. */
+/**
+ * Matches names of variables and headers whose values are likely to be secrets. The worker masks literal values of such
+ * names by the same rule.
+ */
 const SENSITIVE = /auth|token|key|secret|passw|cookie|credential/i;
 const MASKED = "***";
 
-/** As the public API shows them: secrets that were written into them, instead of referred to as `${NAME}`, are masked. */
+/**
+ * Returns the servers as shown by the public API. Secrets that are literal values, not references `${NAME}`, are
+ * masked.
+ */
 export const shownMcpServers = (servers: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(servers).map(([name, server]) => {
@@ -121,7 +133,7 @@ export const shownMcpServers = (servers: JsonObject): JsonObject =>
     }),
   );
 
-/** What refers to a secret says nothing of it. */
+/** Returns the values with likely secrets masked. A reference to a secret does not reveal it, so it is not masked. */
 const maskedTexts = (texts: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(texts).map(([name, value]) => [
@@ -133,7 +145,10 @@ const maskedTexts = (texts: JsonObject): JsonObject =>
 const withoutPassword = (url: string): string =>
   url.replace(/^(https?:\/\/[^/?#@]*?:)((?!\$\{)[^/?#@]+)@/i, `$1${MASKED}@`);
 
-/** The operator's register, from its JSON text: `{"<id>": {command …} or {url …}}`. Errors: throws, naming the place at fault. */
+/**
+ * Returns the managed servers from their JSON text: `{"<id>": {command …} or {url …}}`. Throws an error that names the
+ * invalid member.
+ */
 export function readManagedMcpServers(json: string): ManagedMcpServers {
   if (json.trim() === "") return {};
   const servers: unknown = JSON.parse(json);
@@ -144,7 +159,10 @@ export function readManagedMcpServers(json: string): ManagedMcpServers {
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** References stand for text of a URL too, so they are filled in for the look. */
+/**
+ * Returns whether a text is an http(s) URL. References `${NAME}` may be part of a URL, so each is replaced by a letter
+ * before parsing.
+ */
 function isHttpUrl(text: string): boolean {
   const filled = text.replaceAll(/\$\{[^}]*\}/g, "x");
   return URL.canParse(filled) && ["http:", "https:"].includes(new URL(filled).protocol);

@@ -1,11 +1,11 @@
 import type { RunMode } from "./run.ts";
 
-/** The mode that a message sets; "": the mode in effect is unchanged. */
+/** The mode that a message sets; "": the current mode is unchanged. */
 export type MessageMode = RunMode | "";
 
 export type MessageKind = "prompt" | "followup" | "children";
 
-/** A file that comes with a message; its bytes are in the blob store. */
+/** A file of a message. Its bytes are in the blob store. */
 export type Attachment = {
   readonly uid: string;
   readonly fileName: string;
@@ -14,7 +14,7 @@ export type Attachment = {
   readonly sha256: string;
 };
 
-/** Something an agent is told: the prompt, a follow-up, the ends of awaited children. */
+/** A message to an agent: the prompt, a follow-up, or the ends of awaited children. */
 export type Message = {
   readonly uid: string;
   readonly kind: MessageKind;
@@ -27,8 +27,8 @@ export type NewMessage = Omit<Message, "attachments"> & {
   readonly attachments?: readonly Attachment[];
   readonly runUid: string;
   readonly author: { readonly type: string; readonly uid: string };
-  /** Whether a person sent it, and not a run or a service in that person's name. */
+  /** True if a person sent it, and not a run or a service in that person's name. */
   readonly isByPerson?: boolean;
-  /** Sent to the execution that runs now; absent: taken by the next one that is accepted. */
+  /** Id of the active execution that it is sent to; absent: the next accepted execution receives it. */
   readonly directiveTo?: number;
 };

@@ -1,12 +1,14 @@
-/** A source of models, and the names under which a team keeps its access to it. */
+/** A provider of models, and the names under which a team stores its credentials. */
 export type ModelProvider = {
   readonly name: "anthropic" | "openai" | "openai-compatible" | "google";
   readonly title: string;
   readonly publicName: "OPENAI" | "ANTHROPIC" | "GOOGLE" | "UNKNOWN";
-  /** Managed secrets (and environment variables of the platform) with its key and its address. */
+  /**
+   * Names of the managed secrets (and of the platform's environment variables) that contain the key and the base URL.
+   */
   readonly keyName: string;
   readonly urlName: string;
-  /** The one of the two that must be there: a server of one's own may need no key. */
+  /** The name, of these two, that must be set. A self-hosted server may need no key. */
   readonly decidingName: string;
 };
 
@@ -20,7 +22,7 @@ const withKey = (
   ...{ keyName: `${prefix}_API_KEY`, urlName: `${prefix}_BASE_URL`, decidingName: `${prefix}_API_KEY` },
 });
 
-/** In the order in which their models are offered. */
+/** All providers, in the order in which their models are offered. */
 export const MODEL_PROVIDERS: readonly ModelProvider[] = [
   withKey("anthropic", "Anthropic", "ANTHROPIC", "ANTHROPIC"),
   withKey("openai", "OpenAI", "OPENAI", "OPENAI"),
@@ -34,7 +36,10 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
 export const providerNamed = (name: string): ModelProvider | undefined =>
   MODEL_PROVIDERS.find((provider) => provider.name === name);
 
-/** Whose models an agent program of others calls; one that is not here can call any, by the model that it is given. */
+/**
+ * The provider whose models each third-party harness calls. A harness that is absent here can call any provider,
+ * depending on its model.
+ */
 const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = {
   claude: "anthropic",
   codex: "openai",
@@ -43,25 +48,25 @@ const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = {
 export const harnessProvider = (harness: string): ModelProvider["name"] | undefined =>
   Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined;
 
-/** Secrets that tell which providers a team has configured. */
+/** Names of the secrets that determine which providers a team has configured. */
 export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 
-/** Access to a provider. Holds a secret: never stored, never logged. */
+/** Credentials of a provider. Contain a secret: never stored, never logged. */
 export type ProviderCredentials = {
   readonly provider: string;
   readonly apiKey: string;
-  /** "" = the provider's own. */ readonly baseUrl: string;
-  /** Set by the operator, who may name any address. */ readonly operatorSet?: boolean;
+  /** "" = the provider's default. */ readonly baseUrl: string;
+  /** Set by the operator, who may use any address. */ readonly operatorSet?: boolean;
 };
 
 /** A provider that the operator has configured for every team. */
 export type PlatformProvider = ProviderCredentials & {
-  /** Ids to offer beside those this release knows. */ readonly models?: readonly string[];
+  /** Ids of models to offer in addition to the built-in list. */ readonly models?: readonly string[];
 };
 
 /**
- * Access for a run: the team's own as a whole, else the platform's. Never a mixture, for a team that names an address must not be sent the
- * platform's key.
+ * Returns the credentials for a run: the team's if it has any, else the platform's. The two are never combined, because
+ * the platform's key must not be sent to an address that a team set.
  *
  * @param secrets values of the team's managed secrets by name
  */

@@ -112,7 +112,8 @@ describe("the model of another agent program", () => {
     ["gemini", "gemini-3-pro", { id: "gemini-3-pro", provider: "google" }],
     ["opencode", undefined, { id: "gpt-5.1", provider: "openai" }],
     ["opencode", "auto", { id: "gpt-5.1", provider: "openai" }],
-    ["opencode", "claude-sonnet-4-5", { id: "claude-sonnet-4-5", provider: "anthropic" }], // its key may be named for the harness
+    // its key may be named in the harness's configuration
+    ["opencode", "claude-sonnet-4-5", { id: "claude-sonnet-4-5", provider: "anthropic" }],
     ["opencode", "anthropic/claude-next", { id: "claude-next", provider: "anthropic" }],
     ["opencode", "openai-compatible/meta/llama", { id: "meta/llama", provider: "openai-compatible" }],
     ["opencode", "openai/own", { id: "own", provider: "openai" }],

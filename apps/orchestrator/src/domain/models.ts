@@ -8,7 +8,10 @@ import {
   type PlatformProvider,
 } from "./model-providers.ts";
 
-/** A model that a run can name. `provider` is what the worker calls it by; `publicProvider` is the published enum. */
+/**
+ * A model that a run can name. `provider` is the provider that the worker calls; `publicProvider` is its published enum
+ * value.
+ */
 export type Model = {
   readonly id: string;
   readonly displayName: string;
@@ -17,13 +20,16 @@ export type Model = {
   readonly visionSupported: boolean;
   readonly description: string;
   readonly reasoningLevel?: string;
-  /** Why it cannot be used now, in the published enum, with a text that says what to do. */
+  /** Why the model cannot be used now, as a published enum value, with a message that states how to enable it. */
   readonly disabled?: { readonly reason: "ADMIN_DISABLED"; readonly message: string };
 };
 
-/** The built-in model without AI: runs the steps written in the prompt. */
+/** The built-in model without AI. It runs the steps that are written in the prompt. */
 export const SCRIPTED = "scripted";
-/** In a request or a definition: the platform's default model. Names such as `auto-fast`, by which other platforms choose among theirs, mean it too. */
+/**
+ * Returns whether an id in a request or a definition means the platform's default model: `auto`, and names such as
+ * `auto-fast`, which select a model automatically on other platforms.
+ */
 const isAuto = (id: string): boolean => /^auto($|-)/.test(id);
 
 const scripted: Model = {
@@ -36,7 +42,7 @@ const scripted: Model = {
     "No AI: runs the steps written in a fenced `scripted` block of the prompt. Uses no tokens and costs nothing.",
 };
 
-/** Models that people are likely to name; each needs its provider to be configured. */
+/** Well-known models. Each requires that its provider is configured. */
 const WELL_KNOWN: readonly (readonly [id: string, displayName: string, provider: ModelProvider["name"]])[] = [
   ["claude-opus-5-5", "Claude Opus 5.5", "anthropic"],
   ["claude-sonnet-5-5", "Claude Sonnet 5.5", "anthropic"],
@@ -56,15 +62,15 @@ export type ModelCatalogue = {
   readonly aliases: ModelAliases;
 };
 
-/** What the operator calls models besides: the model that a name stands for. */
+/** The operator's aliases: alias → model. */
 export type ModelAliases = Readonly<Record<string, string>>;
 
 /**
- * Every listed model, the default first. A model is usable when its provider is configured; `scripted` always is, and is the
- * default only while no provider offers a model (execution design §6.3).
+ * Returns all listed models, the default first. A model is usable if its provider is configured. `scripted` is always
+ * usable, and is the default only while no provider offers a model.
  *
- * @param platform providers that the operator configured for everybody
- * @param teamSecrets names of the managed secrets that the team has
+ * @param platform providers that the operator configured for all teams
+ * @param teamSecrets names of the team's managed secrets
  */
 export function modelCatalogue(
   platform: readonly PlatformProvider[],
@@ -86,7 +92,7 @@ export function modelCatalogue(
   const ofTeam = MODEL_PROVIDERS.filter(({ decidingName }) => teamSecrets.includes(decidingName)).map(
     ({ name }): string => name,
   );
-  // A team's own server need not have the models that the operator named for the platform's.
+  // A team's own server may lack the models that the operator listed for the platform's server.
   const offered = platform.filter(({ provider }) => !ofTeam.includes(provider));
   const added = offered.flatMap(({ provider, models = [] }) =>
     models.map((id) => `${provider}/${id}`).flatMap((id) => prefixed(id, providers) ?? []),
@@ -101,7 +107,10 @@ export function modelCatalogue(
   };
 }
 
-/** The model of an OpenAI-compatible server when none is named; the worker asks the server for it. */
+/**
+ * Returns the default model of an OpenAI-compatible server, used if none is named. The worker asks the server for its
+ * id.
+ */
 const defaultOfServer = (configured: readonly string[]): Model => ({
   ...modelOf(
     "openai-compatible/default",
@@ -127,7 +136,7 @@ function modelOf(id: string, displayName: string, provider: ModelProvider, confi
   return { ...model, ...disabled, visionSupported: provider.name !== "openai-compatible" };
 }
 
-/** `<provider>/<id>`: any model of a provider, by the id that the provider knows. */
+/** Returns the model of an id `<provider>/<id>`, where `id` is any id that the provider knows. */
 function prefixed(id: string, configured: readonly string[]): Model | undefined {
   const provider = MODEL_PROVIDERS.find(({ name }) => id.startsWith(`${name}/`) && id.length > name.length + 1);
   return provider && modelOf(id, id, provider, configured);
@@ -137,8 +146,8 @@ const notConfigured = ({ title, decidingName }: ModelProvider): string =>
   `No model provider for ${title} is configured. Give the team the managed secret ${decidingName}, or start the platform with ${decidingName} in its environment.`;
 
 /**
- * The model of a name: the default's, an operator's name for one, or an id, listed or with its provider's prefix; undefined when there is none.
- * A listed one needs no prefix but may have it.
+ * Returns the model of a name: `auto`, an alias, or an id. Listed models are found with and without the prefix of their
+ * provider; other models need the prefix. Returns undefined if there is none.
  */
 export function findModel(catalogue: ModelCatalogue, name: string): Model | undefined {
   const meant = Object.hasOwn(catalogue.aliases, name) ? catalogue.aliases[name]! : name;
@@ -149,13 +158,17 @@ export function findModel(catalogue: ModelCatalogue, name: string): Model | unde
   );
 }
 
-/** What an agent program of others is given: a model by the id that it knows, and whose it is. */
+/** The model of a third-party harness: its id as the provider knows it, and the provider. */
 export type HarnessModel = { readonly id: string; readonly provider: string };
 
 /**
- * The model of a harness. One that calls a single provider takes whatever id it is given, and has a default of its own ("" here); one that can call any
- * gets one of ours, listed or with its provider's prefix, and the platform's default without one. A provider that is not configured is no error: its key may be
- * named for the harness.
+ * Returns the model of a harness.
+ *
+ * - A harness with one provider gets any id unchanged; without an id it uses its own default ("" here).
+ * - A harness that can call any provider gets a model of the catalogue, by its id or with its provider's prefix;
+ *   without an id it gets the platform's default model.
+ *
+ * It is not an error if the provider is not configured, because the harness may have a key of its own.
  *
  * Errors: model_unknown.
  */
@@ -176,9 +189,9 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
 }
 
 /**
- * The model a run gets for what was asked: the default for nothing and for `auto`.
+ * Returns the model of a run for the requested name. No name and `auto` mean the default.
  *
- * Errors: model_unknown · model_disabled, whose text says how to enable it.
+ * Errors: model_unknown · model_disabled, whose message states how to enable it.
  */
 export function chooseModel(catalogue: ModelCatalogue, asked: string | undefined): Model {
   const name = asked ?? catalogue.defaultModelId;
