@@ -36,7 +36,10 @@ export type BudgetSettings = Pick<Budget, "limitMicros" | "thresholdsPercent">;
 /** The period in which a budget counts spending. Without `resetsAt` it never ends. */
 export type CountedPeriod = { readonly start: Date; readonly resetsAt?: Date };
 
-/** Returns the period that contains `now`: days, weeks from Sunday and months begin at 00:00 UTC; `total` begins with the budget. */
+/**
+ * Returns the period that contains `now`. Days, weeks (from Sunday) and months start at 00:00 UTC; `total` starts when
+ * the budget is created.
+ */
 export function periodAt({ period, createdAt }: Pick<Budget, "period" | "createdAt">, now: Date): CountedPeriod {
   if (period === "total") return { start: createdAt };
   const { start, end } = calendarPeriod(now, period);

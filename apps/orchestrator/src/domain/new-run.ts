@@ -6,31 +6,34 @@ import { checkPinned, type PinnedRepository } from "./pinned-repository.ts";
 import type { JsonObject, Owner, RunMode } from "./run.ts";
 import { storable } from "./text.ts";
 
-/** A file given to a new run. */
+/** A file in the request of a new run. */
 export type NewAttachment = { readonly fileName: string; readonly mimeType: string; readonly data: Uint8Array };
 
-/** A run as asked for, with its owner settled. */
+/** A requested run whose owner is resolved. */
 export type NewRun = {
   readonly prompt?: string;
   readonly title?: string;
   /** AgentConfigSnapshot of the request. */
   readonly config: JsonObject;
-  /** That of what dispatches it: below the request's, above the agent's. */
+  /**
+   * AgentConfigSnapshot of the dispatcher (an automation or a benchmark): less specific than the request's, more
+   * specific than the agent's.
+   */
   readonly dispatcherConfig?: JsonObject;
   readonly skill?: string;
-  /** "": normal for a new run, unchanged for a run that gets a message instead. */
+  /** "": `normal` for a new run, unchanged for an existing run that receives a message instead. */
   readonly mode: string;
   readonly owner: Owner;
-  /** The user on whose behalf an agent makes it; absent: its creator is whoever asks. */
+  /** The user on whose behalf an agent creates the run; absent: the caller is the creator. */
   readonly creatorUid?: string;
   readonly agentUid?: string;
   readonly agentName?: string;
   readonly factoryUid?: string;
   readonly conversationUid?: string;
-  /** It is made only while this is the newest run of its conversation, and has ended. */
+  /** The run is created only if this is the newest run of its conversation and has ended. */
   readonly afterRunUid?: string;
   readonly parentRunUid?: string;
-  /** The run that it does again. */
+  /** The run that it retries. */
   readonly retryOfRunUid?: RunUid;
   readonly interactive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
@@ -39,24 +42,24 @@ export type NewRun = {
   readonly origin?: string;
   readonly idempotencyKey?: string;
   readonly attachments: readonly NewAttachment[];
-  /** Its client executes it; absent: a worker does. */
+  /** Present: the client executes the run; absent: a worker does. */
   readonly local?: LocalStart;
-  /** The schedule that makes it: schedule_id, schedule_name, cron_schedule. */
+  /** The schedule that creates the run: schedule_id, schedule_name, cron_schedule. */
   readonly schedule?: JsonObject;
   readonly triggerUrl?: string;
-  /** It judges another run. */
+  /** Present: the run judges another run. */
   readonly judge?: Judge;
-  /** The ended run whose last workspace it starts from. */
+  /** The ended run whose last workspace it starts with. */
   readonly workspaceOfRunUid?: string;
-  /** What it works on, instead of the repositories of its configuration. */
+  /** Repositories that replace those of its configuration. */
   readonly pinnedRepositories?: readonly PinnedRepository[];
-  /** AgentConfigSnapshot by agent uid, for the runs below it. */
+  /** AgentConfigSnapshot by agent uid, for the descendants of the run. */
   readonly agentOverrides?: Readonly<Record<string, JsonObject>>;
 };
 
 const MODES: readonly string[] = ["normal", "plan", "orchestrate"];
 
-/** RunSourceType (fields-runs §3.1). */
+/** The values of RunSourceType. */
 export const SOURCES: readonly string[] = [
   "LINEAR",
   "API",
@@ -81,23 +84,26 @@ export const SOURCES: readonly string[] = [
   "CUSTOM_WEBHOOK",
 ];
 
-/** As long as requests may make it. */
+/** Maximum length of a title in a request, in characters. */
 const TITLE_MAX = 500;
 const GENERATED_TITLE_MAX = 80;
 const METADATA_KEYS_MAX = 20;
 const METADATA_VALUE_BYTES_MAX = 256;
-/** The address of a ticket is a URL, which dispatches store as metadata; its limit is that of URLs (fields-runs §6.4). */
+/** Dispatches store the URL of a ticket as metadata. Its limit is that of URLs. */
 const TICKET_URL_BYTES_MAX = 2048;
 const ATTACHMENTS_MAX = 5;
 const ATTACHMENT_BYTES_MAX = 10_000_000;
-/** What started an automation is attached whole, also to a retry: GitHub sends at most so much, and the ingress takes no more. */
+/**
+ * Maximum size of an event payload, which is attached as a whole to the run that it triggers and to retries of the run.
+ * GitHub sends at most this much, and the webhook ingress accepts no more.
+ */
 const EVENT_PAYLOAD_BYTES_MAX = 25 * 1024 * 1024;
 
 /**
- * Refuses what no run can be made of, before anything else is asked.
+ * Throws if the request is invalid, before anything is read from the database or another service.
  *
- * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid, judge_invalid, pinned_repository_invalid; text_too_large (too_large).
- * Source: fields-runs §6.1, §3.5.
+ * Errors (invalid_argument): prompt_required, mode_unknown, source_unknown, metadata_invalid, attachments_invalid,
+ * judge_invalid, pinned_repository_invalid; text_too_large (too_large).
  */
 export function checkNewRun(run: NewRun): void {
   const { prompt = "", skill, config, conversationUid } = run;
@@ -119,7 +125,10 @@ export function checkNewRun(run: NewRun): void {
   checkForScoring(run);
 }
 
-/** What only the scoring service asks for. Errors: judge_invalid, pinned_repository_invalid (invalid_argument). */
+/**
+ * Checks the members that only the scoring service sets. Errors: judge_invalid, pinned_repository_invalid
+ * (invalid_argument).
+ */
 function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRunUid }: NewRun): void {
   if (judge && source !== JUDGE_SOURCE)
     throw invalidArgument("judge_invalid", `A judge run must have the source ${JUDGE_SOURCE} (got "${source}").`);
@@ -132,7 +141,10 @@ function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRu
     );
 }
 
-/** Source: fields-runs §3.5. */
+/**
+ * Checks the number of metadata pairs, and the form of their keys and values. Errors: metadata_invalid
+ * (invalid_argument).
+ */
 export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
   if (entries.length > METADATA_KEYS_MAX)
@@ -153,7 +165,7 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
 
 export const modeOf = (run: NewRun): RunMode => (run.mode || "normal") as RunMode;
 
-/** The given title, or one made of the first line of the prompt that says something. */
+/** Returns the requested title, or one generated from the first line of the prompt that has text. */
 export function titleOf(run: NewRun, fallback: string): string {
   const given = run.title?.trim();
   if (given) return shorten(storable(given), TITLE_MAX);

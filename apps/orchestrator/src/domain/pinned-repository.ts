@@ -5,10 +5,13 @@ export type PinnedRepository = { readonly owner: string; readonly repo: string; 
 
 const REPOSITORIES_MAX = 100;
 
-/** Whether a text is a full commit id (SHA-1 or SHA-256). */
+/** Returns whether a text is a full commit id (SHA-1 or SHA-256). */
 export const isCommitId = (text: string): boolean => /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 
-/** Refuses repositories without a name or a full commit id. Errors: pinned_repository_invalid (invalid_argument). */
+/**
+ * Throws `pinned_repository_invalid` (invalid_argument) if a repository has no name or no full commit id, or occurs
+ * twice.
+ */
 export function checkPinned(repositories: readonly PinnedRepository[]): void {
   if (repositories.length > REPOSITORIES_MAX)
     throw invalid(`At most ${REPOSITORIES_MAX} repositories can be pinned (got ${repositories.length}).`);

@@ -1,26 +1,26 @@
 import { invalidArgument } from "@millwright/errors";
 
-/** A file that somebody is about to upload for a follow-up. */
+/** A file that a client is about to upload for a follow-up. */
 export type AnnouncedFile = { readonly fileName: string; readonly mimeType: string };
 
-/** A file that follow-ups of one run may name. */
+/** A file that follow-ups of one run may reference. */
 export type PreparedAttachment = AnnouncedFile & {
   readonly uid: string;
-  /** What was there when a follow-up first named it; absent: none has. */
+  /** The content when a follow-up first referenced it; absent: no follow-up has. */
   readonly content?: { readonly size: number; readonly sha256: string };
 };
 
-/** How many files one follow-up may have (fields-runs §6.12). */
+/** Maximum number of files of one follow-up. */
 export const FILES_MAX = 25;
-/** How large each of them may be. */
+/** Maximum size of each file, in bytes. */
 export const FILE_BYTES_MAX = 25_000_000;
-/** How long an id is good for (fields-runs §6.14). */
+/** How long the uid of a prepared file is valid. */
 export const PREPARED_HOURS = 24;
-/** How long it may be uploaded. */
+/** How long a file may be uploaded. */
 export const UPLOAD_SECONDS = 3600;
 const NAME_BYTES_MAX = 255;
 
-/** Errors: attachments_invalid (invalid_argument). */
+/** Checks files that a client announces. Errors: attachments_invalid (invalid_argument). */
 export function checkAnnounced(files: readonly AnnouncedFile[]): void {
   if (files.length === 0 || files.length > FILES_MAX)
     throw invalid(`Between 1 and ${FILES_MAX} files are prepared at once.`);
@@ -31,13 +31,16 @@ export function checkAnnounced(files: readonly AnnouncedFile[]): void {
   }
 }
 
-/** Names are for people; paths are made of them elsewhere. Errors: attachments_invalid (invalid_argument). */
+/**
+ * Checks a file name. It is only displayed, so it may contain any character; paths are derived from it elsewhere.
+ * Errors: attachments_invalid (invalid_argument).
+ */
 export function checkFileName(name: string): void {
   if (name.trim() === "" || Buffer.byteLength(name) > NAME_BYTES_MAX)
     throw invalid(`A file name has 1 to ${NAME_BYTES_MAX} bytes.`);
 }
 
-/** Errors: attachments_invalid (invalid_argument). */
+/** Checks the files that a follow-up references. Errors: attachments_invalid (invalid_argument). */
 export function checkNamed(uids: readonly string[], names: Readonly<Record<string, string>>): void {
   if (uids.length > FILES_MAX) throw invalid(`A follow-up has at most ${FILES_MAX} attachments.`);
   if (new Set(uids).size < uids.length) throw invalid("A follow-up names each attachment once.");

@@ -3,7 +3,7 @@ import { dropAbsent, type Harness, type JsonObject } from "./agent-config.ts";
 import type { ResolvedConfig } from "./config-resolution.ts";
 import { shownMcpServers } from "./mcp-servers.ts";
 
-/** What resolution found for names in the configuration. */
+/** The results of resolving names in the configuration. */
 export type ResolvedNames = {
   readonly name?: string;
   readonly modelId?: string;
@@ -11,7 +11,10 @@ export type ResolvedNames = {
   readonly skills: readonly string[];
 };
 
-/** The resolved configuration as the public API shows it: AgentConfigSnapshot (fields-runs §4). Names of secrets only; values that were written out are masked. */
+/**
+ * Returns the resolved configuration as shown by the public API (AgentConfigSnapshot). It contains only the names of
+ * secrets; secrets that are literal values are masked.
+ */
 export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): JsonObject =>
   dropAbsent({
     name: names.name,
@@ -42,7 +45,10 @@ export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): Json
 const publicHarness = (harness: Harness): JsonObject =>
   dropAbsent({ type: harness.type, model_id: harness.modelId, reasoning_level: harness.reasoningLevel });
 
-/** The managed secret that authenticates the harness, when one is named for it; those for other harnesses are not injected. */
+/**
+ * Returns the managed secret that authenticates the run's harness, if one is named. Secrets of other harnesses are not
+ * injected.
+ */
 export function harnessSecret(config: ResolvedConfig): string | undefined {
   const name = config.harnessAuthSecrets?.[`${config.harness.type}_auth_secret_name`];
   return typeof name === "string" && name !== "" ? name : undefined;

@@ -15,19 +15,22 @@ export type PullRequest = {
   readonly headBranch: string;
   readonly baseBranch: string;
   readonly headSha: string;
-  /** local: the commit that the base branch and the head have in common, so that the diff stays when the base moves on. */
+  /**
+   * local: the common ancestor of the base branch and the head, so that the diff does not change when the base branch
+   * does.
+   */
   readonly baseSha: string;
   readonly status: "open" | "draft" | "merged" | "closed" | "unknown";
   readonly artifactUid: ArtifactUid;
   readonly createdAt: Date;
 };
 
-/** The one branch a run may commit to and open a pull request from. */
+/** Returns the only branch that a run may commit to and open a pull request from. */
 export const workBranchOf = (runUid: string): string => `agent/${runUid}`;
 
-/** Bounds of what an agent writes about its pull request; ours. */
+/** Limits of an agent's pull request, in characters. */
 export const PULL_REQUEST_LIMITS = { titleMax: 256, bodyMax: 65_536 } as const;
 
-/** The page of a local pull request, within its run's pages. */
+/** Returns the URL of a local pull request's page, which is below the page of its run. */
 export const localPullRequestUrl = (publicUrl: string, runUid: string, uid: string): string =>
   `${publicUrl}/runs/${runUid}/pull-requests/${uid}`;

@@ -1,7 +1,7 @@
 import type { RunState } from "./run.ts";
 import { waitingMessage } from "./wait.ts";
 
-/** What a queued run waits for. */
+/** The reason why a queued run waits. */
 export type QueueReason =
   | "none"
   | "no_workers"
@@ -16,24 +16,30 @@ export type QueueReason =
   | "behind_others"
   | "waiting_for_children";
 
-/** What is known about a run's place in the queue. */
+/** The facts that determine whether and why a run waits. */
 export type QueueFacts = {
   readonly state: RunState;
   readonly isWaiting: boolean;
   readonly awaitedCount: number;
-  /** 1 = the next one of its owner (a team or a user): one more than the queued executions of the owner that are served first. */
+  /**
+   * 1 = the next execution of its owner (a team or a user): 1 + the number of the owner's queued executions that are
+   * served first.
+   */
   readonly position?: number;
   readonly harness: string;
   readonly image?: string;
   readonly arch?: string;
   readonly workerHost?: string;
   readonly pausedScopes: readonly string[];
-  /** The exhausted budget that keeps it from starting, in words. */
+  /** The message of the exhausted budget that blocks it. */
   readonly exhaustedBudget?: string;
   readonly fullScopes: readonly string[];
-  /** Its previous execution has been told to stop and is still there. */
+  /** True while its previous execution is stopping. */
   readonly isStopping: boolean;
-  /** Connected workers that may serve the run's owner at all, those that also offer what it needs, and free slots of these. */
+  /**
+   * Numbers of: connected workers that may serve the run's owner; those of them that also fit the run's requirements;
+   * free slots of the latter.
+   */
   readonly workers: number;
   readonly matchingWorkers: number;
   readonly freeSlots: number;
@@ -46,7 +52,7 @@ export type QueueStatus = {
   readonly message: string;
 };
 
-/** Why a run does not go on, in words: the first thing that would have to change. */
+/** Returns why a run waits, with a message: the first condition that would have to change. */
 export function explainQueue(facts: QueueFacts): QueueStatus {
   const { reason, message } = reasonOf(facts);
   return {

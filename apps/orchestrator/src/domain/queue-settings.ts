@@ -1,27 +1,33 @@
-/** What its owner and the operator say about a team, agent or factory in the queue. */
+/** The queue settings of a team, agent or factory, set by its owner and the operator. */
 export type QueueSettings = {
-  /** Executions at once; 0 = the platform's default. */
+  /** Maximum number of concurrent executions; 0 = the platform's default. */
   readonly concurrencyLimit: number;
-  /** Nothing new is started; what runs goes on. */
+  /** True: no execution is started; active executions continue. */
   readonly isPaused: boolean;
-  /** Of a team: its share beside other teams, in proportion to theirs. */
+  /** Of a team: its share of workers, in proportion to the weights of other teams. */
   readonly weight: number;
-  /** Of an agent: its place among the team's runs of the same depth; see PRIORITY_STEP_MS. */
+  /** Of an agent: its priority among the team's runs of the same depth; see PRIORITY_STEP_MS. */
   readonly priority: number;
-  /** Of the record these come from: older ones do not replace newer ones. */
+  /** Version of the record that contains the settings. Older settings do not replace newer ones. */
   readonly version: number;
 };
 
-/** A level of priority counts as this much time in the queue. So every run's turn comes, whatever its priority. */
+/**
+ * One level of priority counts as this much time in the queue, so that every run is eventually claimed, at any
+ * priority.
+ */
 export const PRIORITY_STEP_MS = 5 * 60_000;
 
-/** Work that no one waits for: judges and benchmark trials. */
+/** Sources of background runs, for which no one waits: judges and benchmark trials. */
 const BACKGROUND_SOURCES: readonly string[] = ["RUN_SCORER", "BENCHMARK_TRIAL"];
 
-/** Whether runs of a source give way to the other runs of their owner. */
+/** Returns whether runs of a source yield to the other runs of their owner. */
 export const isBackground = (source: string): boolean => BACKGROUND_SOURCES.includes(source);
 
-/** Background runs are served as if they had been queued this much later, so that they give way and still get their turn. */
+/**
+ * Background runs are ordered as if they had been queued this much later, so that they yield and are still eventually
+ * claimed.
+ */
 export const BACKGROUND_DELAY_MS = 6 * PRIORITY_STEP_MS;
 
 export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
@@ -32,12 +38,12 @@ export const DEFAULT_QUEUE_SETTINGS: QueueSettings = {
   version: 0,
 };
 
-/** The settings of everything whose capacity an execution uses. */
+/** The settings of all scopes whose capacity an execution uses. */
 export type ScopeSettings = {
   readonly team: QueueSettings;
   readonly agent: QueueSettings;
   readonly factory: QueueSettings;
 };
 
-/** How many executions run at once where a scope has no limit of its own. */
+/** Maximum number of concurrent executions of a scope that has no limit of its own. */
 export type CapacityDefaults = { readonly team: number; readonly agent: number; readonly factory: number };

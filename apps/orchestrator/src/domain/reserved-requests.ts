@@ -4,10 +4,13 @@ import type { NewRun } from "./new-run.ts";
 
 const SCORING = "scoring";
 
-/** Sources of the runs that the scoring service starts. */
+/** Sources of runs that the scoring service creates. */
 const SCORING_SOURCES: readonly string[] = ["RUN_SCORER", "BENCHMARK_TRIAL", "SELF_IMPROVEMENT"];
 
-/** Refuses judges, borrowed workspaces, pinned repositories, overrides of agents and sources of scoring to all callers but the scoring service. Errors: reserved_for_scoring (invalid_argument). */
+/**
+ * Throws `reserved_for_scoring` (invalid_argument) if a caller other than the scoring service sets a judge, a borrowed
+ * workspace, pinned repositories, agent overrides, or a source of scoring.
+ */
 export function requireNothingReserved({ principal }: Pick<Caller, "principal">, run: NewRun): void {
   if (principal.type === "service" && principal.uid === SCORING) return;
   const reserved = [

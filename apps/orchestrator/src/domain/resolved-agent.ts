@@ -1,7 +1,7 @@
 import type { JsonObject } from "./agent-config.ts";
 import type { ScopeSettings } from "./queue-settings.ts";
 
-/** An agent as the identity service knows it; without an agent, only what its team says. */
+/** An agent as returned by the identity service; without an agent, only the configuration of its team. */
 export type ResolvedAgent = {
   readonly agentUid?: string;
   readonly agentName?: string;
@@ -13,11 +13,11 @@ export type ResolvedAgent = {
   readonly layers: readonly { readonly source: "agent" | "factory" | "team"; readonly config: JsonObject }[];
   readonly siblingAgents: readonly string[];
   readonly queueSettings: ScopeSettings;
-  /** Those of the secrets that decide about model providers which the team has. */
+  /** The names in DECIDING_SECRETS of which the team has a managed secret. */
   readonly teamSecrets: readonly string[];
 };
 
-/** Which agent: by uid, or by name within a factory; neither = only the team's level. */
+/** A query for an agent: by uid, or by name within a factory. Without either, only the team's level is returned. */
 export type AgentQuestion = {
   readonly teamUid: string;
   readonly agentUid?: string;

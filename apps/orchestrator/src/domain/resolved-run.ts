@@ -12,9 +12,9 @@ export type FrozenSkill = {
   readonly description: string;
   readonly body: string;
   readonly spec: string;
-  /** The run is of this skill. */ readonly preloaded?: true;
+  /** The run executes this skill. */ readonly preloaded?: true;
 };
-/** `commit`: where the run starts; absent: at the head of the default branch. */
+/** A repository of a run. `commit`: the commit that the run starts at; absent: the head of the default branch. */
 export type FrozenRepository = {
   readonly owner: string;
   readonly repo: string;
@@ -22,12 +22,12 @@ export type FrozenRepository = {
   readonly commit?: string;
 };
 
-/** The workspace that another run left; without a snapshot it was as its clones. */
+/** The workspace of another run. Without a snapshot, it equals its clones. */
 export type BorrowedWorkspace = { readonly run_uid: string; readonly snapshot_key?: string };
 
 /**
- * Everything an execution of a run needs, resolved once when the run is created and stored as `runs.frozen`.
- * Names of secrets, never values. Snake case, because it is a JSON document.
+ * Everything an execution of a run needs, resolved once when the run is created and stored as `runs.frozen`. Contains
+ * the names of secrets, never their values. The keys are in snake case, because it is a JSON document.
  */
 export type FrozenConfig = {
   readonly agent_prompt: string;
@@ -35,24 +35,27 @@ export type FrozenConfig = {
   readonly model_id: string;
   readonly provider: string;
   readonly harness: string;
-  /** Of a third-party harness. */
+  /** Third-party harnesses only. */
   readonly reasoning_level?: string;
-  /** Name of the managed secret that authenticates it: for the worker's gateway alone, never in a sandbox. */
+  /**
+   * Name of the managed secret that authenticates the harness. Only the worker's gateway gets its value, never a
+   * sandbox.
+   */
   readonly harness_secret?: string;
   readonly skills: readonly FrozenSkill[];
   readonly repositories: readonly FrozenRepository[];
   readonly setup_commands: readonly string[];
   readonly docker_image: string;
-  /** Absent: what the worker gives a run that asks for nothing. */
+  /** Absent: the worker's default shape. */
   readonly instance_shape?: { readonly vcpus: number; readonly memory_gb: number };
-  /** What the environment leaves of what the worker lets runs reach; absent: all of it. */
+  /** The environment's restriction of the hosts that the worker allows; absent: all of them. */
   readonly allowed_hosts?: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly secret_names: readonly string[];
   /** By name; absent: none. */
   readonly mcp_servers?: Readonly<Record<string, FrozenMcpServer>>;
   readonly worker_host?: string;
-  /** What a worker must offer; decides the lane. */
+  /** What a worker must offer. Determines the lane. */
   readonly requirements: {
     readonly harness: string;
     readonly image?: string;
@@ -60,67 +63,73 @@ export type FrozenConfig = {
     readonly worker_host?: string;
   };
   readonly idle_timeout_minutes: number;
-  /** For how long a worker keeps what a failed setup has left; absent: not at all. */
+  /** How long a worker retains the workspace of a failed setup; absent: it does not. */
   readonly failure_session_retention_minutes?: number;
   /** Absent: resume. */
   readonly on_worker_loss?: LossPolicy;
-  /** What the run may spend; absent: the platform's limits alone. Costs are those of all runs below it, too. */
+  /** Spending limits; absent: only the platform's limits apply. The cost limit also covers all descendants. */
   readonly step_limit?: number;
   readonly token_limit?: number;
   readonly cost_limit_micros?: number;
-  /** A run above this one has a cost limit. */
+  /** An ancestor has a cost limit. */
   readonly cost_limited_above?: true;
   readonly factory_uid?: FactoryUid;
   readonly agent_uid?: AgentUid;
   readonly agent_name?: string;
-  /** Absent: no agent, or the run was created before agent types were frozen. */
+  /** Absent: the run has no agent, or was created before agent types were stored. */
   readonly agent_type?: string;
   readonly definition_version?: number;
   readonly environment_uid?: EnvironmentUid;
-  /** Of a benchmark trial and the runs below it. */
+  /** Settings of a benchmark trial, in the trial and its descendants. */
   readonly trial?: TrialSettings;
-  /** Absent: no judge run. */
+  /** Absent: the run is no judge run. */
   readonly judge?: FrozenJudge;
-  /** What the first execution starts from; absent: fresh clones. */
+  /** The workspace that the first execution starts with; absent: fresh clones. */
   readonly workspace?: BorrowedWorkspace;
   readonly spawnable_agents: readonly string[];
-  /** Key → layer it came from. */
+  /** Key → level that it comes from. */
   readonly provenance: Readonly<Record<string, string>>;
 };
 
-/** What config resolution answers for one request. */
+/** The result of resolving the configuration of one request. */
 export type ResolvedRun = {
-  /** Public AgentConfigSnapshot (fields-runs §4). */
+  /** Public AgentConfigSnapshot. */
   readonly agentConfig: JsonObject;
   readonly frozen: FrozenConfig;
-  /** What the records say now; a factory's settings come by its events alone. */
+  /** The current settings in the team's and agent's records. The settings of factories are received by events only. */
   readonly queueSettings: ScopeSettings;
-  /** Public `agent_skill` (fields-runs §6.3). */
+  /** Public `agent_skill`. */
   readonly skill?: JsonObject;
-  /** The principal the run acts as: the agent, or the creator when there is none. */
+  /** The principal that the run acts as: its agent, or its creator if it has none. */
   readonly executorUid: string;
 };
 
-/** What `resolveRunConfig` is asked: the part of a create request that decides the configuration, with its owner settled. */
+/**
+ * The request of `resolveRunConfig`: the part of a create request that determines the configuration, with its owner
+ * resolved.
+ */
 export type ResolveRunRequest = {
   readonly owner: Owner;
   /** AgentConfigSnapshot of the request, unchecked. */
   readonly config: JsonObject;
-  /** The same of what dispatches the run. */
+  /** AgentConfigSnapshot of the dispatcher, unchecked. */
   readonly dispatcherConfig?: JsonObject;
   readonly skill?: string;
   readonly agentUid?: string;
-  /** With `factoryUid` and no `agentUid`: an agent of that factory by name. */
+  /** With `factoryUid` and no `agentUid`: the name of an agent of that factory. */
   readonly agentName?: string;
   readonly factoryUid?: string;
   readonly judge?: Judge;
   readonly trial?: TrialSettings;
-  /** Replace those of the configuration. */
+  /** Replace the repositories of the configuration. */
   readonly repositories?: readonly FrozenRepository[];
   readonly workspace?: BorrowedWorkspace;
 };
 
-/** What is read anew each time an execution is accepted, because it must not be stored (tokens, secret values). */
+/**
+ * Values that are read again each time an execution is accepted, because they must not be stored (tokens, secret
+ * values).
+ */
 export type AssignmentDetails = {
   readonly repositories: readonly {
     readonly owner: string;
@@ -131,13 +140,13 @@ export type AssignmentDetails = {
     readonly workBranch: string;
     /** "" = the head of the base branch. */
     readonly baseCommit: string;
-    /** For the worker's own git, never for the sandbox; "" = none. */
+    /** For git of the worker itself, never for the sandbox; "" = none. */
     readonly authorizationHeader: string;
     /** "github", "gitlab" or "local". */
     readonly codeHost: string;
   }[];
-  /** By name. */
+  /** Values by name. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** For the worker alone. Absent: the model needs no provider, or nobody has configured it. */
+  /** For the worker only. Absent: the model needs no provider, or its provider is not configured. */
   readonly providerCredentials?: ProviderCredentials;
 };

@@ -13,37 +13,37 @@ export type LockedExecution = {
   readonly outcome?: string;
   readonly setupLosses: number;
   readonly runLosses: number;
-  /** The agent started in an earlier attempt, which was interrupted. */
+  /** True if the agent started in an earlier attempt, which was interrupted. */
   readonly wasStarted?: boolean;
   readonly laneId: number;
-  /** Its client executes it: it uses no capacity. */
+  /** True if a client executes it. Such an execution uses no capacity. */
   readonly isLocal?: boolean;
   readonly workerHost?: string;
-  /** W3C trace context of what queued it. */
+  /** W3C trace context of the request that queued it. */
   readonly traceparent?: string;
-  /** Who holds it, or has it on offer; times are judged by the database's clock. */
+  /** The session that owns it or to which it is offered. Expiry is evaluated by the database's clock. */
   readonly lease?: LockedLease;
-  /** Its debug window is still there, but has lost its worker or is past its end: the reaper has not closed it yet. */
+  /** Set if its debug window has lost its worker or has expired, and the reaper has not closed the window yet. */
   readonly staleWindow?: "worker_lost" | "window_over";
 };
 
 export type LockedLease = {
   readonly sessionUid: string;
-  /** Had it taken by another machine. */
+  /** The session that dispatched it to another machine. */
   readonly dispatcherUid?: string;
   readonly attempt: number;
   readonly isAccepted: boolean;
   readonly isOver: boolean;
-  /** Until it ends unless it is renewed; negative afterwards. */
+  /** Time until it expires unless it is renewed; negative after expiry. */
   readonly leftMs: number;
 };
 
 export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly string[] };
 
-/** A run that is locked by this transaction, with the execution that is meant (the newest, unless another was named). */
+/** A run that is locked by this transaction, with one execution: the newest, unless another was named. */
 export type LockedRun = {
   readonly uid: RunUid;
-  /** Raised by every change. */
+  /** Incremented by every change. */
   readonly version: number;
   readonly rootRunUid: RunUid;
   readonly parentRunUid?: RunUid;
@@ -66,12 +66,12 @@ export type LockedRun = {
 
 export type Actor = { readonly type: string; readonly uid: string };
 
-/** On whose behalf a change is made, for the lifecycle events. */
+/** The actor and the request of a change, for its lifecycle events. */
 export type ChangeContext = {
   readonly actor: Actor;
   readonly requestId: string;
   readonly cause?: string;
-  /** W3C trace context for the events, where it is not that of the present scope. */
+  /** W3C trace context of the events, if it is not that of the current scope. */
   readonly traceparent?: string | undefined;
 };
 
@@ -80,27 +80,27 @@ export type NewDirective = {
   readonly payload: JsonObject;
 };
 
-/** One run's change, to be saved whole. */
+/** The change of one run, saved as a whole. */
 export type RunChange = {
   readonly run: LockedRun;
   readonly next: Next;
   readonly events: readonly NewRunEvent[];
-  /** For the worker that holds the execution. */
+  /** Directive to the worker that owns the execution. */
   readonly directive?: NewDirective;
-  /** The agent session that began. */
+  /** The agent session that started. */
   readonly sessionUid?: string;
-  /** The workspace saved at the end of the execution. */
+  /** Blob key of the workspace saved at the end of the execution. */
   readonly snapshotKey?: string;
-  /** The execution ends with its workspace as its clones were. */
+  /** True if the workspace of the ended execution equals its clones. */
   readonly isWorkspaceUnchanged?: boolean;
   readonly submittedPrompt?: string;
-  /** For so long the worker of an execution that ends keeps its workspace. */
+  /** How long the worker retains the workspace of the ended execution. */
   readonly parkedMs?: number;
-  /** How long the worker keeps what a failed setup has left. */
+  /** How long the worker retains the workspace of a failed setup. */
   readonly debugWindowMs?: number;
-  /** Why follow-ups that the execution was given, and did not hand over, are given up. */
+  /** Why follow-ups that the execution received, and did not deliver to the agent, become undeliverable. */
   readonly undelivered?: string;
-  /** null: the wait is over. */
+  /** null: the wait has ended. */
   readonly wait?: Wait | null;
 };
 
@@ -111,12 +111,12 @@ export const lifeOf = (run: LockedRun): Life => ({
   runLosses: run.execution.runLosses,
 });
 
-/** The platform's own acts: expiry, limits. */
+/** The actor of the platform's own changes: expiry and limits. */
 export const PLATFORM_ACTOR: Actor = { type: "service", uid: "orchestrator" };
 
 /**
- * What workers and the platform itself do to a run goes on with the trace that its execution came from; what people do has a trace of
- * its own (undefined here).
+ * Returns the trace that a change belongs to. Changes by workers and by the platform itself continue the trace of their
+ * execution. Changes by users have a trace of their own (undefined here).
  */
 export const traceOfRun = (
   { execution }: Pick<LockedRun, "execution">,

@@ -1,8 +1,8 @@
-/** A run, as costs are grouped by it. Empty: none. */
+/** The dimensions by which costs of a run are grouped. Empty: none. */
 export type CostOwner = {
   readonly runUid: string;
   readonly rootRunUid: string;
-  /** Factory, source and creator are those of the root. */
+  /** Factory, source and creator are those of the root run. */
   readonly factoryUid: string;
   readonly source: string;
   readonly creatorType: string;
@@ -11,7 +11,7 @@ export type CostOwner = {
   readonly modelId: string;
 };
 
-/** One metered model call. An absent count was not measured; an absent cost has no known price. */
+/** One metered model call. Absent count: not measured. Absent cost: the price is unknown. */
 export type ModelCallFacts = {
   readonly callId: string;
   readonly recordedAt: Date;
@@ -24,7 +24,7 @@ export type ModelCallFacts = {
   readonly priceVersion?: number;
 };
 
-/** The time that one attempt used a sandbox. A shape of 0 is not limited. */
+/** The interval in which one attempt used a sandbox. 0 vCPUs or GB: not limited. */
 export type ComputeInterval = {
   readonly executionId: number;
   readonly attempt: number;
@@ -34,7 +34,7 @@ export type ComputeInterval = {
   readonly memoryGb: number;
 };
 
-/** Lines, files and commits that a pull request changes. */
+/** Numbers of lines, files and commits that a pull request changes. */
 export type PullRequestSize = {
   readonly additions: number;
   readonly deletions: number;
@@ -42,7 +42,7 @@ export type PullRequestSize = {
   readonly numCommits: number;
 };
 
-/** A pull request of a run. Kind, repository and title are empty, and the number is 0, where only an artifact names it. */
+/** A pull request of a run. If only an artifact names it, kind, repository and title are empty, and the number is 0. */
 export type ProducedPullRequest = Partial<PullRequestSize> & {
   readonly url: string;
   readonly kind: string;
@@ -52,7 +52,7 @@ export type ProducedPullRequest = Partial<PullRequestSize> & {
   readonly createdAt: Date;
 };
 
-/** A run without what it used and produced. Empty: none, or not known. */
+/** A run without its usage and results. Empty: none or unknown. */
 export type RunSnapshot = {
   readonly uid: string;
   readonly ownerType: string;
@@ -74,7 +74,7 @@ export type RunSnapshot = {
   readonly inferenceOwner: CostOwner;
 };
 
-/** Everything that metrics are made of. */
+/** All data of a run from which metrics are computed. */
 export type RunFacts = RunSnapshot & {
   readonly modelCalls: readonly ModelCallFacts[];
   readonly computeIntervals: readonly ComputeInterval[];
@@ -83,8 +83,8 @@ export type RunFacts = RunSnapshot & {
 };
 
 /**
- * Returns each pull request once, with what is known of it and the time at which it was first seen. A pull request that was opened for the run and
- * also named by an artifact is the same.
+ * Returns each pull request once, with all that is known of it and the earliest creation time. A pull request that was
+ * opened for the run and is also named by an artifact counts as one.
  */
 export function distinctPullRequests(pulls: readonly ProducedPullRequest[]): ProducedPullRequest[] {
   const byUrl = new Map<string, ProducedPullRequest>();

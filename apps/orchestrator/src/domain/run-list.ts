@@ -7,57 +7,57 @@ export const RUN_SORTS = ["updated_at", "created_at", "title", "agent"] as const
 export type RunSort = (typeof RUN_SORTS)[number];
 
 export const TASK_STATUSES = ["running", "complete", "failed", "blocked", "cancelled"] as const;
-/** What became of a top-level run; "running" looks at its whole tree (platform-api §3). */
+/** The status of a top-level run; "running" is evaluated for its whole tree. */
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
-/** How many pairs of metadata a list may ask for (platform-api §8). */
+/** Maximum number of metadata pairs in the filter of a list. */
 export const METADATA_PAIRS_MAX = 5;
 
-/** The metadata key with which automations stamp the runs that they start. */
+/** The metadata key that automations set on the runs they start. */
 const AUTOMATION_KEY = "automation_uid";
 
-/** Stands for having no environment (platform-api §4). */
+/** The filter value of runs without an environment. */
 export const EMPTY_ENVIRONMENT = "empty-environment";
 
-/** One run, or runs whose title, skill spec or beginning of the prompt contains each of the words. */
+/** Matches one run, or runs whose title, skill spec or beginning of the prompt contains each word. */
 export type RunSearch = { readonly runUid: string } | { readonly words: readonly string[] };
 
-/** What a list of runs asks for; times are exclusive bounds (fields-runs §6.2). */
+/** The filters and the order of a list of runs. Times are exclusive bounds. */
 export type RunListQuery = {
-  /** Only this team's. */
+  /** Only runs of this team. */
   readonly teamUid?: string;
   readonly states: readonly RunState[];
   readonly createdAfter?: Date;
   readonly createdBefore?: Date;
   readonly updatedAfter?: Date;
   readonly factoryUids?: readonly string[];
-  /** Only runs that an agent of a factory executes. */
+  /** Only runs executed by an agent of a factory. */
   readonly factoryOnly?: true;
-  /** Strictly below this run, at any depth. */
+  /** Only descendants of this run, at any depth. */
   readonly ancestorRunUid?: string;
   readonly name?: string;
   readonly modelId?: string;
   readonly creatorUid?: string;
   readonly sources?: readonly string[];
-  /** `EMPTY_ENVIRONMENT`: runs without one. */
+  /** `EMPTY_ENVIRONMENT`: runs without an environment. */
   readonly environmentUid?: string;
   readonly skillSpec?: string;
   readonly scheduleUid?: string;
   readonly artifactType?: string;
-  /** Only top-level runs then. */
+  /** If set, the list contains only top-level runs. */
   readonly taskStatuses?: readonly TaskStatus[];
   readonly executorUid?: string;
   readonly executionLocation?: "LOCAL" | "REMOTE";
-  /** Every pair must be there. */
+  /** A run must have every pair. */
   readonly metadata?: Readonly<Record<string, string>>;
   readonly search?: RunSearch;
-  /** Only these runs: those with words similar to the search, in its place. */
+  /** Only these runs, which have words similar to the search. Replaces `search`. */
   readonly runUids?: readonly string[];
   readonly sortBy: RunSort;
   readonly isDescending: boolean;
 };
 
-/** As asked, unchecked: "" and empty lists say nothing. */
+/** The request of a list, unchecked. "" and empty lists set no filter. */
 export type RunListRequest = Omit<
   RunListQuery,
   | "runUids"
@@ -77,14 +77,22 @@ export type RunListRequest = Omit<
   readonly taskStatuses: readonly string[];
   readonly executionLocation: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Only what this automation started: runs that it stamped, and their descendants, which inherit the stamp. */
+  /**
+   * Only runs that this automation started: the runs on which it set its metadata key, and their descendants, which
+   * inherit the key.
+   */
   readonly automationUid: string;
   readonly factoryUids: readonly string[];
   readonly sortBy: string;
   readonly sortOrder: string;
 };
 
-/** Errors: invalid_state, invalid_source, invalid_task_status, invalid_execution_location, too_many_metadata_pairs, invalid_sort. A factory uid that is none matches nothing, as any unknown one. */
+/**
+ * Returns the checked query. A factory uid that is no UUID matches nothing, like any unknown uid.
+ *
+ * Errors: invalid_state, invalid_source, invalid_task_status, invalid_execution_location, too_many_metadata_pairs,
+ * invalid_sort.
+ */
 export function checkRunList(request: RunListRequest): RunListQuery {
   const {
     states,
@@ -133,26 +141,36 @@ export function checkRunList(request: RunListRequest): RunListQuery {
 
 const WORDS_MAX = 20;
 
-/** The full id or the page of a run is exact; anything else is taken word by word, literally, in any case. */
+/**
+ * Returns the parsed search. The full id of a run, or the URL of its page, matches exactly. Any other text is matched
+ * word by word, literally and case-insensitively.
+ */
 function readSearch(text: string): RunSearch {
   const page = URL.canParse(text) ? /\/runs\/([^/]+)\/?$/.exec(new URL(text).pathname)?.[1] : undefined;
   const uid = page ?? text;
   return isUuid(uid) ? { runUid: uid.toLowerCase() } : { words: inLowerCase(text).split(/\s+/).slice(0, WORDS_MAX) };
 }
 
-/** Letter by letter, as PostgreSQL does it with the texts that are searched: none becomes two, and none depends on the letters around it. */
+/**
+ * Returns the text in lower case as PostgreSQL converts the searched texts: each letter separately to one letter,
+ * independently of the letters around it.
+ */
 const inLowerCase = (text: string): string =>
   Array.from(text, (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join("");
 
 /**
- * Where a page ended: the time of the first page, and the sort key and uid of the last row. Rows that came to be (or, when
- * sorted by update, were changed) after the first page are left out of later ones, so no row appears twice.
+ * The position at which a page ended: the time of the first page, and the sort key and uid of the last row. Rows that
+ * were created (or, if sorted by update, changed) after the first page are left out of later pages, so no row occurs
+ * twice.
  */
 export type RunPosition = {
   readonly asOf: Date;
   readonly key: string | null;
   readonly uid: string;
-  /** The list is of runs with words similar to those of the search: none has the words themselves. */
+  /**
+   * True if the list contains runs with words similar to those of the search, because no run contains the words
+   * themselves.
+   */
   readonly isSimilar?: boolean;
 };
 
@@ -163,7 +181,7 @@ export const sealedPosition = ({ asOf, key, uid, isSimilar = false }: RunPositio
   ...(isSimilar ? [true] : []),
 ];
 
-/** A position that was sealed by us; the seal vouches for its form. */
+/** Returns a position from a page token. The token is sealed by this service, so its form is trusted. */
 export function openedPosition(sealed: readonly unknown[]): RunPosition {
   const [asOfMs, key, uid, isSimilar = false] = sealed as [number, string | null, string, boolean?];
   return { asOf: new Date(asOfMs), key, uid, isSimilar };

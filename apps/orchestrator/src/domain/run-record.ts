@@ -31,13 +31,13 @@ type Kept =
       | "triggerUrl"
     );
 
-/** A run about to be inserted. */
+/** A run that is about to be inserted. */
 export type RunRecord = Pick<Run, Kept> & {
   readonly creator: Actor;
-  /** Whether somebody gave the title; one made of the prompt stays out of events. */
+  /** True if the request contained the title. A title generated from the prompt is left out of events. */
   readonly isTitleGiven: boolean;
   readonly frozen: FrozenConfig;
   readonly causeKey?: string;
-  /** The first thing the agent is told; absent for a run without a prompt and files. */
+  /** The first message to the agent; absent: the run has neither a prompt nor files. */
   readonly message?: { readonly uid: string; readonly text: string; readonly attachments: readonly Attachment[] };
 };

@@ -3,51 +3,60 @@ import type { ExecutionState, Outcome, RunState, RunStatus, TerminalState } from
 import { isTerminal } from "./run.ts";
 import { RUN_LOSSES_MAX, SETUP_LOSSES_MAX } from "./timings.ts";
 
-/** As much of a run and of one of its executions as the rules need. */
+/** The state of a run and of one of its executions that the transitions depend on. */
 export type Life = {
   readonly run: RunState;
   readonly execution: ExecutionState;
-  /** Workers lost in this execution before, and after, the agent started. */
+  /** Numbers of workers lost in this execution before and after the agent started. */
   readonly setupLosses: number;
   readonly runLosses: number;
 };
 
-/** What becomes of an execution whose worker is lost while its agent works. */
+/** What happens to an execution whose worker is lost while its agent is working. */
 export const LOSS_POLICIES = ["resume", "fail"] as const;
 export type LossPolicy = (typeof LOSS_POLICIES)[number];
 
-/** What may happen to it. */
+/** A change of a run and one of its executions. */
 export type Change =
   | { readonly type: "accept" }
   | { readonly type: "give_back" }
-  /** A worker that stops returns its lease. No loss is counted. */
+  /** A stopping worker returns its lease. No loss is counted. */
   | { readonly type: "return" }
   | { readonly type: "agent_started" }
-  /** `isWanted`: something is there for a further execution (unseen follow-ups, children that have all ended). */
+  /**
+   * `isWanted`: a further execution is needed (follow-ups that were not delivered, or awaited children that have all
+   * ended).
+   */
   | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
-  /** Its setup has failed; the worker keeps what there is for the debug window. */
+  /** The setup failed. The worker retains workspace and shell for the debug window. */
   | { readonly type: "retain"; readonly status: RunStatus }
-  /** The lease ran out, or the grace of a stopping execution did. `policy` absent: resume; "end": nobody else can go on with it. */
+  /**
+   * The lease, or the grace period of a stopping execution, expired. `policy` absent: resume; "end": no other worker
+   * can resume the execution.
+   */
   | { readonly type: "lose"; readonly policy?: LossPolicy | "end" }
-  /** `isForced`: a tree is cancelled, so an open offer does not protect the run. */
+  /** `isForced`: a tree is cancelled, so an open offer does not prevent it. */
   | {
       readonly type: "cancel";
       readonly isForced: boolean;
       readonly status: RunStatus;
-      /** Of a refusal, in seconds. */ readonly retryAfter?: number;
+      /** `Retry-After` of a refusal, in seconds. */ readonly retryAfter?: number;
     }
-  /** The execution broke a limit of the platform. */
+  /** The execution exceeded a limit of the platform. */
   | { readonly type: "stop"; readonly state: "FAILED" | "ERROR"; readonly status: RunStatus }
-  /** A message for a run without a live execution, or the end of the children it waits for. */
+  /** A run without a live execution receives a message, or the children it waits for have ended. */
   | { readonly type: "wake" };
 
-/** What becomes of it. */
+/** The result of a change. */
 export type Next = Life & {
   /** Set when the execution ends. */
   readonly outcome?: Outcome;
-  /** keep: untouched · hold: the offer becomes a lease · stop: until the grace is over · drop: gone, and its capacity is free. */
+  /**
+   * keep: unchanged · hold: the offer becomes a lease · stop: the lease ends after the grace period · drop: the lease
+   * is deleted and its capacity released.
+   */
   readonly lease: "keep" | "hold" | "stop" | "drop";
-  /** A further execution of the run is queued. */
+  /** True if a further execution of the run is queued. */
   readonly isFollowed: boolean;
   /** The run's new status; absent: unchanged; null: none. */
   readonly status?: RunStatus | null;
@@ -62,12 +71,12 @@ const OUTCOME_STATES: Readonly<Record<Exclude<Outcome, "WAITING">, TerminalState
 };
 
 /**
- * The life cycle of a run: every change of its state, in one place. The bulk form of an offer (QUEUED/QUEUED →
- * PENDING/OFFERED, attempt raised) is the claim's SQL.
+ * Returns the next state of a run and its execution. Every change of a run's state is defined here, except the bulk
+ * form of an offer (QUEUED/QUEUED → PENDING/OFFERED, attempt incremented), which is the SQL of the claim. The states
+ * are described in docs/run-life-cycle.md.
  *
- * Errors: run_already_finished (invalid_argument), run_pending (conflict, retryable). A change that does not fit the state is a
- * programming error: callers check leases and attempts first.
- * Source: fields-runs §10.
+ * Throws an internal error for a change that does not fit the state: callers must check leases and attempts first.
+ * Errors: run_already_finished (invalid_argument), run_pending (conflict, retryable).
  */
 export function transition(life: Life, change: Change): Next {
   switch (change.type) {
@@ -112,7 +121,7 @@ export function transition(life: Life, change: Change): Next {
 
 function complete(life: Life, change: Change & { type: "complete" }): Next {
   const { outcome, isWanted } = change;
-  // The run was decided without this execution; its end only frees what it holds.
+  // The run's state was decided without this execution, so its end only releases its lease and capacity.
   if (life.execution === "STOPPING") return { ...ended(life, "CANCELLED"), run: life.run };
   if (life.execution === "DEBUG") return endOfWindow(life);
   if (!isHeld(life.execution)) throw misfit(life, change);
@@ -197,11 +206,11 @@ function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { typ
   }
   const cancelled = { run: "CANCELLED", status } as const;
   if (isHeld(life.execution)) return { ...life, ...cancelled, execution: "STOPPING", lease: "stop", isFollowed: false };
-  if (life.execution === "ENDED") return { ...unchanged(life), ...cancelled }; // it waited for children
+  if (life.execution === "ENDED") return { ...unchanged(life), ...cancelled }; // the run waits for children
   return { ...ended(life, "CANCELLED"), ...cancelled, lease: life.execution === "OFFERED" ? "drop" : "keep" };
 }
 
-/** However it comes about: what the run says of itself stays. */
+/** Returns the end of a debug window. Its cause does not matter: the run's state and status are unchanged. */
 const endOfWindow = (life: Life): Next => ({ ...ended(life, "FAILED"), run: life.run });
 const ended = (life: Life, outcome: Outcome): Next => ({
   ...life,
@@ -212,9 +221,9 @@ const ended = (life: Life, outcome: Outcome): Next => ({
 });
 const unchanged = (life: Life): Next => ({ ...life, lease: "keep", isFollowed: false });
 
-/** A worker works on it. */
+/** Returns whether a worker is executing it. */
 export const isHeld = (state: ExecutionState): boolean => state === "CLAIMED" || state === "RUNNING";
-/** It is, or will be, worked on. */
+/** Returns whether it is queued, offered, or being executed. */
 export const isLive = (state: ExecutionState): boolean => isHeld(state) || state === "QUEUED" || state === "OFFERED";
 
 const misfit = (life: Life, change: Change): Error =>

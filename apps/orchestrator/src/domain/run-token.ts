@@ -1,6 +1,6 @@
 import type { Owner } from "./run.ts";
 
-/** Whose run an execution belongs to, as far as those who act for it need to know. None of it ever changes. */
+/** The run of an execution, with the identities that requests of the execution act for. All members are immutable. */
 export type RunRef = {
   readonly runUid: string;
   readonly rootRunUid: string;
@@ -12,14 +12,14 @@ export type RunRef = {
   readonly conversationUid: string;
 };
 
-/** What a run token says. */
+/** The claims of a run token. */
 export type RunTokenClaims = {
   readonly run: RunRef;
   readonly executionId: number;
   readonly attempt: number;
-  /** Never later than the lease. */
+  /** Never later than the expiry of the lease. */
   readonly expiresAt: Date;
 };
 
-/** Before the token proper, so that leaked ones are recognised. */
+/** Prefix of run tokens, by which leaked tokens are recognised. */
 export const RUN_TOKEN_PREFIX = "mwr_";

@@ -18,7 +18,7 @@ export type AppendOutcome =
   | { readonly outcome: "gap"; readonly ackedClientSeq: number }
   | { readonly outcome: "lease_lost" };
 
-/** A parent as its children's creation needs it. */
+/** The members of a parent run that creating its children requires. */
 export type RunParent = {
   readonly uid: RunUid;
   readonly rootRunUid: RunUid;
@@ -26,128 +26,173 @@ export type RunParent = {
   readonly state: RunState;
   readonly owner: Owner;
   readonly metadata: Readonly<Record<string, string>>;
-  /** It, or a run above it, has a cost limit. */
+  /** True if it or an ancestor has a cost limit. */
   readonly isCostLimited?: boolean;
 };
 
-/** Whose capacity an execution uses. */
+/** The owner, agent and factory whose capacity an execution uses. */
 export type CapacitySubject = {
   readonly owner: Owner;
   readonly agentUid?: string | undefined;
   readonly factoryUid?: string | undefined;
 };
 
-/** What makes a request the same as an earlier one. */
+/** The members that identify a repeated request. */
 export type OnceRequest = {
   readonly principalUid: string;
   readonly operation: string;
-  /** Absent: every call is its own. */
+  /** Idempotency key; absent: every call is executed. */
   readonly key: string | undefined;
-  /** JSON; another body with the same key is refused. */
+  /** JSON. A different body with the same key is refused. */
   readonly body: unknown;
 };
 
 export type RunOfExecution = { readonly uid: RunUid; readonly parentRunUid?: RunUid };
 
-/** What a use case can do to runs inside one transaction; the store implements it. */
+/** The operations of use cases on runs inside one transaction. Implemented by the store. */
 export interface RunTransaction {
   /**
-   * Runs `f` once per principal, operation and key; later calls get its (JSON) answer. Comes before any lock.
+   * Runs `f` once per principal, operation and key; later calls return its (JSON) result. Must precede all locks.
    * Errors: idempotency_mismatch (conflict).
    */
   once<T>(request: OnceRequest, f: () => Promise<T>): Promise<T>;
-  /** Locks runs in uid order and reads them, each with its newest execution or with one of those named. Absent runs are left out. */
+  /**
+   * Locks runs in uid order and returns them, each with its newest execution, or with the one of `executionIds`. Runs
+   * that do not exist are left out.
+   */
   lockRuns(uids: readonly string[], executionIds?: readonly number[]): Promise<LockedRun[]>;
-  /** Locks runs in uid order: parents against ending while they get children, others against the loss of the workspace they left. */
+  /**
+   * Locks runs in uid order, in share mode. A locked parent cannot end while it gets children; another locked run
+   * cannot lose the workspace it left.
+   */
   lockParents(uids: readonly string[]): Promise<RunParent[]>;
-  /** Keeps a factory from being closed until the transaction ends. False: it is closed, and gets no runs. */
+  /**
+   * Prevents a factory from being closed until the transaction ends. Returns false if the factory is closed and must
+   * not get runs.
+   */
   holdFactoryOpen(factoryUid: string): Promise<boolean>;
-  /** Inserts a run, queued. Undefined, and nothing inserted, when its cause has made one already. */
+  /** Inserts a queued run. Returns undefined, without inserting, if its cause has already created a run. */
   insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
-  /** Inserts runs that causes make, each with its cause, in one statement; answers those that are new. None has files. */
+  /**
+   * Inserts runs in one statement; each has a cause and no files. Returns the runs that were inserted: a cause that has
+   * already created a run creates no other.
+   */
   insertRuns(runs: readonly RunRecord[], context: ChangeContext): Promise<Run[]>;
-  /** Opens the offer of a new run's execution to the client that executes it, before any worker sees it; answers the execution. */
+  /**
+   * Offers a new run's execution to the client that executes it, before it is visible to workers. Returns the
+   * execution's id.
+   */
   holdForClient(runUid: string, clientUid: string): Promise<number>;
   findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
-  /** Locks the conversation until the transaction ends; comes before locks of its runs. Returns the owner's current (newest top-level) run in it. */
+  /**
+   * Locks the conversation until the transaction ends. Must precede locks of its runs. Returns the owner's current
+   * (newest top-level) run in it.
+   */
   holdConversation(place: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined>;
-  /** The run to which a message was given. */
+  /** Returns the run that a message was sent to. */
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
-  /** Adopts the settings (not before `before`, which takes the locks that come first), and answers whether a maximum is reached now. */
+  /**
+   * Stores the settings, and returns whether a maximum is reached now. Writes only after `before`, which takes the
+   * locks that precede those of capacities.
+   */
   ensureCapacity(
     subject: CapacitySubject,
     settings: ScopeSettings,
     defaults: CapacityDefaults,
     before: Promise<unknown>,
   ): Promise<boolean>;
-  /** Read without a lock: neither ever changes. */
+  /** Reads without a lock, because the run of an execution and the parent of a run never change. */
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   parentOf(runUid: string): Promise<RunUid | undefined>;
-  /** Live runs below a run, at any depth, and those of which a debug window is open. */
+  /** Returns the active descendants of a run, at any depth, and descendants with an open debug window. */
   liveDescendants(runUid: string): Promise<RunUid[]>;
   /** Saves changes of locked runs, with their events. */
   save(changes: readonly RunChange[], context: ChangeContext): Promise<void>;
   appendRunEvents(runUid: string, events: readonly NewRunEvent[]): Promise<void>;
 
   addMessage(message: NewMessage): Promise<void>;
-  /** Bytes of the prompt and the follow-ups that the run's agent has not received yet. */
+  /** Returns the size in bytes of the prompt and follow-ups that the run's agent has not received yet. */
   countUnseenTextBytes(runUid: string): Promise<number>;
-  /** Gives everything the agent has not seen to the execution that is being accepted; oldest first. */
+  /**
+   * Assigns all messages that the agent has not received to the execution that is being accepted. Returns them, oldest
+   * first.
+   */
   takeInputs(runUid: string, executionId: number): Promise<Message[]>;
-  /** What an execution was given when it was accepted. */
+  /** Returns the messages that an execution received when it was accepted. */
   inputsOf(runUid: string, executionId: number): Promise<Message[]>;
-  /** Files of messages that agents have been handed in the conversation of a run, by runs that have the same owner; oldest first. */
+  /**
+   * Returns the files of messages that were delivered to agents in the conversation of a run, by runs of the same
+   * owner; oldest first.
+   */
   earlierAttachments(run: Pick<LockedRun, "conversationUid" | "owner">): Promise<Attachment[]>;
-  /** What a lost attempt was told and had not taken, and the present one shall take; the same however often it is asked. */
+  /**
+   * Assigns the interrupts that a lost attempt did not acknowledge to the current attempt, and returns them.
+   * Idempotent.
+   */
   takeOverDirectives(executionId: number, attempt: number): Promise<Directive[]>;
-  /** The workspace to begin with: the execution's own checkpoint, else the newest saved before it by the runs of its conversation that have the same owner. */
+  /**
+   * Returns the workspace that an execution starts with: its own checkpoint, else the newest workspace saved before it
+   * by runs of its conversation that have the same owner.
+   */
   workspaceOf(run: Pick<LockedRun, "conversationUid" | "owner">, executionId: number): Promise<string | undefined>;
-  /** Whether a snapshot of some run is still stored. */
+  /** Returns whether a run's snapshot is still stored. */
   isSnapshotStored(key: string): Promise<boolean>;
-  /** Whether an execution was given this place to save its workspace. */
+  /** Returns whether a snapshot key was issued to an execution. */
   ownsSnapshot(key: string, executionId: number): Promise<boolean>;
-  /** This is the execution's newest workspace between steps; older ones are deleted. */
+  /** Records the execution's newest workspace between steps, and deletes its older snapshots. */
   setCheckpoint(executionId: number, key: string): Promise<void>;
-  /** The only workspace of an execution that is of use from now on. */
+  /** Deletes all snapshots of an execution except this one. */
   keepOnlySnapshot(executionId: number, key: string): Promise<void>;
-  /** What the agent's configuration wants when its worker is lost. */
+  /** Returns the policy of the agent's configuration for the loss of a worker. */
   onWorkerLoss(runUid: string): Promise<LossPolicy>;
-  /** For how long a worker keeps what a failed setup of the run has left; 0: not at all. */
+  /** Returns how long a worker retains the workspace of the run's failed setup, in milliseconds; 0: it does not. */
   debugWindowMs(runUid: string): Promise<number>;
   leaseExpiry(executionId: number): Promise<Date>;
-  /** Opens an accepted lease of a session to whoever brings the token; an earlier token is dead. */
+  /** Allows any process with the token to take over an accepted lease of a session. Invalidates an earlier token. */
   openToOffer(
     sessionUid: string,
     lease: { readonly executionId: number; readonly attempt: number },
     token: string,
   ): Promise<void>;
   hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
-  /** An attempt was lost: what its agent has not seen is told to the next one. */
+  /**
+   * Unassigns the messages that the agent of a lost attempt has not received, so that the next attempt receives them.
+   */
   untakeMessages(runUid: string, executionId: number): Promise<void>;
   /**
-   * The run has ended: unseen follow-ups are given up. Those that were given to an execution which is stopping (or, `stopping`,
-   * about to) are not: its worker may have handed them over already and say so yet. Returns their uids.
+   * Marks the undelivered follow-ups of an ended run as undeliverable, and returns their uids. Follow-ups sent to a
+   * stopping or retained execution, or to `stopping`, which is about to be one, are excluded: its worker may have
+   * delivered them already and not reported it yet.
    */
   dropUnseenFollowups(runUid: string, reason: string, stopping?: number): Promise<string[]>;
-  /** An execution is gone: what it was given (in one way, when named) and did not hand over is given up. Returns the uids of follow-ups. */
+  /**
+   * Marks the follow-ups that an ended execution received (only as `takenAs`, if given) and did not deliver as
+   * undeliverable. Returns their uids.
+   */
   dropUnseenFollowupsOf(runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]>;
 
-  /** Children whose latest end the (locked) parent has not been told; only those named, when any are. */
+  /**
+   * Returns the children whose latest end has not been reported to the parent, which must be locked. If `named` has
+   * entries, only those children are returned.
+   */
   unreportedChildren(parentUid: string, named?: readonly string[]): Promise<Child[]>;
   markReported(parentUid: string, children: readonly Child[]): Promise<void>;
 
-  /** Notes that the agent has been handed these messages. */
+  /** Records that these messages were delivered to the agent. */
   markDelivered(runUid: string, messageUids: readonly string[]): Promise<void>;
   setSandboxRunning(executionId: number, isRunning: boolean): Promise<void>;
-  /** Records the limits of the sandbox in which the current attempt works. */
+  /** Records the limits of the current attempt's sandbox. */
   setSandboxShape(executionId: number, shape: SandboxShape): Promise<void>;
-  /** Notes that the silence of an execution was reported. */
+  /** Records that the stall of an execution was reported. */
   markStallWarned(executionId: number): Promise<void>;
-  /** Adds events of an attempt; refuses a gap and an attempt that does not hold the stream. */
+  /** Appends events of an attempt. Refuses a gap in `clientSeq`, and an attempt that does not own the event stream. */
   appendWorkerEvents(attempt: AttemptRef, events: readonly WorkerEvent[]): Promise<AppendOutcome>;
-  /** The newest seq that the attempt of an execution may not send again; undefined when it does not hold the stream. */
+  /**
+   * Returns the greatest `clientSeq` that was stored for the attempt, or undefined if the attempt does not own the
+   * event stream.
+   */
   ackedClientSeq(executionId: number, attempt: number): Promise<number | undefined>;
 }
 
-/** Runs `f` in one transaction, again when it lost a deadlock. */
+/** Runs `f` in one transaction, and again after a deadlock. */
 export type InRunTransaction = <T>(f: (tx: RunTransaction) => Promise<T>) => Promise<T>;

@@ -2,8 +2,9 @@ import { canAs, type Caller } from "@millwright/caller";
 import type { Run } from "./run.ts";
 
 /**
- * Whether the caller may see a run: `run.view` for its owner, team or person. A run token is bound to the tree of its run and to the runs of
- * its run's factory, whose tasks it works on. `visibleRuns` (run-store.ts) states the same rule in SQL.
+ * Returns whether the caller may view a run: `run.view` in the run's team, or for its user. A run token is further
+ * restricted to the tree of its run and to the runs of its run's factory, whose tasks the run works on. `visibleRuns`
+ * (run-store.ts) implements the same rule in SQL.
  */
 export const canSee = (
   caller: Caller,

@@ -2,7 +2,7 @@ import type { JsonObject } from "@millwright/json";
 export type { JsonObject, JsonValue } from "@millwright/json";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
 
-/** Where a run is in its life (fields-runs §3.1). */
+/** The states of a run; see docs/run-life-cycle.md. */
 export const RUN_STATES = [
   "QUEUED",
   "PENDING",
@@ -16,7 +16,10 @@ export const RUN_STATES = [
 ] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
-/** A run in one of these has ended; a follow-up may queue it again. BLOCKED counts, though it waits for an answer. */
+/**
+ * The states of an ended run. A follow-up may queue the run again. BLOCKED is one of them, although the run waits for
+ * an answer.
+ */
 export const TERMINAL_STATES = [
   "SUCCEEDED",
   "FAILED",
@@ -30,41 +33,42 @@ export const isTerminal = (state: RunState): state is TerminalState =>
   (TERMINAL_STATES as readonly RunState[]).includes(state);
 
 /**
- * One sandbox session of a run. STOPPING: told to stop, tail events still land. DEBUG: its setup
- * failed, and its run with it; its worker keeps workspace and shell for a window, for people to look into them.
+ * The states of an execution, which is one sandbox session of a run. STOPPING: its worker must stop it; its last events
+ * are still accepted. DEBUG: its setup failed, and with it the run; its worker retains workspace and shell for the
+ * debug window, so that users can inspect them.
  */
 export type ExecutionState = "QUEUED" | "OFFERED" | "CLAIMED" | "RUNNING" | "STOPPING" | "DEBUG" | "ENDED";
 
-/** How an execution ended. WAITING: it parked until child runs end. */
+/** The outcome of an execution. WAITING: the run waits until child runs end. */
 export type Outcome = "DONE" | "FAILED" | "BLOCKED" | "WAITING" | "CANCELLED" | "ERROR";
 
 export type RunMode = "normal" | "plan" | "orchestrate";
 
-/** Who owns a run: a team, or one user (a personal run). */
+/** The owner of a run: a team, or one user (a personal run). */
 export type Owner = { readonly type: "team" | "user"; readonly uid: string };
 
-/** Why a run is in its state, as shown (fields-runs §6.3 RunStatusMessage). */
+/** The reason for a run's state, as published (RunStatusMessage). */
 export type RunStatus = { readonly message: string; readonly errorCode?: string; readonly retryable?: boolean };
 
-/** Of a run's status message, in characters; the run's conversation has the whole text. */
+/** Maximum length of a run's status message, in characters. The run's conversation contains the whole text. */
 export const STATUS_MESSAGE_MAX = 8_192;
 const CUT = "\n… (cut; the conversation has the whole text)";
 
-/** Returns a text as a status message may hold it: cut at its end if it is too long. */
+/** Returns a text as a status message; its end is cut if it is too long. */
 export function statusMessage(text: string): string {
   if (text.length <= STATUS_MESSAGE_MAX) return text;
   return text.slice(0, STATUS_MESSAGE_MAX - CUT.length).replace(/[\uD800-\uDBFF]$/, "") + CUT;
 }
 
-/** The tree a run may have: a root is at depth 0. */
+/** Maximum depth of a run in its tree; the root has depth 0. */
 export const DEPTH_MAX = 10;
 
-/** A run as stored; fields-runs §6.3 says what each public field means. */
+/** A run as stored. */
 export type Run = {
   readonly uid: RunUid;
   readonly rootRunUid: RunUid;
   readonly parentRunUid?: RunUid;
-  /** The run that this one does again. */
+  /** The run that this run retries. */
   readonly retryOfRunUid?: RunUid;
   readonly depth: number;
   readonly owner: Owner;
@@ -81,7 +85,7 @@ export type Run = {
   readonly status?: RunStatus;
   readonly prompt: string;
   readonly submittedPrompt?: string;
-  /** Both prompts are only their beginnings, as lists read them. */
+  /** True if both prompts contain only their beginnings, as in lists. */
   readonly isPromptTruncated?: true;
   readonly mode: RunMode;
   readonly interactive: boolean;
@@ -95,12 +99,15 @@ export type Run = {
   readonly agentConfig: JsonObject;
   readonly agentSkill?: JsonObject;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Milliseconds of all executions, the present one included. */
+  /** Run time of all executions, including the current one, in milliseconds. */
   readonly runTimeMs: number;
   readonly isSandboxRunning: boolean;
-  /** Its setup failed, and a worker keeps what it left; open for follow-ups until then. Active: an agent works in it. */
+  /**
+   * Set while a worker retains the workspace of the failed setup; follow-ups are accepted until then. `isActive`: an
+   * agent is working in it.
+   */
   readonly debugWindow?: { readonly until: Date; readonly isActive: boolean };
-  /** Whether it left anything behind, committed or not. */
+  /** True if it has artifacts, including uploads that are not committed. */
   readonly hasArtifacts: boolean;
   readonly hasUsage: boolean;
   readonly version: number;
@@ -110,13 +117,13 @@ export type Run = {
   readonly finishedAt?: Date;
 };
 
-/** What drives the agent; "oz" is the platform's own harness. */
+/** Returns the harness of the agent; "oz" is the platform's built-in harness. */
 export function harnessOf({ agentConfig }: Pick<Run, "agentConfig">): string {
   const harness = agentConfig["harness"];
   const type = typeof harness === "object" && harness !== null && !Array.isArray(harness) ? harness["type"] : undefined;
   return typeof type === "string" ? type : "oz";
 }
 
-/** Local runs are executed by their client and cannot be stopped from here (fields-runs §6.3). */
+/** Returns whether the run can be cancelled. Local runs cannot, because their client executes them. */
 export const isRunTypeCancellable = (run: Pick<Run, "executionLocation">): boolean =>
   run.executionLocation === "REMOTE";

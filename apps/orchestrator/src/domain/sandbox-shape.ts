@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from "./agent-config.ts";
 
-/** What a sandbox may take of its machine; 0 = not limited. */
+/** The resource limits of a sandbox; 0 = not limited. */
 export type SandboxShape = { readonly vcpus: number; readonly memoryGb: number };
 
 const GIB = 1024 ** 3;

@@ -2,19 +2,19 @@ import type { AgentUid } from "@millwright/ids";
 import type { Run } from "./run.ts";
 import type { ModelUsage } from "./usage.ts";
 
-/** A run with what decides whether and how it is scored. */
+/** A run with the data that determines whether and how it is scored. */
 export type ScoredRun = {
   readonly run: Run;
-  /** Agents of the runs above it, nearest first. */
+  /** Agents of its ancestors, nearest first. */
   readonly ancestorAgentUids: readonly AgentUid[];
-  /** An agent has written at least one step of it. */
+  /** True if an agent has written at least one step. */
   readonly hasConversation: boolean;
-  /** An ended execution left a workspace: stored, or as its clones were. */
+  /** True if an ended execution left a workspace: a stored snapshot, or the unchanged clones. */
   readonly hasWorkspace: boolean;
   readonly usage: readonly ModelUsage[];
 };
 
-/** Cost and tokens of all model calls. Calls without a price or a count add nothing. */
+/** Returns the cost and the tokens of all model calls. Calls without a price or without counts add nothing. */
 export const totalsOf = (usage: readonly ModelUsage[]): { readonly costMicros: bigint; readonly tokens: number } => ({
   costMicros: usage.reduce((sum, { costMicros }) => sum + costMicros, 0n),
   tokens: usage.reduce(

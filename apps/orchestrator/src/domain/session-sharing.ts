@@ -1,7 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import type { Run } from "./run.ts";
 
-/** What people may do by a link alone. */
+/** The access that the link to a conversation alone gives to a user. */
 export type LinkAccess = "view" | "take part";
 
 const LEVELS: Readonly<Record<LinkAccess, readonly unknown[]>> = {
@@ -9,10 +9,13 @@ const LEVELS: Readonly<Record<LinkAccess, readonly unknown[]>> = {
   "take part": ["EDITOR"],
 };
 
-/** The runs of a conversation that are open to a caller who has its link, oldest first. */
+/** Returns the runs of a conversation that are shared with a caller who has its link, oldest first. */
 export type ListOpenRuns = (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
 
-/** Whether the newest run that its owner has in a conversation opens it to people with its link: its owner's runs, by its `session_sharing`. Source: fields-runs §3.6. */
+/**
+ * Returns whether a conversation is shared with users who have its link. The argument is the newest run of the
+ * conversation's owner; its `session_sharing` applies to all runs of that owner in the conversation.
+ */
 export function isOpen({ agentConfig }: Run, access: LinkAccess): boolean {
   const sharing = agentConfig["session_sharing"] as { public_access?: unknown } | undefined;
   return LEVELS[access].includes(sharing?.public_access);

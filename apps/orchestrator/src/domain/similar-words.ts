@@ -1,18 +1,24 @@
-/** Shorter words have no typos: too many others are like them. */
+/** Minimum length of a word that may contain typos. Shorter words are similar to too many others. */
 const LETTERS_MIN = 4;
-/** From so many letters on two typos are allowed, below one. */
+/** Words of at least this length may contain two typos, shorter words one. */
 const LETTERS_OF_TWO = 8;
 
-/** The words of a search as texts have them; undefined when no word is long enough to be found despite a typo. */
+/**
+ * Returns the words of a search, split as texts are split. Returns undefined if no word is long enough to be found
+ * despite a typo.
+ */
 export function searchedPieces(words: readonly string[]): readonly string[] | undefined {
   const pieces = [...new Set(words.flatMap(piecesOf))];
   return pieces.some((piece) => Array.from(piece).length >= LETTERS_MIN) ? pieces : undefined;
 }
 
-/** The longest piece: by it most texts are ruled out. */
+/** Returns the longest piece, which rules out the most texts. */
 export const longest = (pieces: readonly string[]): string => pieces.toSorted((a, b) => b.length - a.length)[0] ?? "";
 
-/** Whether a text has each of the pieces, or a word that is one but for typos, or begins with one but for typos. */
+/**
+ * Returns whether a text contains each of the pieces, or a word that is equal to the piece, or begins with it, except
+ * for typos.
+ */
 export function hasSimilar(text: string, pieces: readonly string[]): boolean {
   const words = [...new Set(piecesOf(text))];
   return pieces.every((piece) => text.includes(piece) || words.some((word) => isSimilar(piece, word)));
@@ -35,7 +41,7 @@ function isSimilar(piece: string, word: string): boolean {
   return false;
 }
 
-/** Letters to insert, remove, replace, or swap with the next one (optimal string alignment). */
+/** Returns the number of letters to insert, remove, replace, or swap with the next one (optimal string alignment). */
 function distance(a: readonly string[], b: readonly string[]): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_one, j) => j)];
   for (let i = 1; i <= a.length; i += 1) {

@@ -1,8 +1,8 @@
 import type { RunState } from "./run.ts";
 
-/** A run of a team was created or changed its state. */
+/** The creation or a state change of a team's run. */
 export type TeamEvent = {
-  /** Its place in the log of this service: rises over all runs of all teams. */
+  /** Its position in the event log of this service: ascending over the runs of all teams. */
   readonly sequence: number;
   readonly uid: string;
   readonly teamUid: string;
@@ -13,13 +13,13 @@ export type TeamEvent = {
 
 export type TeamEventQuery = {
   readonly teamUids: readonly string[];
-  /** Empty: all. */
+  /** Empty: all runs. */
   readonly runUids: readonly string[];
-  /** What a run token is bound to (`canSee`, run-visibility.ts); absent: all runs of the teams. */
+  /** The runs that a run token is restricted to (`canSee`, run-visibility.ts); absent: all runs of the teams. */
   readonly within?: { readonly rootRunUid: string; readonly factoryUid?: string | undefined };
 };
 
-/** What a run's new state is called (fields-runs §12, and the states that are not published there). */
+/** The event type of each new state. Those of QUEUED, PENDING and CLAIMED extend the published types. */
 const NAMES: Readonly<Record<RunState, string>> = {
   QUEUED: "run_queued",
   PENDING: "run_pending",
@@ -32,5 +32,5 @@ const NAMES: Readonly<Record<RunState, string>> = {
   CANCELLED: "run_cancelled",
 };
 
-/** `to`: the state it came to; null: it was created. */
+/** Returns the type of an event. `to`: the new state; null: the run was created. */
 export const teamEventType = (to: RunState | null): string => (to === null ? "run_created" : NAMES[to]);

@@ -7,7 +7,7 @@ import { TerminalBlocks } from "./terminal-blocks.ts";
 const RUN = as<RunUid>("0190c1a2-0000-7000-8000-000000000001");
 const at = (seq: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seq)).toISOString();
 
-/** The blocks of events that happened a second apart. */
+/** Returns the blocks of events that occurred one second apart. */
 function blocksOf(...events: [kind: RunEvent["kind"], payload: JsonObject, more?: Partial<RunEvent>][]) {
   const blocks = new TerminalBlocks();
   for (const [index, [kind, payload, more]] of events.entries())

@@ -2,37 +2,37 @@ import type { RunEvent } from "./run-events.ts";
 import type { JsonObject, JsonValue } from "./run.ts";
 import { terminalText } from "./terminal-text.ts";
 
-/** A command that an agent or its set-up ran, with what a terminal showed. */
+/** A command that an agent or the setup of its environment ran, with its output as shown by a terminal. */
 export type TerminalBlock = {
   readonly id: string;
   readonly run_id: string;
   readonly execution_id?: number;
-  /** setup_command: of the environment · command: of the agent. */
+  /** setup_command: run by the environment's setup · command: run by the agent. */
   readonly kind: "setup_command" | "command";
   readonly command: string;
   readonly cwd?: string;
   readonly output: string;
-  /** null: it has not ended, or not by itself. */
+  /** null: it has not ended, or did not end by itself. */
   readonly exit_code: number | null;
-  /** interrupted: its end is not known, its worker was lost before it. */
+  /** interrupted: its worker was lost before it ended, so its end is unknown. */
   readonly state: "running" | "completed" | "failed" | "denied" | "interrupted";
   readonly started_at: string;
   readonly completed_at?: string;
-  /** The beginning of the output is not all there. */
+  /** True if the beginning of the output is incomplete. */
   readonly truncated?: true;
 };
 
-/** Kind and version of the file, so that readers can tell. */
+/** Media type and version of the file, by which readers recognise its format. */
 export const BLOCKS_TYPE = "application/json";
 export const BLOCKS_VERSION = 1;
 
 type Draft = { -readonly [K in keyof TerminalBlock]: TerminalBlock[K] };
 
-/** Collects the commands of one run, in the order in which they began. What a replaced attempt wrote is left out. */
+/** Collects the commands of one run, in the order in which they started. Events of superseded attempts are left out. */
 export class TerminalBlocks {
   readonly #blocks: Draft[] = [];
   readonly #open = new Map<string, Draft>();
-  /** By the name under which the agent asks for it. */
+  /** Background commands, by the id that the agent uses to read their output. */
   readonly #background = new Map<string, Draft>();
 
   add(event: RunEvent): void {
@@ -97,7 +97,7 @@ export class TerminalBlocks {
     if (text(output["cwd"]) !== "") block.cwd = text(output["cwd"]);
   }
 
-  /** What a background command wrote since it was last asked. */
+  /** Appends the output that a background command wrote since it was last read. */
   #go(event: RunEvent): void {
     const output = object(event.payload["output"]);
     const block = this.#background.get(text(output["id"]));

@@ -1,12 +1,16 @@
 /**
- * What a terminal shows once everything was written: colours and other control sequences are gone, `\r` and `\b` go back over the line, "erase
- * line" clears what is behind. So a progress bar is its last state, and nothing in the text can act on the terminal of whoever reads it.
+ * Returns what a terminal shows after all output was written: colours and other control sequences are removed, `\r` and
+ * `\b` move the cursor back within the line, and "erase line" clears what follows it. A progress bar is thus shown in
+ * its last state, and no control sequence can act on the terminal of a reader.
  */
 export function terminalText(written: string): string {
   return written.split("\n").map(shownLine).join("\n");
 }
 
-/** OSC, DCS and their like with their texts, CSI with its parameters, other escapes, and controls; C1 forms too. */
+/**
+ * Matches OSC, DCS and similar sequences with their texts, CSI with its parameters, other escapes, and control
+ * characters; C1 forms too.
+ */
 const CONTROLS =
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   /(?:\u001b\]|\u009d)[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)?|(?:\u001b[PX^_]|[\u0090\u0098\u009e\u009f])[^\u001b\u009c]*(?:\u001b\\|\u009c)?|(?:\u001b\[|\u009b)(?<parameters>[0-?]*)[ -/]*(?<final>[@-~])?|\u001b[ -/]*[0-~]?|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/gu;

@@ -1,9 +1,9 @@
 const UNSTORABLE = /[\p{Surrogate}\0]/gu;
 
-/** Text as PostgreSQL can keep it: no NUL, no lone surrogates. What cannot be kept becomes U+FFFD. */
+/** Returns the text as PostgreSQL can store it: NULs and lone surrogates are replaced by U+FFFD. */
 export const storable = (text: string): string => text.replace(UNSTORABLE, "\uFFFD");
 
-/** A JSON value whose texts, keys included, can be kept. */
+/** Returns a JSON value whose texts, including keys, can be stored. */
 export function storableJson<T>(value: T): T {
   if (typeof value === "string") return storable(value) as T;
   if (Array.isArray(value)) return value.map((item: unknown) => storableJson(item)) as T;

@@ -2,7 +2,7 @@ import { uidOf } from "@millwright/ids";
 import type { RunEvent } from "./run-events.ts";
 import type { JsonObject, TerminalState } from "./run.ts";
 
-/** A published setup or lifecycle event (fields-runs §6.7). */
+/** A published setup or lifecycle event. */
 export type TimelineEntry = {
   readonly uid: string;
   readonly type: string;
@@ -19,7 +19,7 @@ const FINISHED: Readonly<Record<TerminalState, string>> = {
   ERROR: "oz_run_errored",
 };
 
-/** The published names among a run's events, in their order. What a replaced attempt wrote is left out. */
+/** Returns the published events among a run's events, in order. Events of superseded attempts are left out. */
 export const timelineOf = (events: readonly RunEvent[]): TimelineEntry[] =>
   events.filter((event) => !event.isSuperseded).flatMap(entriesOf);
 
@@ -74,5 +74,7 @@ const pick = (payload: JsonObject, ...keys: readonly string[]): JsonObject =>
     keys.flatMap((key) => (payload[key] === undefined || payload[key] === null ? [] : [[key, payload[key]]])),
   );
 
-/** One event of ours can be two published ones; the second needs a uid of its own, the same at each reading. */
+/**
+ * Returns the uid of the second published event of an internal event. It is derived from the uid, so that it is stable.
+ */
 const secondUid = (uid: string): string => uidOf(`second of ${uid}`);

@@ -1,32 +1,41 @@
-/** Every time span of the run life cycle, in milliseconds. One object, so that tests can run the whole at a smaller scale. */
+/**
+ * Every duration of the run life cycle, in milliseconds. It is one object, so that tests can scale all durations
+ * together.
+ */
 export type Timings = {
-  /** Workers renew their leases this often. */
+  /** Interval at which workers renew their leases. */
   readonly heartbeatMs: number;
   readonly leaseTtlMs: number;
-  /** A worker that could not renew for this long lets nothing out of its sandboxes. */
+  /** A worker that could not renew for this long blocks all outside effects of its sandboxes. */
   readonly doorsCloseMs: number;
-  /** How long an offer stays open. A run is PENDING for at most 15 s: this and one round of the reaper. */
+  /** How long an offer is open. A run is PENDING for at most 15 s: this and one pass of the reaper. */
   readonly offerTtlMs: number;
   readonly reaperTickMs: number;
-  /** After a pause of the reaper longer than this nobody could renew: the next look extends leases and reaps nothing. */
+  /**
+   * After a longer pause of the reaper, workers may have been unable to renew. Its next pass extends all leases and
+   * expires none.
+   */
   readonly reaperPauseMs: number;
-  /** Tail events of a cancelled run are taken for this long. */
+  /** How long the last events of a cancelled run are accepted. */
   readonly stopGraceMs: number;
   readonly setupTimeoutMs: number;
   readonly stallWarningMs: number;
   readonly stallTimeoutMs: number;
   readonly executionTimeoutMs: number;
-  /** A minute of an environment's debug window. */
+  /** Duration of one minute of an environment's debug window. */
   readonly debugMinuteMs: number;
   readonly sessionTtlMs: number;
-  /** A worker's key is checked again when the last check is older. */
+  /** A worker's key is checked again if the last check is older. */
   readonly keyCheckMs: number;
   readonly keepAliveMs: number;
-  /** Waits that were not rung look again after this long (another replica may have written). */
+  /** Polling interval of waiters that get no notification; another replica may have written. */
   readonly pollMs: number;
-  /** The longest a Lease poll waits. */
+  /** Maximum wait of a Lease poll. */
   readonly leaseWaitMaxMs: number;
-  /** For so long a queued execution is left to the worker that keeps its workspace, as long as that could take it. */
+  /**
+   * How long a queued execution is reserved for the worker that retained its workspace, while that worker could claim
+   * it.
+   */
   readonly affinityMs: number;
 };
 
@@ -55,12 +64,15 @@ export const DEFAULT_TIMINGS: Timings = {
   affinityMs: SECOND,
 };
 
-/** All spans divided by `divisor`, in the same ratio to each other. */
+/** Returns all durations divided by `divisor`. */
 export const scaleTimings = (divisor: number, timings: Timings = DEFAULT_TIMINGS): Timings =>
   Object.fromEntries(
     Object.entries(timings).map(([name, ms]) => [name, Math.max(1, Math.round(ms / divisor))]),
   ) as Timings;
 
-/** How often a lost execution is tried again before its run ends with `resource_unavailable`. */
+/**
+ * Maximum number of retries of a lost execution before its run ends with `resource_unavailable`: before and after the
+ * agent started.
+ */
 export const SETUP_LOSSES_MAX = 3;
 export const RUN_LOSSES_MAX = 2;

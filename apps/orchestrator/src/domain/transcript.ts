@@ -1,9 +1,12 @@
 import type { RunEvent } from "./run-events.ts";
 
-/** The media type of transcripts of the own harness: JSON Lines, one event each (fields-runs §6.9). */
+/** The media type of transcripts of the built-in harness: JSON Lines, one event per line. */
 export const TRANSCRIPT_TYPE = "application/x-ndjson";
 
-/** One line of a transcript, with its line break. The record is whole: what a replaced attempt wrote is in it, marked. */
+/**
+ * Returns one line of a transcript, with its line break. Transcripts are complete: events of superseded attempts are
+ * included and marked.
+ */
 export const transcriptLine = (event: RunEvent): string =>
   `${JSON.stringify({
     seq: event.seq,

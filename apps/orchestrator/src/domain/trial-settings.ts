@@ -5,14 +5,17 @@ import type { JsonObject } from "./run.ts";
 /** The source of the runs of benchmark trials. */
 export const TRIAL_SOURCE = "BENCHMARK_TRIAL";
 
-/** What every run below a benchmark trial inherits. Snake case, because it is part of a frozen configuration. */
+/**
+ * The settings that every descendant of a benchmark trial inherits. The keys are in snake case, because they are part
+ * of a frozen configuration.
+ */
 export type TrialSettings = {
   readonly pinned_repositories: readonly PinnedRepository[];
-  /** AgentConfigSnapshot by agent uid, above the agent's own configuration. */
+  /** AgentConfigSnapshot by agent uid; overrides the agent's own configuration. */
   readonly agent_overrides: Readonly<Record<string, JsonObject>>;
 };
 
-/** Returns repositories with those that the trial pins at their commits. */
+/** Returns the repositories; those that the trial pins are at their pinned commits. */
 export function pinnedTo(
   settings: TrialSettings | undefined,
   repositories: readonly FrozenRepository[],

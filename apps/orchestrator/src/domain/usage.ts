@@ -2,7 +2,10 @@ import { priceUsage, toCents, toDollars, type Price } from "@millwright/money";
 import { SCRIPTED } from "./models.ts";
 import type { JsonObject } from "./run.ts";
 
-/** Tokens of one or more model calls; an absent count was not measured and is never 0. Cached tokens are not part of `input`. */
+/**
+ * Tokens of one or more model calls. An absent count was not measured; it is never stored as 0. Cached tokens are not
+ * included in `input`.
+ */
 export type TokenCounts = {
   readonly input?: number;
   readonly output?: number;
@@ -10,48 +13,51 @@ export type TokenCounts = {
   readonly cacheWrite?: number;
 };
 
-/** A price in force from some time on; usage keeps the version it was priced with. */
+/** A price that applies from some time on. Usage stores the version by which it was priced. */
 export type PriceVersion = Price & { readonly version: number };
 
 /**
- * What one call costs in micro-dollars. Undefined when the model has no known price, or when what it is paid by was not
- * measured. Cached tokens that were not measured did not occur.
+ * Returns the cost of one call in micro-dollars. Returns undefined if the model has no known price, or if input or
+ * output was not measured. Cached tokens that were not measured count as 0.
  */
 export function costOf(tokens: TokenCounts, price: PriceVersion | undefined): bigint | undefined {
   if (!price || tokens.input === undefined || tokens.output === undefined) return undefined;
   return priceUsage({ ...tokens, input: tokens.input, output: tokens.output }, price);
 }
 
-/** Whose access to a model's provider a call used: the operator's, the team's own, or the team's own at an address that the team has set. */
+/** The credentials that a call used: the operator's, the team's, or the team's at a base URL that the team has set. */
 export const MODEL_ACCESS = ["operator", "team", "team_endpoint"] as const;
 export type ModelAccess = (typeof MODEL_ACCESS)[number];
 
-/** All usage of one run with one model by one access at one price. Sums skip what was not measured; `unpriced` and `unmeasured` count such calls. */
+/**
+ * All usage of one run with one model, one kind of credentials and one price. Sums leave out values that were not
+ * measured; `unpriced` and `unmeasured` count the affected calls.
+ */
 export type ModelUsage = {
   readonly modelId: string;
-  /** Absent: unknown, or the model needs none. */
+  /** Absent: unknown, or the model needs no credentials. */
   readonly access?: ModelAccess;
   readonly input: number;
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
   readonly costMicros: bigint;
-  /** Calls whose input or output was not measured. */
+  /** Number of calls whose input or output was not measured. */
   readonly unmeasured: number;
-  /** Calls without a cost. */
+  /** Number of calls without a cost. */
   readonly unpriced: number;
   readonly price?: PriceVersion;
 };
 
 /**
- * RequestUsage of a run (fields-runs §6.6): what is unknown is left out, never 0. Undefined when nothing was metered.
- * Credits and the costs of computing and of the platform are not charged here, so they are never known.
+ * Returns RequestUsage of a run. Unknown values are left out, never 0. Returns undefined if nothing was metered.
+ * Credits, compute costs and platform costs are not charged by this platform, so they are always left out.
  */
 export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefined {
   if (usages.length === 0) return undefined;
   const isMeasured = usages.every(({ unmeasured }) => unmeasured === 0);
   const isPriced = usages.every(({ unpriced }) => unpriced === 0);
-  // A cost that the provider states is not divided by kind of token.
+  // A cost reported by the provider is not split by kind of token.
   const isDivisible = isPriced && usages.every(({ price }) => price !== undefined);
   const groups = groupsOf(usages);
   return {
@@ -64,10 +70,13 @@ export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefi
   };
 }
 
-/** What the model gateway has metered of a run. `meteredTokens`: of all kinds; absent: nothing was metered. */
+/**
+ * The tokens of a run that the model gateway has metered. `meteredTokens`: tokens of all kinds; absent: nothing was
+ * metered.
+ */
 export type MeteredTokens = { readonly meteredTokens?: number; readonly unmeasuredCalls: number };
 
-/** Returns the sum of what was metered. */
+/** Returns the sum of the metered tokens. */
 export const meteredTokens = (usages: readonly ModelUsage[]): MeteredTokens => ({
   ...(usages.length === 0 ? {} : { meteredTokens: usages.reduce((sum, usage) => sum + totalOf(usage), 0) }),
   unmeasuredCalls: usages.reduce((sum, { unmeasured }) => sum + unmeasured, 0),
@@ -77,7 +86,7 @@ const totalOf = ({ input, output, cacheRead, cacheWrite }: ModelUsage): number =
   input + output + cacheRead + cacheWrite;
 
 type UsageType = "warp" | "byok" | "custom_endpoint";
-/** The calls of one model that were paid for in the same way. */
+/** The calls of one model with one usage type. */
 type Group = { readonly modelId: string; readonly type: UsageType; readonly rows: readonly ModelUsage[] };
 
 function groupsOf(usages: readonly ModelUsage[]): readonly Group[] {
@@ -91,7 +100,10 @@ function groupsOf(usages: readonly ModelUsage[]): readonly Group[] {
   return [...groups.values()];
 }
 
-/** The operator's access and the built-in model are provided by the service; a team's own key is its own, and so is a team's own server. */
+/**
+ * Returns the published usage type. Calls with the operator's credentials or the built-in model are provided by the
+ * service.
+ */
 function usageType({ modelId, access }: ModelUsage): UsageType {
   if (modelId === SCRIPTED || access === "operator") return "warp";
   return access === "team_endpoint" ? "custom_endpoint" : "byok";
@@ -139,6 +151,6 @@ function inferenceUsage(rows: readonly ModelUsage[]): JsonObject {
   };
 }
 
-/** The share of one kind of token, priced by itself. */
+/** Returns the cost of one kind of token, in cents. */
 const centsOf = (usage: ModelUsage, count: keyof TokenCounts): number =>
   usage.price ? toCents(priceUsage({ input: 0, output: 0, [count]: usage[count] }, usage.price)) : 0;

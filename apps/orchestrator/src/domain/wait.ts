@@ -3,7 +3,7 @@ import { isTerminal } from "./run.ts";
 
 export type WaitPolicy = "all" | "any";
 
-/** A child as its parent sees it. */
+/** A child run as reported to its parent. */
 export type Child = {
   readonly uid: string;
   readonly title: string;
@@ -12,8 +12,8 @@ export type Child = {
 };
 
 /**
- * Whether a wait is over, and with which children's ends. A wait for nothing is over at once.
- * A BLOCKED child has ended: it needs somebody else, and its parent must hear of it.
+ * Returns whether a wait has ended, and the children that have ended. A wait for no children ends at once. A BLOCKED
+ * child counts as ended: it needs an answer, so its parent must be notified.
  */
 export function judgeWait(policy: WaitPolicy, awaited: readonly Child[]): { isOver: boolean; ended: readonly Child[] } {
   const ended = awaited.filter(({ state }) => isTerminal(state));
@@ -21,11 +21,11 @@ export function judgeWait(policy: WaitPolicy, awaited: readonly Child[]): { isOv
   return { isOver, ended };
 }
 
-/** What a waiting run shows. */
+/** Returns the status message of a waiting run. */
 export const waitingMessage = (liveCount: number): string =>
   `Waiting for ${liveCount} child ${liveCount === 1 ? "run" : "runs"}.`;
 
-/** What the parent's agent is told when its wait is over. */
+/** Returns the message to the parent's agent when its wait has ended. */
 export function childrenMessage(ended: readonly Child[]): string {
   if (ended.length === 0) return "There was no child run to wait for.";
   const lines = ended.map(

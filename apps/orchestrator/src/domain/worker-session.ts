@@ -1,32 +1,35 @@
 import type { RepositorySkill } from "./skill-spec.ts";
 
-/** A worker process that has registered. */
+/** A registered worker process. */
 export type WorkerSession = {
   readonly uid: string;
-  /** Shown as worker_host; several processes may share one. */
+  /** Published as `worker_host`; several processes may share one. */
   readonly workerHost: string;
-  /** Absent: serves every team's unrouted runs. */
+  /** Absent: serves the runs of every team that name no worker host. */
   readonly teamUid?: string;
   readonly keyUid: string;
   readonly state: "READY" | "DRAINING";
   readonly harnessTypes: readonly string[];
-  /** Images it can run; none: it takes any, with what its host has. */
+  /** Images it can run; empty: it accepts runs of any image and runs them with what its host provides. */
   readonly images: readonly string[];
-  /** Architecture of its machine; absent: not known, it takes runs of any. */
+  /** Architecture of its machine; absent: unknown, so it accepts runs of any. */
   readonly arch?: string;
 };
 
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
 
-/** What has become of a dispatched execution. WAITING: nobody has taken it yet · TAKEN · ENDED: that attempt is over in order · LOST: it was given up. `isStopping`: it is, or was, cancelled. */
+/**
+ * The status of a dispatched execution. WAITING: no process has taken it over yet · TAKEN: a process owns it · ENDED:
+ * the attempt has ended · LOST: the attempt has lost its lease. `isStopping`: it is being or was cancelled.
+ */
 export type DispatchStatus = LeaseRef & {
   readonly status: "WAITING" | "TAKEN" | "ENDED" | "LOST";
   readonly isStopping: boolean;
 };
 
-/** A live lease that is open to an offer token. */
+/** A live lease that an offer token can take over. */
 export type OfferedLease = {
-  /** Somebody has brought the token already: `holder` names that process. */
+  /** True if a process has already taken it over; `holder` is the instance uid of the owning process. */
   readonly isTaken: boolean;
   readonly holder: string;
   readonly dispatcher: {
@@ -37,7 +40,7 @@ export type OfferedLease = {
   };
 };
 
-/** What a worker says about itself when it registers. */
+/** The data that a worker reports when it registers. */
 export type WorkerRegistration = {
   readonly workerHost: string;
   readonly instanceUid: string;
@@ -51,14 +54,17 @@ export type WorkerRegistration = {
   readonly arch?: string;
   readonly sandbox: string;
   readonly sandboxFeatures: readonly string[];
-  /** On its machine. */
+  /** Skills on its machine. */
   readonly skills: readonly RepositorySkill[];
 };
 
-/** The oldest worker this server talks to. */
+/** The minimum version of workers that this server supports. */
 export const WORKER_VERSION_MIN = "0.1.0";
 
-/** Compares dotted versions by number; what follows a hyphen is left out. A version that is none is too old. */
+/**
+ * Returns whether a dotted version is at least `min`, compared by number. Text after a hyphen is ignored. A malformed
+ * version is too old.
+ */
 export function isVersionAtLeast(version: string, min: string): boolean {
   const parts = (text: string): number[] => (text.split("-")[0] ?? "").split(".").map(Number);
   const [given, wanted] = [parts(version), parts(min)];
@@ -70,5 +76,5 @@ export function isVersionAtLeast(version: string, min: string): boolean {
   return true;
 }
 
-/** An execution that is held open for a session until it accepts, or the offer expires. */
+/** An execution that is offered to a session until it accepts or the offer expires. */
 export type Offer = LeaseRef & { readonly expiresAt: Date };
