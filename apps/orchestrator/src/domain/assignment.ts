@@ -23,7 +23,7 @@ export type Input = Omit<Message, "attachments"> & {
   readonly attachments: readonly (Attachment & { readonly downloadUrl: string })[];
 };
 
-/** Everything a worker needs to execute a run. Contains secrets: never stored, never logged. */
+/** Everything a worker needs to execute a run. It contains secrets: never stored, never logged. */
 export type Assignment = {
   readonly executionId: number;
   readonly attempt: number;

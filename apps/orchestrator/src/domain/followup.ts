@@ -25,7 +25,7 @@ export type Followup = {
   readonly createdAt: Date;
   /** When it was delivered to the agent. */
   readonly deliveredAt?: Date;
-  /** Why it will never be delivered: its run ended first. For example run_cancelled. */
+  /** Why it will never be delivered, such as run_cancelled: its run ended first. */
   readonly undeliverable?: string;
 };
 

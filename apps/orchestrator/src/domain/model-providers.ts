@@ -51,7 +51,7 @@ export const harnessProvider = (harness: string): ModelProvider["name"] | undefi
 /** Names of the secrets that determine which providers a team has configured. */
 export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 
-/** Credentials of a provider. Contain a secret: never stored, never logged. */
+/** Credentials of a provider. They contain a secret: never stored, never logged. */
 export type ProviderCredentials = {
   readonly provider: string;
   readonly apiKey: string;

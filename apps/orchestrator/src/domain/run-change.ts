@@ -34,7 +34,7 @@ export type LockedLease = {
   readonly attempt: number;
   readonly isAccepted: boolean;
   readonly isOver: boolean;
-  /** Time until it expires unless it is renewed; negative after expiry. */
+  /** Milliseconds until it expires unless it is renewed; negative after expiry. */
   readonly leftMs: number;
 };
 

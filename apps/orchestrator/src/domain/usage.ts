@@ -101,8 +101,8 @@ function groupsOf(usages: readonly ModelUsage[]): readonly Group[] {
 }
 
 /**
- * Returns the published usage type. Calls with the operator's credentials or the built-in model are provided by the
- * service.
+ * Returns the published usage type. warp: the operator's credentials or the built-in model, which the service provides;
+ * custom_endpoint: a team's own server; byok: any other key of a team.
  */
 function usageType({ modelId, access }: ModelUsage): UsageType {
   if (modelId === SCRIPTED || access === "operator") return "warp";
