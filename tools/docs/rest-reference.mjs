@@ -43,7 +43,7 @@ function operationText(operation, document) {
   );
   const body = operation.requestBody?.content?.["application/json"]?.schema;
   return [
-    `### ${operation.method} ${operation.path}`,
+    `### ${operation.method} ${operation.path}${operation["x-extension"] ? " (extension)" : ""}`,
     [operation.summary, operation.description].filter(Boolean).join(". ").replace(/\.*$/, "."),
     ...(operation["x-required-permissions"]
       ? [`Needs ${operation["x-required-permissions"].map((verb) => `\`${verb}\``).join(", ")}.`]
@@ -60,13 +60,19 @@ function operationText(operation, document) {
 function recordText(name, schema, document) {
   const members = Object.entries(schema.properties ?? {}).map(
     ([member, inner]) =>
-      `- \`${member}\`${schema.required?.includes(member) ? "" : " (optional)"}: ${schemaText(inner, document, 1)}`,
+      `- \`${member}\`${markers(schema.required?.includes(member), inner)}: ${schemaText(inner, document, 1)}`,
   );
   return [
     `### ${name}`,
     ...(schema.description ? [schema.description] : []),
     members.length > 0 ? members.join("\n") : schemaText(schema, document),
   ].join("\n\n");
+}
+
+/** Returns what qualifies a member: optional, extension. */
+function markers(isRequired, schema) {
+  const words = [...(isRequired ? [] : ["optional"]), ...(schema["x-extension"] ? ["extension"] : [])];
+  return words.length > 0 ? ` (${words.join(", ")})` : "";
 }
 
 function answerText(status, answer, document) {

@@ -5,6 +5,7 @@ import {
   type RouteConfig,
 } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
+import { EXTENSION } from "./extension.ts";
 import { groupOf, groupsOf } from "./groups.ts";
 import { ingressOperations } from "./ingress-operations.ts";
 import { Problem } from "./records.ts";
@@ -29,7 +30,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
       title: "Millwright",
       version: "1.0.0",
       description:
-        "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
+        "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. `x-extension` marks operations and members beyond the published API. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
     },
     servers: [{ url: publicUrl }],
     tags: groupsOf(documented.map(({ path }) => path)),
@@ -49,6 +50,7 @@ function pathOf(route: Route): RouteConfig {
       ? { security: [] }
       : { security: route.auth === "optional" ? [{ apiKey: [] }, {}] : [{ apiKey: [] }] }),
     ...(route.verbs ? { "x-required-permissions": [...route.verbs] } : {}),
+    ...(route.extension ? EXTENSION : {}),
     request: {
       ...(route.params ? { params: route.params } : {}),
       ...(route.query ? { query: route.query } : {}),

@@ -1,3 +1,4 @@
+import { EXTENSION } from "./extension.ts";
 import { z } from "zod";
 
 /** RFC 3339, UTC, milliseconds; handlers answer `date.toISOString()`. */
@@ -42,6 +43,6 @@ export const Problem = z
     diagnostics: z
       .array(z.unknown())
       .optional()
-      .meta({ description: "Ours: everything that is wrong with a definition, by path, line and column." }),
+      .meta({ ...EXTENSION, description: "Everything that is wrong with a definition, by path, line and column." }),
   })
   .meta({ id: "Problem" });

@@ -60,6 +60,8 @@ type Common = {
   /** One line for the reader of the OpenAPI document. */
   readonly summary: string;
   readonly description?: string;
+  /** Whether the operation extends the published API. */
+  readonly extension?: boolean;
   /** Lives outside `/api/v1` (pages, blobs, errors) and outside the OpenAPI document. */
   readonly root?: boolean;
   /** Status of success. Default 200. */

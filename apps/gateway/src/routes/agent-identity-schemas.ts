@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { runnerUidOf } from "@millwright/ids";
 import { AGENT_TYPES, type Agent, type AgentFields } from "../domain/agent-identity.ts";
-import { timestamp } from "../rest/index.ts";
+import { EXTENSION, timestamp } from "../rest/index.ts";
 import { Harness, HARNESS_TYPES, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServer, McpServers } from "./mcp-schemas.ts";
 import { InferenceProviders, MemoryStoreRef } from "./run-schemas.ts";
@@ -42,10 +42,16 @@ const settings = {
     .enum(["resume", "fail", ""])
     .nullish()
     .meta({ description: "An extension of ours; see AgentConfigSnapshot." }),
-  step_limit: z.int().min(0).max(1_000).nullish().meta({
-    description:
-      "Ours; see AgentConfigSnapshot. 0 = not limited here, as for the next two. Can be changed on file-managed agents too.",
-  }),
+  step_limit: z
+    .int()
+    .min(0)
+    .max(1_000)
+    .nullish()
+    .meta({
+      ...EXTENSION,
+      description:
+        "See AgentConfigSnapshot. 0 = not limited here, as for the next two. Can be changed on file-managed agents too.",
+    }),
   token_limit: z.int().min(0).max(1e12).nullish(),
   cost_limit_usd: z.number().min(0).max(1e6).nullish(),
   worker_host: text(200),
@@ -108,13 +114,15 @@ export const AgentRecord = z
     cost_limit_usd: z.number().optional(),
     worker_host: z.string().optional(),
     concurrency_limit: z.int().meta({
+      ...EXTENSION,
       description:
-        "Ours. Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two.",
+        "Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two.",
     }),
     queue_priority: z.int().meta({
-      description: "Ours. Among the team's runs of the same depth, each level counts as five minutes in the queue.",
+      ...EXTENSION,
+      description: "Among the team's runs of the same depth, each level counts as five minutes in the queue.",
     }),
-    queue_paused: z.boolean().meta({ description: "Ours. Its runs stay queued; what runs goes on." }),
+    queue_paused: z.boolean().meta({ ...EXTENSION, description: "Its runs stay queued; what runs goes on." }),
   })
   .meta({ id: "AgentIdentity" });
 

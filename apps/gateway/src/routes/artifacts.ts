@@ -143,7 +143,7 @@ export function artifactRoutes(
       method: "PATCH",
       path: "/agent/artifacts/{artifactUid}",
       summary: "Make an artifact public or private",
-      description: "Ours.",
+      extension: true,
       verbs: ["artifact.manage"],
       errors: [403],
       params: artifactParams,

@@ -19,11 +19,12 @@ const AuditRecord = z
   })
   .meta({ id: "AuditEntry" });
 
-/** Who did what in a team. Ours. */
+/** Who did what in a team. */
 export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "cursors">): Route =>
   route({
     method: "GET",
     path: "/team/{uid}/audit",
+    extension: true,
     summary: "Read a team's audit log, newest first",
     description: "Gathered from the events of all services; an entry appears within seconds of its change.",
     verbs: ["team.manage"],

@@ -32,7 +32,7 @@ const aboutEvents = z.object({
   cursor: cursor(),
 });
 
-/** Automations of factories: what starts by itself, and why it did or did not (factory-files §6). Ours. */
+/** Automations of factories: what starts by itself, and why it did or did not (factory-files §6). */
 export function automationRoutes({ automations }: Pick<Upstreams, "automations">): Route[] {
   const one = "/factory/{uid}/automations/{automationUid}";
   const said = (body: { agent?: string | null | undefined }): JsonObject => {
@@ -43,6 +43,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "GET",
       path: "/factory/{uid}/automations",
+      extension: true,
       summary: "List a factory's automations",
       verbs: ["factory.view"],
       errors: [403],
@@ -60,6 +61,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "POST",
       path: "/factory/{uid}/automations",
+      extension: true,
       summary: "Create an automation",
       description:
         "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores. An agent, runner, model, environment or secret that is absent is refused, as in files; all problems are reported at once.",
@@ -87,6 +89,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "GET",
       path: one,
+      extension: true,
       summary: "Read an automation",
       verbs: ["factory.view"],
       errors: [403],
@@ -98,6 +101,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "PUT",
       path: one,
+      extension: true,
       summary: "Replace an automation",
       description:
         "Its runs are created for the caller from now on. Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
@@ -121,6 +125,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "DELETE",
       path: one,
+      extension: true,
       summary: "Delete an automation",
       description: "It fires no more; its runs and decisions stay.",
       verbs: ["factory.manage"],
@@ -132,6 +137,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "POST",
       path: `${one}/run`,
+      extension: true,
       summary: "Run an automation now",
       description: "Whatever its triggers are. `run_id` is null while the run is still being made.",
       verbs: ["run.create"],
@@ -154,6 +160,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "GET",
       path: `${one}/decisions`,
+      extension: true,
       summary: "List why an automation fired or did not, newest first",
       verbs: ["factory.view"],
       errors: [403],
@@ -168,6 +175,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "GET",
       path: "/factory/{uid}/decisions",
+      extension: true,
       summary: "List what automations decided about events, newest first",
       verbs: ["factory.view"],
       errors: [403],
@@ -182,6 +190,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     route({
       method: "POST",
       path: "/factory/{uid}/webhooks/{webhookUid}/deliveries/{deliveryUid}/replay",
+      extension: true,
       summary: "Have one automation look at a delivery again",
       description:
         "As both are now. A match starts another run, unless it is a dry run. Either is told to the audit log.",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { timestamp, UserProfile } from "../rest/index.ts";
+import { EXTENSION, timestamp, UserProfile } from "../rest/index.ts";
 import { Configuration, NewConfiguration, SuiteTask } from "./benchmark-schemas.ts";
 
 export const BENCHMARK_RUN_STATES = ["pending", "running", "scoring", "completed", "failed", "cancelled"] as const;
@@ -33,7 +33,12 @@ export const Launch = z
       .min(1)
       .optional()
       .meta({ description: "Scores the trials of this benchmark run of the suite again instead of running new ones." }),
-    parallelism: z.int().min(1).max(100).optional().meta({ description: "Ours: trials at once; default 4." }),
+    parallelism: z
+      .int()
+      .min(1)
+      .max(100)
+      .optional()
+      .meta({ ...EXTENSION, description: "Trials at once; default 4." }),
   })
   .meta({ id: "LaunchBenchmarkRequest" });
 
@@ -72,7 +77,8 @@ const ScoreProgress = z
 
 const Interval = z.looseObject({ low: z.number(), high: z.number(), confidence: z.number(), method: z.string() }).meta({
   id: "ConfidenceInterval",
-  description: "Ours: of a pass rate by Wilson's method, of a difference by a paired bootstrap.",
+  ...EXTENSION,
+  description: "Of a pass rate by Wilson's method, of a difference by a paired bootstrap.",
 });
 
 /** fields-factory §9.4; the interval is ours. */
@@ -98,7 +104,7 @@ const Coverage = z
   .looseObject({ expected: z.int(), received: z.int(), rate: z.number().nullable() })
   .meta({ id: "BenchmarkCoverage", description: "How many of the scores that a rate is about have been received." });
 
-/** Ours: the difference of two pass rates over the trials that both sides have. */
+/** The difference of two pass rates over the trials that both sides have. */
 const Difference = z
   .looseObject({
     difference: z.number().nullable(),
@@ -129,12 +135,10 @@ const ConfigurationResults = Configuration.extend({
   retried_trial_count: z.int(),
   infra_failed_trials: z
     .int()
-    .meta({ description: "Ours: trials that the infrastructure failed; they have no outcome." }),
+    .meta({ ...EXTENSION, description: "Trials that the infrastructure failed; they have no outcome." }),
   metrics: z.looseObject({}),
   scoring: Scoring.extend({
-    difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() })
-      .nullable()
-      .meta({ description: "Ours." }),
+    difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() }).nullable().meta(EXTENSION),
   }).meta({ id: "BenchmarkConfigurationScoring" }),
   coverage: Coverage,
 }).meta({ id: "BenchmarkConfigurationResults" });
@@ -223,7 +227,7 @@ export const BenchmarkRun = z
     configuration_stats: z.array(ConfigurationStats).nullable().meta({ description: "null until a trial exists." }),
     trial_progress: TrialProgress.optional(),
     score_progress: ScoreProgress.optional(),
-    manifest_hash: z.string().meta({ description: "Ours: SHA-256 of everything that was frozen at launch." }),
+    manifest_hash: z.string().meta({ ...EXTENSION, description: "SHA-256 of everything that was frozen at launch." }),
     historical_replay_run_uid: z.string().optional(),
     creator: UserProfile.optional().meta({ description: "With include `creator`." }),
     configurations: z.array(Configuration).optional().meta({
@@ -231,10 +235,13 @@ export const BenchmarkRun = z
     }),
     scorer_selection: z.array(ScorerId).optional(),
     tasks: z.array(SuiteTask).optional(),
-    manifest: z.looseObject({}).optional().meta({
-      description:
-        "Ours: `content`, which the hash is computed from, and `identifiers` of the records it was taken from.",
-    }),
+    manifest: z
+      .looseObject({})
+      .optional()
+      .meta({
+        ...EXTENSION,
+        description: "`content`, which the hash is computed from, and `identifiers` of the records it was taken from.",
+      }),
     results: BenchmarkResults.optional().meta({ description: "With include `results`." }),
   })
   .meta({ id: "BenchmarkRun" });
@@ -273,7 +280,6 @@ const ComparedRun = z.looseObject({
   created_at: timestamp(),
 });
 
-/** Ours. */
 export const Comparison = z
   .looseObject({
     run: ComparedRun,
@@ -300,5 +306,6 @@ export const Comparison = z
   })
   .meta({
     id: "BenchmarkComparison",
-    description: "Ours: a benchmark run against another one of its suite, over the tasks that both have.",
+    ...EXTENSION,
+    description: "A benchmark run against another one of its suite, over the tasks that both have.",
   });

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { recordOf, timestamp, UserProfile } from "../rest/index.ts";
+import { EXTENSION, recordOf, timestamp, UserProfile } from "../rest/index.ts";
 import { Rule } from "./scorer-schemas.ts";
 
-const RULE = "Ours: decides correctness instead of a model. null: a model judges by the success criteria.";
+const RULE = "Decides correctness instead of a model. null: a model judges by the success criteria.";
 const OWN = 'Absent or "": the agent\'s own.';
 const REF = "Commit, branch or tag; absent: the default branch. Pinned to a commit at launch.";
 
@@ -29,11 +29,11 @@ export const SuiteTask = z
     starting_repo_refs: z.array(StartingRepoRef),
     tags: z.array(z.string()),
     labels: z.record(z.string(), z.string()),
-    rule: Rule.nullable().meta({ description: RULE }),
+    rule: Rule.nullable().meta({ ...EXTENSION, description: RULE }),
   })
   .meta({ id: "SuiteTask" });
 
-/** Ours: a task drafted from a run; nothing is stored. */
+/** A task drafted from a run; nothing is stored. */
 export const TaskDraft = SuiteTask.pick({
   title: true,
   prompt: true,
@@ -56,7 +56,9 @@ const taskContent = {
   starting_repo_refs: z.array(StartingRepoRef).optional(),
   tags: z.array(z.string()).optional(),
   labels: labels.optional(),
-  rule: Rule.nullable().optional().meta({ description: RULE }),
+  rule: Rule.nullable()
+    .optional()
+    .meta({ ...EXTENSION, description: RULE }),
 };
 
 export const NewSuiteTask = z.object(taskContent).meta({ id: "CreateSuiteTaskRequest" });

@@ -121,8 +121,9 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Upstreams, "benchmarks
       method: "GET",
       path: `${BENCHMARK_RUN}/trials/export`,
       summary: "Export the trials of a benchmark run with scores and metrics",
+      extension: true,
       description:
-        "Ours. NDJSON: one trial per line, as the list shows it. CSV: one line per trial and scorer; texts that a spreadsheet would take for a formula begin with an apostrophe. " +
+        "NDJSON: one trial per line, as the list shows it. CSV: one line per trial and scorer; texts that a spreadsheet would take for a formula begin with an apostrophe. " +
         "A connection that ends before its last chunk was cut off.",
       verbs: ["factory.view"],
       errors: [403],

@@ -70,8 +70,9 @@ export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: Ben
       method: "POST",
       path: `${BENCHMARKS}/compose-task`,
       summary: "Draft a task from a run",
+      extension: true,
       description:
-        "Ours. The run's title and prompt, and its repositories at the commits it started from, without success criteria. Stores nothing.",
+        "The run's title and prompt, and its repositories at the commits it started from, without success criteria. Stores nothing.",
       verbs: ["factory.view", "run.view"],
       errors: [403],
       params: inFactory,

@@ -51,12 +51,13 @@ const teamParams = z.object({ uid: pathUid("team") });
 const budgetParams = z.object({ uid: pathUid("team"), budget_uid: pathUid("budget") });
 const PATH = "/team/{uid}/budgets";
 
-/** Spending caps of a team. Ours. */
+/** Spending caps of a team. */
 export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
   return [
     route({
       method: "GET",
       path: PATH,
+      extension: true,
       summary: "List a team's budgets",
       description: "Oldest first, each with what is spent in its present period.",
       verbs: ["run.view"],
@@ -71,6 +72,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
     route({
       method: "POST",
       path: PATH,
+      extension: true,
       summary: "Create a budget",
       description: "It counts what is spent from now on. 409 `budget_exists`: there is one for this scope and period.",
       verbs: ["team.manage"],
@@ -100,6 +102,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
     route({
       method: "GET",
       path: `${PATH}/{budget_uid}`,
+      extension: true,
       summary: "Read a budget",
       verbs: ["run.view"],
       params: budgetParams,
@@ -113,6 +116,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
     route({
       method: "PATCH",
       path: `${PATH}/{budget_uid}`,
+      extension: true,
       summary: "Change a budget's limit or thresholds",
       description: "Effective with the next model call; runs that wait for the budget are queued again within seconds.",
       verbs: ["team.manage"],
@@ -135,6 +139,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
     route({
       method: "DELETE",
       path: `${PATH}/{budget_uid}`,
+      extension: true,
       summary: "Delete a budget",
       verbs: ["team.manage"],
       params: budgetParams,

@@ -59,7 +59,7 @@ const WithPayload = Delivery.extend({
     .meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
 }).meta({ id: "CodeHostDeliveryWithPayload" });
 
-/** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). Ours. */
+/** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). */
 export function codeHostWebhookRoutes(
   upstreams: Pick<Upstreams, "automations" | "catalog" | "codeHostWebhooks">,
 ): Route[] {
@@ -74,6 +74,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "GET",
       path: of,
+      extension: true,
       summary: "Read the address that a code host sends its webhooks to",
       response: CodeHostWebhook,
       handler: async (input) =>
@@ -83,6 +84,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "PUT",
       path: of,
+      extension: true,
       summary: "Open the address that a code host sends its webhooks to, or change its settings",
       description:
         "What is absent stays as it is. The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
@@ -110,6 +112,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "DELETE",
       path: of,
+      extension: true,
       summary: "Close the address that a code host sends its webhooks to",
       description: "The code host gets 404 at once.",
       status: 204,
@@ -119,6 +122,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "POST",
       path: `${of}/rotate`,
+      extension: true,
       summary: "Give the address of a code host another secret",
       description: "Generated unless the code host's own is sent. It counts at once, and the old one no longer.",
       body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(),
@@ -135,6 +139,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "GET",
       path: `${of}/deliveries`,
+      extension: true,
       summary: "List what a code host delivered, newest first",
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
@@ -150,6 +155,7 @@ export function codeHostWebhookRoutes(
       ...common,
       method: "GET",
       path: `${of}/deliveries/{deliveryUid}`,
+      extension: true,
       summary: "Read what a code host delivered, with its payload",
       params: params.extend({ deliveryUid: pathUid("delivery") }),
       response: WithPayload,
@@ -164,6 +170,7 @@ export function codeHostWebhookRoutes(
     route({
       method: "POST",
       path: `${of}/deliveries/{deliveryUid}/replay`,
+      extension: true,
       summary: "Have one automation look at what a code host delivered again",
       description:
         "As both are now; the automation is one of any factory of the team. A match starts another run, or continues the task that is bound to the item, unless it is a dry run. Either is told to the audit log.",

@@ -54,13 +54,14 @@ export async function findCodeHost(
   return found;
 }
 
-/** Connections to code hosts: where repositories are cloned from and pull requests opened. Ours. */
+/** Connections to code hosts: where repositories are cloned from and pull requests opened. */
 export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostWebhooks">): Route[] {
   const { catalog, codeHostWebhooks } = upstreams;
   return [
     route({
       method: "GET",
       path: "/team/{uid}/code-hosts",
+      extension: true,
       summary: "List code-host connections",
       verbs: ["factory.view"],
       params: teamParams,
@@ -75,6 +76,7 @@ export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostW
     route({
       method: "POST",
       path: "/team/{uid}/code-hosts",
+      extension: true,
       summary: "Connect a code host",
       verbs: ["factory.manage"],
       params: teamParams,
@@ -106,6 +108,7 @@ export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostW
     route({
       method: "DELETE",
       path: "/team/{uid}/code-hosts/{codeHostUid}",
+      extension: true,
       summary: "Remove a code-host connection",
       verbs: ["factory.manage"],
       params: z.object({ uid: pathUid("team"), codeHostUid: pathUid("code_host") }),

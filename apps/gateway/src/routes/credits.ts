@@ -57,12 +57,13 @@ export type CreditRoutesDeps = {
 const params = z.object({ uid: pathUid("team") });
 const PATH = "/team/{uid}/credits";
 
-/** Credits of teams. Ours. */
+/** Credits of teams. */
 export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDeps): Route[] {
   return [
     route({
       method: "GET",
       path: PATH,
+      extension: true,
       summary: "Read what a team was granted, has spent and has left",
       description:
         "Grants are listed newest first. Spend of a day is taken from the grants that cover the day, first from those that expire first. Credits " +
@@ -95,6 +96,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
     route({
       method: "POST",
       path: PATH,
+      extension: true,
       summary: "Grant credits to a team (platform administrators)",
       description: "Of any team. Grants are never changed or deleted.",
       errors: [403, 409],

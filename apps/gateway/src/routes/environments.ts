@@ -3,7 +3,7 @@ import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
-import { pathText, pathUid, route, Scope, timestamp, UserProfile, type Route } from "../rest/index.ts";
+import { EXTENSION, pathText, pathUid, route, Scope, timestamp, UserProfile, type Route } from "../rest/index.ts";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
@@ -44,10 +44,11 @@ const Environment = z
       })
       .optional()
       .meta({ description: "The newest run in it that you may see." }),
-    link_sharing: z
-      .boolean()
-      .meta({ description: "Ours. Whoever knows the uid may use it, and finds it in their list from then on." }),
-    access: z.enum(["owned", "granted", "link"]).meta({ description: "Ours. How you have come by it." }),
+    link_sharing: z.boolean().meta({
+      ...EXTENSION,
+      description: "Whoever knows the uid may use it, and finds it in their list from then on.",
+    }),
+    access: z.enum(["owned", "granted", "link"]).meta({ ...EXTENSION, description: "How you have come by it." }),
     scope: Scope.optional(),
     creator: UserProfile.optional(),
     last_editor: UserProfile.optional(),
@@ -110,9 +111,10 @@ export function environmentRoutes({
     route({
       method: "POST",
       path: "/agent/environments",
+      extension: true,
       summary: "Create an environment",
       verbs: ["run.manage"],
-      description: "Ours. `team: false` makes a personal one. `link_sharing` opens it to whoever knows its uid.",
+      description: "`team: false` makes a personal one. `link_sharing` opens it to whoever knows its uid.",
       errors: [403, 404],
       teamHeader: true,
       idempotent: true,
@@ -135,10 +137,10 @@ export function environmentRoutes({
     route({
       method: "PUT",
       path: "/agent/environments/{uid}",
+      extension: true,
       summary: "Replace an environment's configuration",
       verbs: ["run.manage"],
-      description:
-        "Ours. Runs that exist keep what they were created with. `link_sharing` stays as it is unless it is sent.",
+      description: "Runs that exist keep what they were created with. `link_sharing` stays as it is unless it is sent.",
       errors: [403],
       params,
       body: EnvironmentBody.pick({ config: true, link_sharing: true }),
@@ -156,9 +158,9 @@ export function environmentRoutes({
     route({
       method: "DELETE",
       path: "/agent/environments/{uid}",
+      extension: true,
       summary: "Delete an environment",
       verbs: ["run.manage"],
-      description: "Ours.",
       errors: [403],
       status: 204,
       params,
@@ -169,10 +171,11 @@ export function environmentRoutes({
     route({
       method: "GET",
       path: "/agent/environments/{uid}",
+      extension: true,
       summary: "Get an environment",
       verbs: ["run.view"],
       description:
-        "Ours. One whose `link_sharing` is on is answered to whoever knows its uid, and is in their list from then on.",
+        "One whose `link_sharing` is on is answered to whoever knows its uid, and is in their list from then on.",
       params,
       response: Environment,
       handler: async (input) =>
@@ -181,10 +184,11 @@ export function environmentRoutes({
     route({
       method: "POST",
       path: "/agent/environments/{uid}/grants",
+      extension: true,
       summary: "Open an environment to a team or a user",
       verbs: ["run.manage"],
       description:
-        "Ours. To a team that you are in (`team_uid`), or to a member of one of your teams (`user_uid`), for use, not for change. Its `secrets` are not given to runs of others.",
+        "To a team that you are in (`team_uid`), or to a member of one of your teams (`user_uid`), for use, not for change. Its `secrets` are not given to runs of others.",
       errors: [403],
       status: 201,
       params,
@@ -206,9 +210,10 @@ export function environmentRoutes({
     route({
       method: "GET",
       path: "/agent/environments/{uid}/grants",
+      extension: true,
       summary: "List to whom an environment was opened",
       verbs: ["run.manage"],
-      description: "Ours. For whoever may change it.",
+      description: "For whoever may change it.",
       errors: [403],
       params,
       response: z.object({ grants: z.array(Grant) }),
@@ -221,9 +226,10 @@ export function environmentRoutes({
     route({
       method: "DELETE",
       path: "/agent/environments/{uid}/grants/{grant_uid}",
+      extension: true,
       summary: "Close an environment to a team or a user",
       verbs: ["run.manage"],
-      description: "Ours. Runs that exist go on.",
+      description: "Runs that exist go on.",
       errors: [403],
       status: 204,
       params: params.extend({ grant_uid: pathUid("environment_grant") }),

@@ -3,7 +3,7 @@ import type { factories as proto } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
-import { json, pathUid, Reply, route, timestamp, type Route, type RouteInput } from "../rest/index.ts";
+import { EXTENSION, json, pathUid, Reply, route, timestamp, type Route, type RouteInput } from "../rest/index.ts";
 import { Diagnostic, diagnosticRecord } from "./factory-source.ts";
 import { factoryParams } from "./factories.ts";
 import { isoTime } from "./json-values.ts";
@@ -30,7 +30,7 @@ const BranchStatus = z
         "How what was applied stands to the registered head. UNKNOWN: the head is not known, the repository could not be asked, or tracking was retired.",
       ),
     is_production: z.boolean().describe("The branch that the factory's source names."),
-    is_serving: z.boolean().describe("The definition in force was taken from this branch. Ours."),
+    is_serving: z.boolean().meta({ ...EXTENSION, description: "The definition in force was taken from this branch." }),
     registered_head_sha: z.string().nullable(),
     applied_sha: z.string().nullable(),
     last_applied_at: timestamp().nullable(),
@@ -75,8 +75,8 @@ export function factoryBranchRoutes({
       method: "GET",
       path: "/factory/{uid}/branches",
       summary: "List a factory's tracked branches",
-      description:
-        "Ours. The production branch first, then by name; a factory tracks at most 50. Retired ones are left out.",
+      extension: true,
+      description: "The production branch first, then by name; a factory tracks at most 50. Retired ones are left out.",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
@@ -94,8 +94,9 @@ export function factoryBranchRoutes({
       method: "POST",
       path: "/factory/{uid}/branches",
       summary: "Track a branch of the definition's repository",
+      extension: true,
       description:
-        "Ours. The branch that the source names is tracked anyway. One that is tracked already is answered with 200. A branch whose tracking was retired gets a new identity.",
+        "The branch that the source names is tracked anyway. One that is tracked already is answered with 200. A branch whose tracking was retired gets a new identity.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,

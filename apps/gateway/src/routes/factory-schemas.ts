@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { factories } from "@millwright/contracts";
-import { timestamp } from "../rest/index.ts";
+import { EXTENSION, timestamp } from "../rest/index.ts";
 import { present } from "@millwright/json";
 import { isoTime } from "./json-values.ts";
 
@@ -40,8 +40,8 @@ export const Factory = z
     management: z.enum(["live", "service_files", "external_files"]),
     permissions: z.array(z.string()),
     definition_version: z.int(),
-    concurrency_limit: z.int().meta({ description: "Ours. Executions at once; 0 = the platform's default." }),
-    queue_paused: z.boolean().meta({ description: "Ours. Its runs stay queued; what runs goes on." }),
+    concurrency_limit: z.int().meta({ ...EXTENSION, description: "Executions at once; 0 = the platform's default." }),
+    queue_paused: z.boolean().meta({ ...EXTENSION, description: "Its runs stay queued; what runs goes on." }),
   })
   .meta({ id: "Factory" });
 

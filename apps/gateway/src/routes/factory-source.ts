@@ -58,12 +58,13 @@ const Drift = z
 const Check = z.object({ valid: z.boolean(), diagnostics: z.array(Diagnostic) }).meta({ id: "DefinitionCheck" });
 const Files = z.object({ files: z.array(DefinitionFile).max(2_000).optional() }).optional();
 
-/** The definition of a factory as code: read, replace, check, plan, apply. Ours. */
+/** The definition of a factory as code: read, replace, check, plan, apply. */
 export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">): Route[] {
   const check = (verb: "validate" | "plan") =>
     route({
       method: "POST",
       path: `/factory/{uid}/source/${verb}`,
+      extension: true,
       summary: verb === "plan" ? "Show what applying would change" : "Check the definition",
       verbs: ["factory.view"],
       description:
@@ -90,6 +91,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
     route({
       method: "GET",
       path: "/factory/{uid}/source",
+      extension: true,
       summary: "Read the definition's source and state",
       verbs: ["factory.view"],
       errors: [403],
@@ -101,6 +103,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
     route({
       method: "PUT",
       path: "/factory/{uid}/source",
+      extension: true,
       summary: "Replace the definition files, or name the repository they come from",
       description:
         "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is tracked from then on, and branches of another repository are no more. " +
@@ -139,9 +142,10 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
     route({
       method: "GET",
       path: "/factory/{uid}/source/drift",
+      extension: true,
       summary: "Show what differs from the definition in force",
       description:
-        "Ours. `serving`: what is served otherwise than the definition in force says, as what projecting it again would change. `head`: what applying the production branch's registered head (of files: the registered files) would change. " +
+        "`serving`: what is served otherwise than the definition in force says, as what projecting it again would change. `head`: what applying the production branch's registered head (of files: the registered files) would change. " +
         "Field by field; what does not differ is left out. UNKNOWN: the head is not known, or could not be read. Changes nothing.",
       verbs: ["factory.view"],
       errors: [403, 409],
@@ -158,6 +162,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
     route({
       method: "POST",
       path: "/factory/{uid}/source/apply",
+      extension: true,
       summary: "Put the definition in force",
       description:
         "Takes the registered source, and either all of it serves afterwards or the last valid version goes on. Applying what serves already changes nothing, " +

@@ -81,7 +81,7 @@ const FollowupAnswer = z.object({
   followup_id: z.string().nullable(),
 });
 
-/** Ours: a follow-up and its one fate. */
+/** A follow-up and its outcome. */
 const Followup = z
   .object({
     followup_id: z.string(),
@@ -151,8 +151,9 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       method: "GET",
       path: "/agent/runs/{runId}/followups",
       summary: "What became of a run's follow-ups",
+      extension: true,
       description:
-        "Ours, oldest first. Every follow-up ends as `delivered` or, when its run ended before the agent could see it, `undeliverable` with the reason, such as `run_cancelled`.",
+        "Oldest first. Every follow-up ends as `delivered` or, when its run ended before the agent could see it, `undeliverable` with the reason, such as `run_cancelled`.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),

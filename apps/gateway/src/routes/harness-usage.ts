@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { timestamp } from "../rest/index.ts";
+import { EXTENSION, timestamp } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
 const count = () => z.int().nullable().optional();
@@ -68,7 +68,7 @@ export const HarnessUsage = z
           .meta({ description: "The metered part of the reported tokens, at most 1; null: not known." }),
       })
       .optional()
-      .meta({ description: "Ours. With `usage`." }),
+      .meta({ ...EXTENSION, description: "With `usage`." }),
   })
   .meta({ id: "HarnessUsage" });
 

@@ -20,12 +20,13 @@ const Invitations = z.object({ invitations: z.array(InvitationRecord) });
 const NewInvitation = z.object({ email: emailAddress(), role: z.enum(ROLES).default("member") });
 const ACCEPTING = "With a key that you created yourself, without scopes.";
 
-/** How people who use the platform join a team: an owner invites, the person accepts. Ours. */
+/** How people who use the platform join a team: an owner invites, the person accepts. */
 export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "POST",
       path: "/team/{uid}/invitations",
+      extension: true,
       summary: "Invite a person to a team",
       description:
         "The person accepts with a key of their own (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, while the inviter may invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
@@ -44,6 +45,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
     route({
       method: "GET",
       path: "/team/{uid}/invitations",
+      extension: true,
       summary: "List a team's invitations, newest first",
       verbs: ["team.manage"],
       errors: [403],
@@ -56,6 +58,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
     route({
       method: "DELETE",
       path: "/team/{uid}/invitations/{invitationUid}",
+      extension: true,
       summary: "Revoke an invitation",
       verbs: ["team.manage"],
       status: 204,
@@ -68,6 +71,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
     route({
       method: "GET",
       path: "/invitations",
+      extension: true,
       summary: "List your invitations, newest first",
       description: ACCEPTING,
       errors: [403],
@@ -79,6 +83,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
     route({
       method: "POST",
       path: "/invitations/{invitationUid}/accept",
+      extension: true,
       summary: "Accept an invitation: join its team",
       description: ACCEPTING,
       errors: [403, 409],
@@ -96,6 +101,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
     route({
       method: "DELETE",
       path: "/invitations/{invitationUid}",
+      extension: true,
       summary: "Decline an invitation",
       description: ACCEPTING,
       status: 204,

@@ -28,13 +28,14 @@ const NewKey = z.object({
   expires_at: instant().optional(),
 });
 
-/** API and worker keys: ordered once, never shown again. Ours. */
+/** API and worker keys: ordered once, never shown again. */
 export function keyRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, cursors, authenticator } = deps;
   return [
     route({
       method: "GET",
       path: "/team/{uid}/keys",
+      extension: true,
       summary: "List a team's keys, newest first; without team.manage, one's own",
       params: teamParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
@@ -59,6 +60,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "POST",
       path: "/team/{uid}/keys",
+      extension: true,
       summary: "Create a key for yourself, an agent or workers",
       description:
         "For yourself: any member. For an agent: agent.manage. For workers: team.manage. Keys of other people can be listed and revoked with team.manage, not created. The key is returned once.",
@@ -90,6 +92,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "DELETE",
       path: "/team/{uid}/keys/{keyUid}",
+      extension: true,
       summary: "Revoke a key, at once",
       status: 204,
       errors: [403],

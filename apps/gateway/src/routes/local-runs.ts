@@ -81,8 +81,9 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
       method: "POST",
       path: "/agent/runs/local",
       summary: "Register a run that you execute yourself",
+      extension: true,
       description:
-        "Ours. The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
+        "The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,
@@ -121,8 +122,9 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
       method: "POST",
       path: "/agent/runs/{runId}/report",
       summary: "Say how a run goes that you execute yourself",
+      extension: true,
       description:
-        "Ours. Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
+        "Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
       verbs: ["run.manage"],
       errors: [403],
       bodyBytesMax: 8 * 1024 * 1024,

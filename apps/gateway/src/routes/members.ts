@@ -17,13 +17,14 @@ const NewMember = z.object({
   role: z.enum(ROLES).default("member"),
 });
 
-/** Who is in a team, and as what. Ours. */
+/** Who is in a team, and as what. */
 export function memberRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, cursors } = deps;
   return [
     route({
       method: "GET",
       path: "/team/{uid}/members",
+      extension: true,
       summary: "List a team's members, oldest first",
       params: teamParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
@@ -43,6 +44,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "POST",
       path: "/team/{uid}/members",
+      extension: true,
       summary: "Add a person who is new to the platform to a team",
       description:
         "Returns the person's first key, once. A person who uses the platform already is invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
@@ -68,6 +70,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "PATCH",
       path: "/team/{uid}/members/{userUid}",
+      extension: true,
       summary: "Change a member's role",
       verbs: ["team.manage"],
       errors: [403, 409],
@@ -82,6 +85,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "DELETE",
       path: "/team/{uid}/members/{userUid}",
+      extension: true,
       summary: "Remove a member, with the keys they have in the team",
       verbs: ["team.manage"],
       errors: [403, 409],

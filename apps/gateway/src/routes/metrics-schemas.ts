@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { PERIOD_UNITS } from "@millwright/periods";
-import { PageInfo, timestamp, UserProfile } from "../rest/index.ts";
+import { EXTENSION, PageInfo, timestamp, UserProfile } from "../rest/index.ts";
 
 /** The scope of every record (fields-factory §5). */
 const about = {
@@ -34,7 +34,7 @@ const funnel = {
   rate: z
     .number()
     .nullable()
-    .meta({ description: "Ours, the autonomy: merged_without_human_code_change / factory_merged_observed." }),
+    .meta({ ...EXTENSION, description: "The autonomy: merged_without_human_code_change / factory_merged_observed." }),
   repos: z.array(z.string()),
 };
 const impact = {
@@ -124,7 +124,7 @@ export const CostBreakdown = z
         compute_intervals: count,
         priced_compute_intervals: count,
       })
-      .meta({ description: "Ours. Calls and intervals without a price are in no sum." }),
+      .meta({ ...EXTENSION, description: "Calls and intervals without a price are in no sum." }),
   })
   .meta({ id: "FactoryCostBreakdown" });
 
@@ -186,7 +186,7 @@ export const PullRequest = z
         kickoff_to_merge: seconds,
       })
       .meta({ description: "Seconds." }),
-    first_seen_at: time.meta({ description: "Ours: when a run first reported it." }),
+    first_seen_at: time.meta({ ...EXTENSION, description: "When a run first reported it." }),
   })
   .meta({ id: "FactoryPullRequest" });
 

@@ -34,6 +34,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
     route({
       method: "GET",
       path: PATH,
+      extension: true,
       summary: "List the versions of the price book of models",
       description: "By model, newest first. For every caller. Versions are never changed or deleted.",
       query: z.object({
@@ -51,6 +52,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
     route({
       method: "POST",
       path: PATH,
+      extension: true,
       summary: "Add a version to the price book of models (platform administrators)",
       description:
         "It applies to calls that are recorded from `effective_from` on. Recorded calls keep their price, so a time in the past is refused.",

@@ -48,12 +48,13 @@ const ComputePrice = z
 
 const PATH = "/platform/compute-prices";
 
-/** The price book of compute and the platform. Ours. */
+/** The price book of compute and the platform. */
 export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
   return [
     route({
       method: "GET",
       path: PATH,
+      extension: true,
       summary: "List the versions of the price book of compute and the platform",
       description: "Newest first. For every caller. Versions are never changed or deleted.",
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
@@ -67,6 +68,7 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
     route({
       method: "POST",
       path: PATH,
+      extension: true,
       summary: "Add a version to the price book (platform administrators)",
       description:
         "With an earlier `effective_from`, what has been charged since is corrected by further entries of the ledger, in the background; " +

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PROMPT_PREVIEW_CHARACTERS, RUN_TEXT_BYTES_MAX } from "@millwright/errors";
 import { Harness, HarnessAuthSecrets } from "./harness-schemas.ts";
 import { McpServers } from "./mcp-schemas.ts";
-import { recordOf, Scope, timestamp, UserProfile } from "../rest/index.ts";
+import { EXTENSION, recordOf, Scope, timestamp, UserProfile } from "../rest/index.ts";
 
 export const RUN_STATES = [
   "QUEUED",
@@ -92,19 +92,29 @@ export const AgentConfigSnapshot = z
       description:
         "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`.",
     }),
-    step_limit: z.int().min(1).max(1_000).meta({
-      description:
-        "Ours: model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts.",
-    }),
+    step_limit: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .meta({
+        ...EXTENSION,
+        description:
+          "Model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts.",
+      }),
     token_limit: z
       .int()
       .min(1)
       .max(1e12)
-      .meta({ description: "Ours: tokens of every kind that the run's own model calls may use." }),
-    cost_limit_usd: z.number().min(0.000_001).max(1e6).meta({
-      description:
-        "Ours: what the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused.",
-    }),
+      .meta({ ...EXTENSION, description: "Tokens of every kind that the run's own model calls may use." }),
+    cost_limit_usd: z
+      .number()
+      .min(0.000_001)
+      .max(1e6)
+      .meta({
+        ...EXTENSION,
+        description:
+          "What the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused.",
+      }),
   })
   .partial()
   .meta({ id: "AgentConfigSnapshot" });
@@ -243,7 +253,10 @@ export const RunItem = z
     task_id: z.string().meta({ description: "Deprecated: equals run_id." }),
     root_run_id: z.string(),
     parent_run_id: z.string().optional(),
-    retry_of_run_id: z.string().optional().meta({ description: "Ours: the run that this one does again." }),
+    retry_of_run_id: z
+      .string()
+      .optional()
+      .meta({ ...EXTENSION, description: "The run that this one does again." }),
     title: z.string(),
     state: RunState,
     status_message: StatusMessage.optional(),
@@ -253,7 +266,8 @@ export const RunItem = z
       .boolean()
       .optional()
       .meta({
-        description: `Ours. true in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.`,
+        ...EXTENSION,
+        description: `True in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.`,
       }),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -322,10 +336,15 @@ export const CreateRunRequest = z
       description:
         "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403.",
     }),
-    agent_name: z.string().min(1).optional().meta({
-      description:
-        "Ours: an agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent.",
-    }),
+    agent_name: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        ...EXTENSION,
+        description:
+          "An agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent.",
+      }),
     conversation_id: z.string().min(1).optional(),
     parent_run_id: z.string().min(1).optional(),
     interactive: z.boolean().optional(),

@@ -1,6 +1,16 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { pageInfo, PageInfo, pageLimit, queryInt, redirect, route, timestamp, type Route } from "../rest/index.ts";
+import {
+  EXTENSION,
+  pageInfo,
+  PageInfo,
+  pageLimit,
+  queryInt,
+  redirect,
+  route,
+  timestamp,
+  type Route,
+} from "../rest/index.ts";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import type { PageLinks } from "../pages/page-links.ts";
 import { present } from "@millwright/json";
@@ -53,7 +63,7 @@ const RunEvent = z
     attempt: z.int().optional(),
     payload: z.looseObject({}),
   })
-  .meta({ id: "RunEvent", description: "Ours: one thing that happened in a run. `seq` is gapless from 1." });
+  .meta({ id: "RunEvent", ...EXTENSION, description: "One thing that happened in a run. `seq` is gapless from 1." });
 
 /** What happened in a run, in its several forms. */
 export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLinks, stuckMs?: number): Route[] {
@@ -153,8 +163,9 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
       method: "GET",
       path: "/agent/runs/{runId}/events",
       summary: "Everything that happened in a run",
+      extension: true,
       description:
-        "Ours. With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended. Between them, without an id, `event: text_delta` (`execution_id`, `attempt`, `step_id`, `offset`, `text`) tells what the model is just saying; the `model_step` event of that `step_id` has the whole text.",
+        "With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended. Between them, without an id, `event: text_delta` (`execution_id`, `attempt`, `step_id`, `offset`, `text`) tells what the model is just saying; the `model_step` event of that `step_id` has the whole text.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({

@@ -207,8 +207,9 @@ export function runRoutes({
       method: "POST",
       path: "/agent/runs/{runId}/retry",
       summary: "Do a run again",
+      extension: true,
       description:
-        "Ours: a new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. A task whose current run the first was follows: its `conversation_id` is then that of the new run.",
+        "A new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. A task whose current run the first was follows: its `conversation_id` is then that of the new run.",
       verbs: ["run.create"],
       idempotent: true,
       errors: [403, 409, 422],
@@ -250,8 +251,9 @@ export function runRoutes({
       method: "GET",
       path: "/agent/runs/{runId}/queue",
       summary: "Why a run waits",
+      extension: true,
       description:
-        "Ours: the reason why the run has not started, and its place among the queued runs of its owner (its team, or its user). `owner_position` is one more than " +
+        "The reason why the run has not started, and its place among the queued runs of its owner (its team, or its user). `owner_position` is one more than " +
         "the runs of the owner that are served first; how owners share the workers is not part of it. `budget_exhausted`: the run waits until the budget is raised or its next period begins.",
       verbs: ["run.view"],
       params: runParams,

@@ -1,15 +1,17 @@
 import { z } from "zod";
-import { Scope, timestamp, UserProfile } from "../rest/index.ts";
+import { EXTENSION, Scope, timestamp, UserProfile } from "../rest/index.ts";
 import { EnvironmentConfig } from "./environments.ts";
 import { AgentConfigSnapshot, NewMetadata, PROMPT_LIMIT, RunMetadata, RunMode } from "./run-schemas.ts";
 
-const OverlapPolicy = z
-  .enum(["allow", "skip", "buffer_one", "cancel_other"])
-  .meta({ id: "OverlapPolicy", description: "Ours: what happens at a slot while a run of an earlier slot lives." });
+const OverlapPolicy = z.enum(["allow", "skip", "buffer_one", "cancel_other"]).meta({
+  id: "OverlapPolicy",
+  ...EXTENSION,
+  description: "What happens at a slot while a run of an earlier slot lives.",
+});
 
-const TIME_ZONE = "Ours: IANA name of the time zone of cron_schedule; UTC when absent.";
+const TIME_ZONE = "IANA name of the time zone of cron_schedule; UTC when absent.";
 const CATCH_UP =
-  "Ours: how late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
+  "How late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
 
 /** fields-runs §9.1; time_zone, overlap_policy and catch_up_seconds are ours. */
 export const ScheduledAgent = z
@@ -17,13 +19,20 @@ export const ScheduledAgent = z
     id: z.string(),
     name: z.string(),
     cron_schedule: z.string(),
-    time_zone: z.string().nullable().meta({ description: TIME_ZONE }),
+    time_zone: z
+      .string()
+      .nullable()
+      .meta({ ...EXTENSION, description: TIME_ZONE }),
     enabled: z.boolean(),
     prompt: z.string(),
-    prompt_truncated: z.boolean().optional().meta({
-      description:
-        "Ours. true in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it.",
-    }),
+    prompt_truncated: z
+      .boolean()
+      .optional()
+      .meta({
+        ...EXTENSION,
+        description:
+          "True in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it.",
+      }),
     created_at: timestamp(),
     updated_at: timestamp(),
     agent_config: AgentConfigSnapshot.optional(),
@@ -32,7 +41,7 @@ export const ScheduledAgent = z
     metadata: RunMetadata.optional(),
     environment: EnvironmentConfig.optional(),
     overlap_policy: OverlapPolicy,
-    catch_up_seconds: z.int().meta({ description: CATCH_UP }),
+    catch_up_seconds: z.int().meta({ ...EXTENSION, description: CATCH_UP }),
     history: z.object({ last_ran: timestamp().nullable(), next_run: timestamp().nullable() }).optional(),
     last_spawn_error: z.string().nullable().optional(),
     created_by: UserProfile.optional(),
@@ -50,9 +59,20 @@ const settings = {
   agent_uid: z.string().optional(),
   mode: RunMode.optional(),
   metadata: NewMetadata.optional(),
-  time_zone: z.string().min(1).max(64).nullable().optional().meta({ description: TIME_ZONE }),
+  time_zone: z
+    .string()
+    .min(1)
+    .max(64)
+    .nullable()
+    .optional()
+    .meta({ ...EXTENSION, description: TIME_ZONE }),
   overlap_policy: OverlapPolicy.optional(),
-  catch_up_seconds: z.int().min(0).max(31_622_400).optional().meta({ description: CATCH_UP }),
+  catch_up_seconds: z
+    .int()
+    .min(0)
+    .max(31_622_400)
+    .optional()
+    .meta({ ...EXTENSION, description: CATCH_UP }),
 };
 
 /** fields-runs §9.2. */

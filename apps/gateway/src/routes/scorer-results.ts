@@ -4,6 +4,7 @@ import type { scoring } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
+  EXTENSION,
   cursor,
   instant,
   PageInfo,
@@ -46,8 +47,11 @@ const Result = z
     scoring_run_id: z.string().optional(),
     scoring_run_time: z.string().optional().meta({ description: "ISO 8601 duration." }),
     scoring_run_usage: RequestUsage.optional(),
-    failure_code: z.string().optional().meta({ description: "Ours: why a failed attempt has no score." }),
-    failure_message: z.string().optional().meta({ description: "Ours." }),
+    failure_code: z
+      .string()
+      .optional()
+      .meta({ ...EXTENSION, description: "Why a failed attempt has no score." }),
+    failure_message: z.string().optional().meta(EXTENSION),
     reasons: z.array(Reason).optional().meta({ description: "With include_reasons; texts are stored up to 8 KB." }),
   })
   .meta({ id: "ScorerResult" });

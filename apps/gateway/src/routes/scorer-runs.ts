@@ -3,7 +3,7 @@ import type { scoring } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
-import { json, pathUid, route, timestamp, uuidList, type Route } from "../rest/index.ts";
+import { EXTENSION, json, pathUid, route, timestamp, uuidList, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 import { runParams } from "./runs.ts";
 
@@ -43,7 +43,10 @@ const RunScore = z
     classification: z.string().optional(),
     scored_at: timestamp().optional(),
     scoring_run_id: z.string().optional(),
-    failure_code: z.string().optional().meta({ description: "Ours: why a failed attempt has no score." }),
+    failure_code: z
+      .string()
+      .optional()
+      .meta({ ...EXTENSION, description: "Why a failed attempt has no score." }),
   })
   .meta({ id: "RunScore" });
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { timestamp } from "../rest/index.ts";
+import { EXTENSION, timestamp } from "../rest/index.ts";
 import { McpServers } from "./mcp-schemas.ts";
 
 const ScopeMode = z.enum(["all_agents", "selected_agents"]).meta({ id: "ScorerScopeMode" });
@@ -37,15 +37,16 @@ export const Rule = z
   })
   .meta({
     id: "ScorerRule",
+    ...EXTENSION,
     description:
-      "Ours: a deterministic judge in place of a model. Members of a check by `kind`: " +
+      "A deterministic judge in place of a model. Members of a check by `kind`: " +
       "`regex`: `target` (`final_message`, `conversation`, `diff`), `pattern`, `flags`, `negate`. " +
       "`json_path`: `target` (`final_message`, `file`), `file`, `path`, `equals`, `exists`. " +
       "`file`: `path`, `exists`, `contains`. `command`: `command`, `exit_code` (default 0), `timeout_seconds`. " +
       "`metric`: `metric` (`cost_usd`, `total_tokens`, `run_time_seconds`), `min`, `max`. `state`: `in` (a list of run states).",
   });
 
-const RULE = "Ours: decides instead of a model. null: a model judges.";
+const RULE = "Decides instead of a model. null: a model judges.";
 const SAMPLING =
   "Percent of eligible runs that are scored automatically, rounded to two decimals. 0: no automatic scoring. null: 100.";
 const AGENT_UIDS = "Shorthand for `agents` without descendants; send one of the two.";
@@ -72,7 +73,7 @@ export const Scorer = z
     model_id: z.string().meta({ description: "The model that judges; `rule` when a rule does." }),
     sampling_rate: z.number().min(0).max(100),
     agent_config: JudgeConfig,
-    rule: Rule.nullable().meta({ description: RULE }),
+    rule: Rule.nullable().meta({ ...EXTENSION, description: RULE }),
     self_improvement_enabled: z.boolean(),
     version: z.int().meta({ description: "Starts at 1; every update adds 1." }),
     created_at: timestamp(),
@@ -109,7 +110,7 @@ const settings = {
   model_id: z.string().trim().min(1),
   sampling_rate: z.number().min(0).max(100).nullable().meta({ description: SAMPLING }),
   agent_config: JudgeConfig.nullable().meta({ description: "null: every member is inherited." }),
-  rule: Rule.nullable().meta({ description: RULE }),
+  rule: Rule.nullable().meta({ ...EXTENSION, description: RULE }),
   self_improvement_enabled: z.boolean(),
 };
 

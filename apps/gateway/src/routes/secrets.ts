@@ -12,13 +12,14 @@ const VALUE_CHARACTERS_MAX = 65_536;
 const value = () => z.string().min(1).max(VALUE_CHARACTERS_MAX);
 const teamParams = z.object({ uid: pathUid("team") });
 
-/** Managed secrets: written here, read by runs only. Ours. */
+/** Managed secrets: written here, read by runs only. */
 export function secretRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, vault, pushSecret, cursors } = deps;
   return [
     route({
       method: "GET",
       path: "/team/{uid}/secrets",
+      extension: true,
       summary: "List the names of a team's secrets, by name",
       verbs: ["secret.manage"],
       errors: [403],
@@ -38,6 +39,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "POST",
       path: "/team/{uid}/secrets",
+      extension: true,
       summary: "Store a new secret",
       verbs: ["secret.manage"],
       status: 201,
@@ -59,6 +61,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "PUT",
       path: "/team/{uid}/secrets/{name}",
+      extension: true,
       summary: "Store a secret, new or not",
       verbs: ["secret.manage"],
       errors: [403],
@@ -81,6 +84,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "DELETE",
       path: "/team/{uid}/secrets/{name}",
+      extension: true,
       summary: "Delete a secret",
       verbs: ["secret.manage"],
       status: 204,

@@ -33,7 +33,7 @@ const SelfImprovement = SelfImprovementSettings.extend({
   updated_at: timestamp(),
 }).meta({ id: "SelfImprovement" });
 
-/** Runs that propose changes to an agent from the failures that a scorer found. Ours. */
+/** Runs that propose changes to an agent from the failures that a scorer found. */
 export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   const path = `${SCORER}/self_improvement`;
   const refOf = ({ uid, scorer_uid: scorerUid }: z.output<typeof scorerParams>) => ({ factoryUid: uid, scorerUid });
@@ -41,8 +41,9 @@ export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): 
     route({
       method: "GET",
       path,
+      extension: true,
       summary: "Read a scorer's self-improvement configuration",
-      description: "Ours. 404 while self-improvement is off.",
+      description: "404 while self-improvement is off.",
       verbs: ["factory.view"],
       errors: [403],
       params: scorerParams,
@@ -53,8 +54,9 @@ export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): 
     route({
       method: "PUT",
       path,
+      extension: true,
       summary: "Turn self-improvement on, or replace its configuration",
-      description: "Ours. An absent member gets its default. Requires a person's key.",
+      description: "An absent member gets its default. Requires a person's key.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       params: scorerParams,
@@ -83,8 +85,9 @@ export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): 
     route({
       method: "DELETE",
       path,
+      extension: true,
       summary: "Turn self-improvement off",
-      description: "Ours. Deletes the configuration; repeating it changes nothing.",
+      description: "Deletes the configuration; repeating it changes nothing.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,

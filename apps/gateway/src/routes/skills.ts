@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
-import { queryBoolean, route, timestamp, type Route } from "../rest/index.ts";
+import { EXTENSION, queryBoolean, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
 /** Repositories that nobody has read lately are read while the client waits. */
@@ -18,7 +18,8 @@ const Variant = z
     base_prompt: z.string(),
     source: z.object({
       owner: z.string().meta({
-        description: "Ours: `factory` for a skill of a factory's definition; `name` is then the factory's uid.",
+        ...EXTENSION,
+        description: "`factory` for a skill of a factory's definition; `name` is then the factory's uid.",
       }),
       name: z.string(),
       skill_path: z.string(),

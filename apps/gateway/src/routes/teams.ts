@@ -35,13 +35,14 @@ const TeamPatch = z.object({
   agent_defaults: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** Teams: the unit of ownership. Ours. */
+/** Teams: the unit of ownership. */
 export function teamRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock } = deps;
   return [
     route({
       method: "POST",
       path: "/team",
+      extension: true,
       summary: "Create a team with its first owner (platform administrators)",
       status: 201,
       errors: [403, 409],
@@ -63,6 +64,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "GET",
       path: "/team",
+      extension: true,
       summary: "List one's teams, oldest first",
       response: z.object({ teams: z.array(TeamRecord) }),
       handler: async ({ caller }) => ({
@@ -77,6 +79,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "GET",
       path: "/team/{uid}",
+      extension: true,
       summary: "Get a team",
       params,
       response: TeamRecord,
@@ -88,6 +91,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
     route({
       method: "PATCH",
       path: "/team/{uid}",
+      extension: true,
       summary: "Change a team's name, capabilities, limits or defaults; what is not sent stays",
       verbs: ["team.manage"],
       errors: [403],

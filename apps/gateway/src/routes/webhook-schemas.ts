@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { factories, webhooks } from "@millwright/contracts";
-import { timestamp } from "../rest/index.ts";
+import { EXTENSION, timestamp } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
 export const AuthMode = z.enum(["token", "url_token", "signature"]);
@@ -30,11 +30,14 @@ export const Webhook = z
     signature_header: z
       .string()
       .nullable()
-      .meta({ description: "Ours. Of generic_hmac_sha256: the header that carries the signature, in hexadecimal." }),
+      .meta({
+        ...EXTENSION,
+        description: "Of generic_hmac_sha256: the header that carries the signature, in hexadecimal.",
+      }),
     signature_prefix: z
       .string()
       .nullable()
-      .meta({ description: "Ours. Of generic_hmac_sha256: what stands before the signature." }),
+      .meta({ ...EXTENSION, description: "Of generic_hmac_sha256: what stands before the signature." }),
     secret_name: z.string().nullable(),
     secret_set: z.boolean().meta({ description: "false: it waits for the provider's secret." }),
     delivery_id_header: z.string().nullable(),

@@ -54,7 +54,7 @@ type Uids = Readonly<Record<string, string>>;
 type Caller = Parameters<typeof onBehalf>[0];
 
 /**
- * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). Ours, in two spellings: below the factory, and
+ * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). In two spellings: below the factory, and
  * as published without it (decisions "paths").
  */
 export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhooks" | "automations">): Route[] {
@@ -129,6 +129,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
   const making = {
     ...change,
     method: "POST",
+    extension: true,
     summary: "Create a webhook",
     idempotent: true,
     status: 201,
@@ -137,6 +138,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
   const testing = {
     ...common,
     method: "POST",
+    extension: true,
     summary: "Test a filter of a webhook trigger",
     description:
       "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
@@ -149,6 +151,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
       ...common,
       method: "GET",
       path: "/factory/{uid}/webhooks",
+      extension: true,
       summary: "List a factory's webhooks",
       params: z.object(factory),
       response: listed,
@@ -158,6 +161,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
       ...common,
       method: "GET",
       path: "/factory/webhooks",
+      extension: true,
       summary: "List a factory's webhooks",
       query: z.object(inBody),
       response: listed,
@@ -197,6 +201,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...common,
         method: "GET",
         path: of,
+        extension: true,
         summary: "Read a webhook",
         params,
         response: Webhook,
@@ -207,6 +212,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...change,
         method: "PUT",
         path: of,
+        extension: true,
         summary: "Replace a webhook's name, delivery-ID header and switch",
         description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.",
         params,
@@ -228,6 +234,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...change,
         method: "DELETE",
         path: of,
+        extension: true,
         summary: "Delete a webhook",
         description: "Its senders get 404 at once.",
         status: 204,
@@ -238,6 +245,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...change,
         method: "POST",
         path: `${of}/rotate`,
+        extension: true,
         summary: "Give a webhook another secret",
         description:
           "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
@@ -256,6 +264,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...common,
         method: "GET",
         path: `${of}/deliveries`,
+        extension: true,
         summary: "List what was delivered to a webhook, newest first",
         params,
         query: z.object({ limit: pageLimit(50), cursor: cursor() }),
@@ -276,6 +285,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         ...common,
         method: "GET",
         path: `${of}/deliveries/{deliveryUid}`,
+        extension: true,
         summary: "Read a delivery with its payload",
         params: withDelivery,
         response: DeliveryWithPayload,
