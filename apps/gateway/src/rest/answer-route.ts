@@ -6,10 +6,10 @@ import { authenticated, bearerOf, type RestContext, type RestOptions } from "./c
 import type { Route } from "./route.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Made once: without a reason of its own each signal would make one, with a stack trace. */
+/** Created once: `abort()` without a reason creates an error with a stack trace on every call. */
 const CLIENT_GONE = new Error("The client has gone.");
 
-/** Runs one route: who calls, then what is asked, then the handler, then the answer. */
+/** Authenticates the caller, validates the input, runs the handler of the route and writes its response. */
 export async function answerRoute(options: RestOptions, route: Route, ctx: RestContext): Promise<void> {
   ctx.state.route = route;
   const gone = new AbortController();
@@ -17,7 +17,7 @@ export async function answerRoute(options: RestOptions, route: Route, ctx: RestC
   const answer = await withinTime(route.timeoutMs ?? TIMEOUT_MS, gone, () => handle(options, route, ctx, gone.signal));
   if (answer instanceof Reply) {
     ctx.body = answer.body;
-    ctx.status = answer.status; // after the body: an empty one sets 204
+    ctx.status = answer.status; // set after the body: Koa sets 204 for an empty body
     ctx.set(answer.headers);
     return;
   }

@@ -6,21 +6,25 @@ import { DomainError } from "@millwright/errors";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
 import type { IdempotencyKey, Route } from "./route.ts";
 
-/** Turns a bearer credential into a caller. Errors: unauthenticated. */
+/** Returns the caller that a bearer credential belongs to. Errors: unauthenticated. */
 export type Authenticate = (credential: {
   readonly bearer: string;
-  /** What the active-team header says, whatever it is. */
+  /** Value of the active-team header, not validated. */
   readonly teamUid: string | undefined;
   readonly requestId: string;
 }) => Promise<Caller>;
 
-/** Answers as the first time, for 24 hours; the first time, by what is done. Errors: idempotency_mismatch (conflict) and those of `act`, which are not kept. */
+/**
+ * Runs `act` and stores its result for 24 hours. Returns the stored result to a repeat with the same idempotency key.
+ * Errors: idempotency_mismatch (conflict) · those of `act`, which are not stored.
+ */
 export type AnswerOnce = <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => Promise<T>;
 
-/** Raw HTTP doors beside the REST routes (worker RPC, signed blobs); they answer for themselves. `isRecorded`: and record what they do. */
+/** A raw HTTP listener beside the REST routes (worker RPC, signed blobs), which writes its own responses. */
 export type Mount = {
   readonly prefix: `/${string}/`;
   readonly listener: RequestListener;
+  /** The listener writes its own logs, metrics and spans. */
   readonly isRecorded?: boolean;
 };
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
@@ -29,27 +33,30 @@ export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
-  /** For routes that keep their answers. */
+  /** Used by routes with `keepsAnswer`. */
   readonly answerOnce: AnswerOnce;
-  /** Names under which the active team may be sent, most preferred first. */
+  /** Names of the header with the active team, most preferred first. */
   readonly teamHeaders: readonly string[];
   readonly mounts?: readonly Mount[];
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Records a span per request; absent: none. */
+  /** Records a span per request. Absent: no spans. */
   readonly tracer?: Tracer | undefined;
 };
 
-/** What the middlewares tell each other about one request. */
+/** State of one request, shared by the middlewares. */
 export type RequestState = { requestId: string; traceId: string; route?: Route; caller?: Caller };
 export type RestContext = Koa.ParameterizedContext<RequestState>;
 
-/** The bearer credential of a request; undefined: none. */
+/** Returns the bearer credential of a request, or undefined if there is none. */
 export const bearerOf = (ctx: RestContext): string | undefined =>
   /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
 
-/** The caller of a request that must have one. Errors: credential_missing and those of `authenticate` (unauthenticated). */
+/**
+ * Returns the caller of a request that requires one. Errors: credential_missing · those of `authenticate`
+ * (unauthenticated).
+ */
 export async function authenticated(options: RestOptions, ctx: RestContext): Promise<Caller> {
   const bearer = bearerOf(ctx);
   if (!bearer)

@@ -2,27 +2,30 @@ import { z } from "zod";
 import { isUuid } from "@millwright/ids";
 import { recordOf } from "./own-record.ts";
 
-/** What a path parameter identifies, so that a malformed id answers the same 404 as an absent thing. */
+/** Names of the resources that path parameters identify. A malformed id returns the same 404 as an absent resource. */
 const things = new WeakMap<z.ZodType, string>();
 
-/** `{runId}` and the like: a UUID, lower-cased. Malformed: 404 `<thing>_not_found`. `thing` as in `notFound(thing)`. */
+/**
+ * A path parameter such as `{runId}`: a UUID, lower-cased. Malformed: 404 `<thing>_not_found`, as from
+ * `notFound(thing)`.
+ */
 export function pathUid(thing: string) {
   const schema = uuid();
   things.set(schema, thing);
   return schema;
 }
 
-/** A path parameter of any other form (a name, a slug). Malformed: 404 `<thing>_not_found`. */
+/** A path parameter that is not a UUID (a name, a slug). Malformed: 404 `<thing>_not_found`. */
 export function pathText(thing: string, form: RegExp) {
   const schema = z.string().regex(form);
   things.set(schema, thing);
   return schema;
 }
 
-/** The thing a path parameter identifies, if a malformed one is to look absent. */
+/** Returns the name of the resource that a path parameter identifies; undefined if a malformed value is a 400. */
 export const thingOf = (schema: z.ZodType): string | undefined => things.get(schema);
 
-/** A UUID in any case, lower-cased; malformed: 400. */
+/** A UUID in any case, lower-cased. Malformed: 400. */
 export const uuid = () =>
   z
     .string()
@@ -32,13 +35,13 @@ export const uuid = () =>
 
 const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
-/** A UUID other than the nil UUID, lower-cased; anything else: 400. */
+/** A UUID other than the nil UUID, lower-cased. Any other value: 400. */
 export const nonzeroUuid = () =>
   uuid()
     .refine((uid) => uid !== NIL_UUID, "the nil UUID identifies nothing")
     .meta({ type: "string", format: "uuid" });
 
-/** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates; anything else: 400. */
+/** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates. Any other value: 400. */
 export const uuidList = () =>
   z
     .array(nonzeroUuid())
@@ -47,18 +50,18 @@ export const uuidList = () =>
     .transform((uids) => [...new Set(uids)])
     .meta({ type: "array", items: { type: "string", format: "uuid" }, minItems: 1, maxItems: 100 });
 
-/** Only `true` and `false` (fields-runs §1.1). */
+/** A boolean query parameter: exactly `true` or `false`. */
 export const queryBoolean = () =>
   z
     .enum(["true", "false"])
     .transform((text) => text === "true")
     .meta({ type: "boolean", enum: undefined });
 
-/** The same, with what an absent one means. */
+/** A boolean query parameter with a default. */
 export const queryFlag = (fallback: boolean, description: string) =>
   queryBoolean().default(fallback).meta({ type: "boolean", default: fallback, description });
 
-/** A whole number within bounds; anything else: 400 that names it and them. */
+/** An integer within inclusive bounds. Any other value: 400 with the value and the bounds. */
 export const queryInt = ({ min, max }: { min: number; max: number }) =>
   z
     .string()
@@ -71,7 +74,7 @@ export const queryInt = ({ min, max }: { min: number; max: number }) =>
     })
     .meta({ type: "integer", minimum: min, maximum: max });
 
-/** One of a few values; anything else: 400 that names it and them. */
+/** One of the given values. Any other value: 400 with the value and the permitted values. */
 export const queryChoice = <const T extends readonly [string, ...string[]]>(values: T) =>
   z.enum(values, {
     error: ({ input }) =>
@@ -83,23 +86,23 @@ export const queryChoice = <const T extends readonly [string, ...string[]]>(valu
 const SHOWN_MAX = 60;
 const quoted = (input: unknown): string => JSON.stringify(input).slice(0, SHOWN_MAX);
 
-/** Page size with its public range; beyond it: 400. */
+/** A page size from 1 to `max`. Out of range: 400. */
 export const pageLimit = (fallback: number, max = 100) =>
   queryInt({ min: 1, max }).default(fallback).meta({ type: "integer", minimum: 1, maximum: max, default: fallback });
 
-/** An opaque cursor of the same list. */
+/** An opaque cursor that an earlier page of the same list returned. */
 export const cursor = () => z.string().min(1).max(4096).optional();
 
-/** A repeated key: `state=A&state=B`. */
+/** A query parameter that can be repeated: `state=A&state=B`. */
 export const queryList = <T extends z.ZodType>(item: T) => z.array(item).max(100);
 
-/** Bracket notation: `metadata[key]=value`. */
+/** A query parameter in bracket notation: `metadata[key]=value`. */
 export const queryMap = <T extends z.ZodType>(value: T) => recordOf(z.string(), value);
 
-/** A filter by an exact text. An empty value is refused: it would either match nothing or ask for everything. */
+/** A filter by an exact text. An empty value is a 400, because it could mean that nothing or everything matches. */
 export const queryText = () => z.string().min(1);
 
-/** A parameter that the operation does not support: any value is a 400 that says why. */
+/** A parameter that the operation does not support: any value is a 400 with `message`. */
 export const refusedParameter = (message: string) =>
   z
     .string()
@@ -107,10 +110,15 @@ export const refusedParameter = (message: string) =>
     .optional()
     .meta({ description: `Not supported, 400: ${message}` });
 
-/** An identifier of the public API as services take it: lower-cased; a malformed one becomes the nil UUID, which identifies nothing. */
+/**
+ * Returns a public identifier in the form that services accept: a lower-cased UUID. A malformed identifier becomes the
+ * nil UUID, which identifies nothing.
+ */
 export const uidOrNil = (text: string): string => (isUuid(text) ? text.toLowerCase() : NIL_UUID);
 
-/** RFC 3339 with any offset, or a date (midnight UTC), as a Date. Works for query parameters and body members. */
+/**
+ * An RFC 3339 time with any offset, or a date (midnight UTC), parsed to a Date. For query parameters and body members.
+ */
 export const instant = () =>
   z
     .string()
@@ -122,7 +130,7 @@ export const instant = () =>
     })
     .meta({ type: "string", format: "date-time" });
 
-// A space stands for the `+` of an offset that a client forgot to percent-encode.
+// The offset sign may be a space: query parsing decodes a `+` that the client did not percent-encode to a space.
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+ -])(\d\d):(\d\d)))?$/;
 
 function parseInstant(text: string): Date | undefined {
@@ -146,6 +154,6 @@ function parseInstant(text: string): Date | undefined {
   local.setUTCHours(hour, minute, second, ms);
   const offsetMs = (parts[8] === "-" ? -1 : 1) * (offsetHours * 60 + offsetMinutes) * 60_000;
   const instantUtc = new Date(local.getTime() - offsetMs);
-  // The years that PostgreSQL and protobuf's Timestamp agree on.
+  // Both PostgreSQL and protobuf's Timestamp support the years 1 to 9999.
   return instantUtc.getUTCFullYear() >= 1 && instantUtc.getUTCFullYear() <= 9999 ? instantUtc : undefined;
 }

@@ -1,6 +1,6 @@
 type Group = { readonly name: string; readonly description: string; readonly paths: RegExp };
 
-/** The parts of the API as its readers look for them, in the order in which they are shown. The first that fits a path has it. */
+/** The groups of the API reference, in display order. A path belongs to the first group whose pattern matches it. */
 const GROUPS: readonly Group[] = [
   {
     name: "Runs",
@@ -79,10 +79,10 @@ const GROUPS: readonly Group[] = [
   { name: "Platform", description: "The caller, prices, and this document.", paths: /^\// },
 ];
 
-/** The group of a route's path (below `/api/v1`). */
+/** Returns the name of the group that a route's path (below `/api/v1`) belongs to. */
 export const groupOf = (path: string): string => GROUPS.find(({ paths }) => paths.test(path))?.name ?? "Platform";
 
-/** The groups that have any of these paths, as the OpenAPI document lists them. */
+/** Returns the groups that contain at least one of these paths, as `tags` of the OpenAPI document. */
 export function groupsOf(paths: readonly string[]): { name: string; description: string }[] {
   const used = new Set(paths.map(groupOf));
   return GROUPS.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }));

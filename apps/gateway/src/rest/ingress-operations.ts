@@ -44,7 +44,10 @@ const deliver = (path: string, summary: string, params: z.ZodObject): RouteConfi
 
 const webhook = { webhook_uid: z.string() };
 
-/** Where senders of webhooks deliver to, for the OpenAPI document. The webhook ingress serves these paths; no route of the gateway does. */
+/**
+ * The endpoints to which senders deliver webhooks, for the OpenAPI document. The webhook ingress serves these paths,
+ * not the gateway.
+ */
 export const ingressOperations: readonly RouteConfig[] = [
   deliver(
     "/webhooks/w/{webhook_uid}",

@@ -13,7 +13,7 @@ import { fullPath, type Route } from "./route.ts";
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
 
-/** The OpenAPI 3.1 document of all routes below `/api/v1`. */
+/** Returns the OpenAPI 3.1 document of all routes below `/api/v1`. */
 export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
   const registry = new OpenAPIRegistry();
   registry.registerComponent("securitySchemes", "apiKey", {
@@ -144,7 +144,9 @@ function problems(route: Route): Record<string, ResponseConfig> {
   );
 }
 
-/** `POST /agent/runs/{runId}/cancel` → `postAgentRunsRunIdCancel`: stable, unique because method and path are. */
+/**
+ * `POST /agent/runs/{runId}/cancel` → `postAgentRunsRunIdCancel`. Stable, and unique because each method and path is.
+ */
 const operationId = (route: Route): string =>
   route.method.toLowerCase() +
   route.path

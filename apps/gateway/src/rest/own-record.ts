@@ -1,7 +1,7 @@
 /* oxlint-disable no-underscore-dangle -- zod's name for what schemas are extended by */
 import { z } from "zod";
 
-/** zod's record leaves out the key `__proto__`, which is a legal key like any other. This one reads it too. */
+/** A zod record that also parses the key `__proto__`. zod's own record drops this key, although it is valid in JSON. */
 const OwnRecord = z.core.$constructor("OwnRecord", (schema: z.ZodRecord, definition: z.core.$ZodRecordDef) => {
   z.ZodRecord.init(schema, definition);
   const parseOthers = schema._zod.parse.bind(schema._zod);
@@ -16,7 +16,7 @@ const OwnRecord = z.core.$constructor("OwnRecord", (schema: z.ZodRecord, definit
     );
     if (key instanceof Promise || value instanceof Promise) throw new Error("Records are read synchronously.");
     parsed.issues.push(...z.core.util.prefixIssues("__proto__", [...key.issues, ...value.issues]));
-    // An assignment would set the prototype instead.
+    // An assignment would set the prototype of the object.
     Object.defineProperty(parsed.value, "__proto__", {
       value: value.value,
       enumerable: true,
@@ -30,7 +30,7 @@ const OwnRecord = z.core.$constructor("OwnRecord", (schema: z.ZodRecord, definit
 const isObject = (value: unknown): value is object =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-/** A JSON object whose keys the client chooses, with no key left out. */
+/** A JSON object with keys of the client's choice, including `__proto__`. */
 export const recordOf = <K extends z.core.$ZodRecordKey, V extends z.core.$ZodType>(
   key: K,
   value: V,

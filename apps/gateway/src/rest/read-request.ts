@@ -10,7 +10,9 @@ import type { IdempotencyKey, Route } from "./route.ts";
 export const BODY_BYTES_MAX = 1024 * 1024;
 const JSON_DEPTH_MAX = 100;
 
-/** Path parameters. A malformed id is an absent thing (404) unless its schema says otherwise (400). */
+/**
+ * Returns the validated path parameters. A malformed value is a 404 if its schema names a resource, otherwise a 400.
+ */
 export function readParams(route: Route, raw: Readonly<Record<string, string>>): Record<string, unknown> {
   if (!route.params) return {};
   const result = route.params.safeParse(raw);
@@ -23,7 +25,10 @@ export function readParams(route: Route, raw: Readonly<Record<string, string>>):
   throw invalid("invalid_parameter", "path", result.error);
 }
 
-/** Query parameters: repeated keys only where the schema is a list, brackets only where it is a map. */
+/**
+ * Returns the validated query parameters. Only list parameters can be repeated, and only map parameters use brackets.
+ * Errors: invalid_parameter · invalid_body · invalid_text.
+ */
 export function readQuery(route: Route, querystring: string): Record<string, unknown> {
   if (!route.query) return {};
   const search = new URLSearchParams(querystring);
@@ -43,14 +48,14 @@ function rawValue(name: string, schema: z.ZodType, search: URLSearchParams): unk
     const keys = [...new Set(search.keys())].filter((key) => key.startsWith(`${name}[`) && key.endsWith("]"));
     return keys.length > 0
       ? Object.fromEntries(keys.map((key) => [key.slice(name.length + 1, -1), only(search.getAll(key))]))
-      : only(search.getAll(name)); // without brackets it is no map
+      : only(search.getAll(name)); // a value without brackets fails the map's validation
   }
   const values = search.getAll(name);
   if (schema instanceof z.ZodArray) return values.length > 0 ? values : undefined;
   return only(values);
 }
 
-/** Several stay several, which no schema of one value takes. */
+/** Returns the only value, or all values of a repeated key, which the schema of a single value rejects. */
 const only = (values: string[]): string | string[] | undefined => (values.length > 1 ? values : values[0]);
 
 function innermost(schema: z.ZodType): z.ZodType {
@@ -60,7 +65,10 @@ function innermost(schema: z.ZodType): z.ZodType {
   return schema;
 }
 
-/** The body as JSON, or undefined when there is none. Errors: content_type_not_json · malformed_json · body_too_large. */
+/**
+ * Returns the body parsed as JSON, or undefined if it is empty.
+ * Errors: content_type_not_json · malformed_json · body_too_large · invalid_body · invalid_text.
+ */
 export async function readJson(req: IncomingMessage, bytesMax: number, exactNumbers = false): Promise<unknown> {
   const bytes = await readBytes(req, bytesMax);
   if (bytes.length === 0) return undefined;
@@ -118,7 +126,10 @@ export function readBody(route: Route, value: unknown): unknown {
   return result.data;
 }
 
-/** Refuses what PostgreSQL's text cannot hold (NUL, lone surrogates) and nesting that later code would recurse into. */
+/**
+ * Throws `invalid_text` for characters that PostgreSQL cannot store (NUL, lone surrogates), and `invalid_body` for deep
+ * nesting, because later code recurses into the value.
+ */
 function assertText(value: unknown, where: string): void {
   const stack: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   for (let next = stack.pop(); next; next = stack.pop()) {
@@ -135,7 +146,10 @@ function assertText(value: unknown, where: string): void {
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** The Idempotency-Key of a create, with what it is bound to. */
+/**
+ * Returns the Idempotency-Key of a request with the operation and body hash that it is bound to. Throws
+ * `invalid_idempotency_key` if it is malformed.
+ */
 export function readIdempotencyKey(
   route: Route,
   path: string,

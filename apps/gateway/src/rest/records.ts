@@ -1,19 +1,18 @@
 import { EXTENSION } from "./extension.ts";
 import { z } from "zod";
 
-/** RFC 3339, UTC, milliseconds; handlers answer `date.toISOString()`. */
+/** An RFC 3339 time in UTC with milliseconds, as `date.toISOString()` returns it. */
 export const timestamp = () => z.iso.datetime().meta({ format: "date-time" });
 
-/** fields-runs §1.2. */
 export const PageInfo = z
   .object({ has_next_page: z.boolean(), next_cursor: z.string().optional() })
   .meta({ id: "PageInfo" });
 
-/** What every paged list carries beside its rows. */
+/** Returns the `page_info` of a list response. */
 export const pageInfo = (nextCursor: string | undefined): z.infer<typeof PageInfo> =>
   nextCursor ? { has_next_page: true, next_cursor: nextCursor } : { has_next_page: false };
 
-/** fields-runs §3.3. */
+/** A user or an agent, as responses refer to them. */
 export const UserProfile = z
   .object({
     type: z.enum(["user", "service_account"]).optional(),
@@ -24,10 +23,13 @@ export const UserProfile = z
   })
   .meta({ id: "UserProfile" });
 
-/** fields-runs §3.4. */
+/** The owner of a resource: a user or a team. */
 export const Scope = z.object({ type: z.enum(["User", "Team"]), uid: z.string() }).meta({ id: "Scope" });
 
-/** fields-runs §2.1. `reason` is ours: finer than the code, stable. */
+/**
+ * The body of an error response. `reason` is a Millwright extension: a stable identifier, more specific than
+ * `error_code`.
+ */
 export const Problem = z
   .object({
     type: z.string(),

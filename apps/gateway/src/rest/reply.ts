@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { PAGE_HEADERS } from "./security-headers.ts";
 
-/** An answer that is not simply the JSON of the declared status. */
+/** A response other than JSON with the declared status. */
 export class Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -14,19 +14,19 @@ export class Reply {
   }
 }
 
-/** JSON with a status or headers of its own. */
+/** Returns a JSON response with the given status and headers. */
 export const json = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply =>
   new Reply(status, body, headers);
 
-/** 302. The target must work without our Authorization header. */
+/** Returns a 302. The target must accept requests without the Authorization header of the API. */
 export const redirect = (url: string, headers: Readonly<Record<string, string>> = {}): Reply =>
   new Reply(302, null, { ...headers, location: url });
 
-/** A server-rendered page. */
+/** Returns an HTML page. */
 export const html = (status: number, page: string, headers: Readonly<Record<string, string>> = {}): Reply =>
   new Reply(status, page, { ...PAGE_HEADERS, ...headers });
 
-/** Bytes as they come; destroyed when the client goes away. */
+/** Returns a response that streams `body`. The stream is destroyed when the client disconnects. */
 export const stream = (
   contentType: string,
   body: Readable,

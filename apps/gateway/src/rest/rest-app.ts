@@ -12,13 +12,16 @@ import { operationOf, watchRequest } from "./watch-request.ts";
 
 export type RestApp = { readonly listener: RequestListener; readonly document: OpenApiDocument };
 
-/** The public HTTP door: every route with routing, authentication, validation, problems, logs and its documentation. */
+/**
+ * Creates the public HTTP server application: routing, authentication, validation, error responses, request logs and
+ * the OpenAPI document of all routes. Throws an Error if two routes have the same method and path.
+ */
 export function restApp(given: RestOptions): RestApp {
   const options = { ...given, routes: [...given.routes, openApiRoute(() => document)] };
   const document = openApiDocument(options.routes, options.publicUrl);
   const router = routerOf(options);
   const koa = new Koa<RequestState>();
-  koa.on("error", () => {}); // a broken connection while answering; everything else is answered and logged below
+  koa.on("error", () => {}); // emitted when a connection breaks during a response; `answerProblems` handles all other errors
   koa.use(observe(options));
   koa.use(answerProblems(options));
   koa.use(router.routes() as unknown as Koa.Middleware<RequestState>);
@@ -36,7 +39,7 @@ export function restApp(given: RestOptions): RestApp {
   };
 }
 
-/** Public: the document says nothing about anybody's data. */
+/** Requires no credential: the document contains no customer data. */
 const openApiRoute = (document: () => OpenApiDocument): Route =>
   route({
     method: "GET",
@@ -62,7 +65,7 @@ function routerOf(options: RestOptions): Router {
 
 const koaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
-/** Puts everything that a request brings about into its scope. */
+/** Runs the rest of the request in its telemetry scope, and records the request when it has ended. */
 const observe =
   (options: RestOptions): Koa.Middleware<RequestState> =>
   async (ctx, next) => {
@@ -81,7 +84,7 @@ const observe =
     await inScope(scope, next);
   };
 
-/** The one place where an error becomes a public answer. */
+/** Translates errors into problem responses. No other code of the REST layer does. */
 function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     try {
@@ -100,7 +103,7 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
           "request failed",
         );
       if (ctx.headerSent || !ctx.writable) return;
-      // A body that was not read to its end must not be taken for the next request.
+      // Closes the connection: unread bytes of this body would be parsed as the next request.
       if (!ctx.req.complete) ctx.set("connection", "close");
       ctx.status = problem.status;
       ctx.set(problem.headers);
@@ -109,7 +112,10 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
   };
 }
 
-/** Unknown path or method. Below /api the anonymous learn nothing: 401 whether it exists or not. */
+/**
+ * Responds to unknown paths (404) and methods (405). Below `/api/`, a request without a valid credential gets 401
+ * whether the path exists or not, except for public paths.
+ */
 function answerNoRoute(options: RestOptions, router: Router): Koa.Middleware<RequestState> {
   return async (ctx) => {
     const matches = router.match(ctx.path, ctx.method).path;

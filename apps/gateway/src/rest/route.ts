@@ -3,33 +3,40 @@ import type { z } from "zod";
 import type { Caller, Verb } from "@millwright/caller";
 import type { Reply } from "./reply.ts";
 
-/** `required`: 401 without a valid credential. `optional`: anonymous too, but a credential must be valid. `none`: credentials are not looked at. */
+/**
+ * `required`: 401 without a valid credential. `optional`: the credential can be absent, but must be valid if present.
+ * `none`: credentials are ignored.
+ */
 export type RouteAuth = "required" | "optional" | "none";
 
-/** A retry-safe create: what identifies the request (fields-runs §1.3). */
+/** Identifies a request that can be repeated safely. */
 export type IdempotencyKey = {
   readonly key: string;
-  /** Method and full path, so that one key may be used for two things. */
+  /** Method and full path. The same key can be used for different operations. */
   readonly operation: string;
   /** SHA-256 (hex) of the body in canonical form. */
   readonly bodyHash: string;
 };
 
-/** What a handler may know about the request beside its validated input. */
+/** Properties of a request beside its validated input. */
 export type RequestInfo = {
   readonly requestId: string;
   readonly traceId: string;
   /** Path without query, as sent. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Aborts when the client goes away or the time for the answer is over. */
+  /** Aborts when the client disconnects or the request times out. */
   readonly signal: AbortSignal;
-  /** SHA-256 (hex) of the bearer credential, "" without one: what is counted by API key. */
+  /** Returns the SHA-256 (hex) of the bearer credential, or "" without one. Rate limits are counted by it. */
   readonly credentialHash: () => string;
   /** Present when the route is `idempotent` and the client sent an `Idempotency-Key`. */
   readonly idempotency?: IdempotencyKey;
   readonly raw: { readonly req: IncomingMessage; readonly res: ServerResponse };
-  /** Whom the same credential stands for now; for answers that outlive the first look. Errors: unauthenticated. */
+  /**
+   * Authenticates the request's credential and returns its current caller. For streams, because a credential can be
+   * revoked while its stream is open, and for routes with `auth: "none"` that authenticate some requests.
+   * Errors: unauthenticated.
+   */
   readonly authenticateAgain: () => Promise<Caller>;
 };
 
@@ -46,7 +53,7 @@ export type RouteInput<
   readonly request: RequestInfo;
 };
 
-/** A further success answer, such as the 302 of a download. */
+/** An additional success response, such as the 302 of a download. */
 export type ExtraResponse = {
   readonly description: string;
   readonly schema?: z.ZodType;
@@ -55,46 +62,59 @@ export type ExtraResponse = {
 
 type Common = {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below `/api/v1` unless `root`; parameters as `{name}`. Literal paths win over parameters whatever the order of declaration. */
+  /**
+   * Path below `/api/v1` unless `root`, with parameters as `{name}`. Literal segments take precedence over parameters,
+   * in any order of declaration.
+   */
   readonly path: string;
-  /** One line for the reader of the OpenAPI document. */
+  /** One-line summary in the OpenAPI document. */
   readonly summary: string;
   readonly description?: string;
   /** Whether the operation extends the published API. */
   readonly extension?: boolean;
-  /** Lives outside `/api/v1` (pages, blobs, errors) and outside the OpenAPI document. */
+  /** The path is not below `/api/v1` (pages, blobs, errors), and the OpenAPI document does not list it. */
   readonly root?: boolean;
-  /** Status of success. Default 200. */
+  /** Status of the success response. Default: 200 with a `response` schema, else 204. */
   readonly status?: number;
   readonly responses?: Readonly<Record<number, ExtraResponse>>;
-  /** Media types of success beside JSON, for clients that name one of them in `Accept`. */
+  /** Media types of the success response beside JSON, for clients that name one of them in `Accept`. */
   readonly mediaTypes?: readonly string[];
-  /** Statuses of documented problems; 400 (with input), 401 (unless `none`), 404 (with path ids) and 500 are always documented. */
+  /**
+   * Statuses of documented problems. 400 (with input), 401 (unless `none`), 404 (with path parameters), 409 (if
+   * `idempotent`), 413 (with a body) and 500 are always documented.
+   */
   readonly errors?: readonly number[];
-  /** Permissions the caller needs, for the document; the owner of the data decides. */
+  /** Permissions that the caller needs. Documentation only: the service that owns the data checks them. */
   readonly verbs?: readonly Verb[];
-  /** Takes an `Idempotency-Key` header; the handler finds it in `request.idempotency`. */
+  /** Accepts an `Idempotency-Key` header, passed to the handler as `request.idempotency`. */
   readonly idempotent?: boolean;
   /**
-   * The answer to a key is kept here, and told again whatever has become of the thing: for answers that are put together of what is now. Whoever makes the
-   * thing does so once per key, also when the answer was lost before it was kept. The others' answers are kept by whoever makes the thing.
+   * The gateway stores the first response to an idempotency key and returns it to repeats, whatever the resource's
+   * current state. For responses that are composed from current state. The service that creates the resource creates it
+   * at most once per key, even if the response was lost before it was stored. For other idempotent routes, that service
+   * stores the response.
    */
   readonly keepsAnswer?: boolean;
-  /** What clients may retry by themselves beyond what the error allows. `never`: no failure at all; `not_after_5xx`: it may have taken effect. */
+  /**
+   * Restricts automatic retries by clients beyond the error's own `retryable`. `never`: no failure is retryable.
+   * `not_after_5xx`: a 5xx is not retryable, because the request may have taken effect.
+   */
   readonly automaticRetry?: "never" | "not_after_5xx";
-  /** Takes the active-team header; documented only. */
+  /** Accepts the active-team header. Documentation only. */
   readonly teamHeader?: boolean;
-  /** Answers with an entity tag, and with 304 to an `If-None-Match` that has it; documented only. */
+  /** Returns an entity tag, and 304 if `If-None-Match` contains it. Documentation only. */
   readonly conditional?: boolean;
-  /** Numbers of the body that a float would change reach the handler as values that `JSON.stringify` writes as they are. */
+  /**
+   * Passes numbers of the body that a float cannot represent exactly as values that `JSON.stringify` writes unchanged.
+   */
   readonly exactNumbers?: boolean;
-  /** Default 1 MiB. */
+  /** Maximum size of the body in bytes. Default: 1 MiB. */
   readonly bodyBytesMax?: number;
-  /** Time for the whole answer; 0: unlimited (streams). Default 30 s. */
+  /** Timeout of the handler in milliseconds. 0: none (streams). Default: 30 000. */
   readonly timeoutMs?: number;
 };
 
-/** One route as the REST layer holds it, whatever its types were. */
+/** A declared route with its type parameters erased. */
 export type Route = Common & {
   readonly auth: RouteAuth;
   readonly params?: z.ZodObject;
@@ -108,26 +128,27 @@ type Output<S> = S extends z.ZodType ? z.output<S> : Record<string, never>;
 type CallerOf<A> = A extends "required" ? Caller : A extends "optional" ? Caller | undefined : undefined;
 
 /**
- * One endpoint of the public API: routing, validation, documentation and handler in one place. The handler translates
- * and calls; it answers a value of the `response` schema, or a `Reply` for anything else.
+ * An endpoint of the public API: routing, validation, documentation and handler in one declaration. The handler
+ * translates the request, calls a use case or service, and returns a value of the `response` schema, or a `Reply` for
+ * any other response.
  */
 export type RouteDeclaration<A extends RouteAuth, P, Q, B, R> = Common & {
   /** Default `required`. */
   readonly auth?: A;
-  /** Path parameters, all of them; `pathUid` answers 404 to a malformed id. */
+  /** All path parameters. A malformed `pathUid` is a 404. */
   readonly params?: P;
-  /** Query parameters; unknown ones are ignored. Use the schemas of fields.ts. */
+  /** Query parameters. Unknown parameters are ignored. Use the schemas of fields.ts. */
   readonly query?: Q;
-  /** JSON body. Make it `.optional()` where no body is fine; unknown members are ignored. */
+  /** JSON body. `.optional()` permits requests without a body. Unknown members are ignored. */
   readonly body?: B;
-  /** Body of success; absent for 204 and redirects. */
+  /** Body of the success response. Absent for 204 and redirects. */
   readonly response?: R;
   handler(
     input: RouteInput<Output<P>, Output<Q>, B extends z.ZodType ? z.output<B> : undefined, CallerOf<A>>,
   ): Promise<(R extends z.ZodType ? z.input<R> : undefined | void) | Reply>;
 };
 
-/** Declares an endpoint. */
+/** Declares an endpoint. Throws an Error if `params` does not describe exactly the parameters of the path. */
 export function route<
   A extends RouteAuth = "required",
   P extends z.ZodObject | undefined = undefined,
@@ -142,5 +163,5 @@ export function route<
   return { ...declaration, auth: declaration.auth ?? "required" } as unknown as Route;
 }
 
-/** The path as clients see it. */
+/** Returns the path with the `/api/v1` prefix, unless the route is a `root` route. */
 export const fullPath = ({ path, root }: Pick<Route, "path" | "root">): string => (root ? path : `/api/v1${path}`);

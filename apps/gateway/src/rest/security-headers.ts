@@ -1,4 +1,4 @@
-/** On every answer that does not say otherwise: nothing may be framed, sniffed, kept or loaded. */
+/** Default headers of every response. They prevent framing, content sniffing, caching and loading of subresources. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -8,7 +8,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** The same for our pages, which have inline styles, same-origin forms and nothing else. */
+/** Headers of HTML pages, which contain inline styles, same-origin images and forms, and no scripts. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   ...SECURITY_HEADERS,
   "content-type": "text/html; charset=utf-8",

@@ -4,22 +4,22 @@ import { openRequest } from "@millwright/service";
 import type { Scope } from "@millwright/telemetry";
 import type { RestOptions } from "./context.ts";
 
-/** What is known of a request when it has ended. Absent method and route: nobody serves such a path. */
+/** Properties of an ended request. `method` and `route` are absent if no route matched. */
 export type RequestFacts = {
   readonly method?: string;
-  /** The template, such as "/api/v1/agent/runs/{runId}": never the path itself. */
+  /** Path template, such as "/api/v1/agent/runs/{runId}". Never the requested path, which has unbounded cardinality. */
   readonly route?: string;
   readonly caller?: Caller;
   readonly reason?: string;
 };
 
-/** How a request is called in logs and spans. */
+/** Returns the name of a request in logs and spans. */
 export const operationOf = (method: string | undefined, route: string | undefined): string =>
   route === undefined ? "no route" : `${method ?? "ANY"} ${route}`;
 
 /**
- * Begins a request: its id (the client's own when well-formed) in the answer, its trace (the client's, when it sent one) in the scope; at its
- * end one log line, one observation, and the end of its span.
+ * Starts the request with `openRequest`. When the response is closed, writes one log line, observes the duration and
+ * ends the span.
  */
 export function watchRequest(
   { clock, log, metrics, tracer }: Pick<RestOptions, "clock" | "log" | "metrics" | "tracer">,
