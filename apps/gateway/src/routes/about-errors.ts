@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ERROR_CATALOG, html, pathText, route, type Route } from "../rest/index.ts";
 
-/** `type` of every problem body points here: one short page per code of the public catalog. */
+/** The page that `type` of a problem body links to: one short page per error code of the public catalog. */
 export const aboutErrorsRoute: Route = route({
   method: "GET",
   path: "/errors/{code}",

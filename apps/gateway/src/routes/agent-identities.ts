@@ -11,7 +11,7 @@ import type { IdentityRouteDeps } from "./identity-deps.ts";
 
 const params = z.object({ uid: pathUid("agent") });
 
-/** Agent identities: service accounts of a team (fields-runs §8.6). */
+/** Returns the routes of agent identities, which are service accounts of a team. */
 export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "factories" | "catalog">): Route[] {
   const { db, clock } = deps;
   return [
@@ -119,7 +119,10 @@ async function assertFactoryOfTeam(
   if (factory?.teamUid !== chooseTeam(caller)) throw noSuchFactory();
 }
 
-/** What an agent works in must be its team's own: what is only open to the team may be closed to it. */
+/**
+ * Throws `environment_not_in_team` unless the team owns the environment. A granted or link-shared environment is not
+ * accepted, because its owner can revoke the access.
+ */
 async function assertEnvironmentOfTeam(
   { catalog }: Pick<Upstreams, "catalog">,
   caller: Caller,
@@ -138,7 +141,10 @@ async function assertEnvironmentOfTeam(
   if (!isOwn) throw invalidArgument("environment_not_in_team", "environment_id names no environment of the team.");
 }
 
-/** Each skill by its whole spec, once, in order. Errors: skill_not_found (invalid_argument), when the team's agents would not find one. */
+/**
+ * Returns the full spec of each skill, in the order of `texts` and without duplicates. Throws `skill_not_found`
+ * (invalid_argument) if the team's agents cannot find a skill.
+ */
 async function findSkills(
   { catalog }: Pick<Upstreams, "catalog">,
   caller: Caller,

@@ -75,7 +75,7 @@ export const AgentUpdate = z
       .meta({ description: "Adds secrets and changes nothing else; must be the only member." }),
   })
   .superRefine((sent, context) => {
-    // Counts every member that was sent, also null and unknown ones: this form must not half-work.
+    // Counts null and unknown members too, so that no member beside `secrets_append` is silently ignored.
     if (!("secrets_append" in sent) || Object.keys(sent).length === 1) return;
     context.addIssue({ code: "custom", path: ["secrets_append"], message: "must be the only member" });
   })
@@ -126,7 +126,7 @@ export const AgentRecord = z
   })
   .meta({ id: "AgentIdentity" });
 
-/** What of a body goes into the agent itself. */
+/** Returns the members of a body that are fields of the agent. */
 export const agentFields = (body: Readonly<Record<string, unknown>>): AgentFields =>
   Object.fromEntries(Object.keys(settings).flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]])));
 

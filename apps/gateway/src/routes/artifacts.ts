@@ -23,7 +23,6 @@ const sharedBy = <T extends string, D extends z.ZodType>(type: T, data: D) => ({
 });
 const file = { download_url: z.url(), expires_at: timestamp(), content_type: z.string(), description: text() };
 
-/** fields-runs §8.5. */
 const Artifact = z
   .discriminatedUnion("artifact_type", [
     z.object(
@@ -58,12 +57,12 @@ const Artifact = z
 
 const artifactParams = z.object({ artifactUid: uuid() });
 
-/** What runs leave behind. Public artifacts need no key (spec §5.3). */
+/** Returns the routes of artifacts of runs. Public artifacts are readable without a credential. */
 export function artifactRoutes(
   { artifacts, tasks }: Pick<Upstreams, "artifacts" | "tasks">,
   links: Pick<PageLinks, "runUrl">,
 ): Route[] {
-  /** Whether a live task is bound to the root run. Who may not see tasks sees none. */
+  /** Returns whether a live task is bound to the root run; false if the caller may not view tasks. */
   const isOfTask = async (
     factoryUid: string,
     runUid: string,

@@ -19,7 +19,7 @@ const AuditRecord = z
   })
   .meta({ id: "AuditEntry" });
 
-/** Who did what in a team. */
+/** Returns the route of a team's audit log. Millwright extension. */
 export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "cursors">): Route =>
   route({
     method: "GET",

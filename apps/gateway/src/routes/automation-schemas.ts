@@ -7,7 +7,7 @@ import { isoTime } from "./json-values.ts";
 
 const Json = recordOf(z.string(), z.unknown());
 
-/** factory-files §6: what starts it. */
+/** An event or schedule that starts an automation. */
 const Trigger = z
   .object({
     provider: z
@@ -21,7 +21,7 @@ const Trigger = z
   })
   .meta({ id: "AutomationTrigger" });
 
-/** factory-files §4: what its runs override of their agent. */
+/** Settings of an automation's runs that override those of their agent. */
 const execution = {
   model: z.string().optional(),
   harness: z
@@ -73,7 +73,7 @@ export const Automation = z
   })
   .meta({ id: "Automation" });
 
-/** Why an automation fired, or did not. */
+/** A decision: why an automation fired or did not. */
 export const Decision = z
   .object({
     event_uid: z

@@ -16,7 +16,7 @@ import {
 } from "./automation-schemas.ts";
 import { factoryParams } from "./factories.ts";
 
-/** A prompt of 256 KiB, and JSON is longer. */
+/** A prompt has at most 256 KiB; JSON escapes make it longer. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024;
 
 const automationParams = z.object({ uid: pathUid("factory"), automationUid: pathUid("automation") });
@@ -32,7 +32,7 @@ const aboutEvents = z.object({
   cursor: cursor(),
 });
 
-/** Automations of factories: what starts by itself, and why it did or did not (factory-files §6). */
+/** Returns the routes of automations and their decisions. Millwright extension. */
 export function automationRoutes({ automations }: Pick<Upstreams, "automations">): Route[] {
   const one = "/factory/{uid}/automations/{automationUid}";
   const said = (body: { agent?: string | null | undefined }): JsonObject => {

@@ -11,7 +11,7 @@ type NewTask = z.output<typeof schemas.SuiteTaskPatch> & { uid?: string | undefi
 type NewConfiguration = z.output<typeof schemas.NewConfiguration>;
 type SuiteContent = Omit<z.output<typeof schemas.SuitePatch>, "tasks"> & { tasks?: readonly NewTask[] | undefined };
 
-/** Returns what a task and a draft of one have in common. */
+/** Returns the members that a task and a task draft share. */
 export const draftRecord = (task: scoring.SuiteTask): z.input<typeof schemas.TaskDraft> => ({
   title: task.title,
   prompt: task.prompt,
@@ -51,7 +51,7 @@ const configurationRecord = (one: scoring.Configuration): z.input<typeof schemas
   }),
 });
 
-/** Returns a suite as lists show it. */
+/** Returns a suite as list responses contain it, without tasks. */
 export const suiteRecord = (
   suite: scoring.Suite,
   creators: ReadonlyMap<string, Profile>,
@@ -80,7 +80,7 @@ export const wholeSuiteRecord = (
   spawnable_descendant_agent_uids: suite.spawnableDescendantAgentUids,
 });
 
-/** Returns the message of a task; what is absent or null stays unset. */
+/** Returns the message of a task. Absent and null members stay unset. */
 export const taskMessage = (body: NewTask, uid = body.uid): scoring.SuiteTask =>
   create(scoring.SuiteTaskSchema, {
     ...present({
@@ -118,7 +118,7 @@ export const configurationMessage = (
   ),
 });
 
-/** Returns the message of a suite; what is absent or null stays unset. */
+/** Returns the message of a suite. Absent and null members stay unset. */
 export const suiteMessage = (factoryUid: string, uid: string, body: SuiteContent): scoring.Suite =>
   create(scoring.SuiteSchema, {
     ...{ factoryUid, uid },

@@ -7,7 +7,7 @@ import type { Profile } from "./profiles.ts";
 
 type RunJson = z.input<typeof BenchmarkRun>;
 
-/** Null until the benchmark run has a first trial. */
+/** Members that are null until the benchmark run has a trial. */
 const NO_TRIAL_YET = {
   elapsed_s: null,
   trial_count: null,
@@ -18,7 +18,7 @@ const NO_TRIAL_YET = {
   configuration_stats: null,
 };
 
-/** Returns a benchmark run as the public API shows it; what was not included is left out. */
+/** Returns the public record of a benchmark run. Members that `include` did not request are omitted. */
 export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: ReadonlyMap<string, Profile>): RunJson => ({
   ...NO_TRIAL_YET,
   ...(run.progress as Partial<RunJson> | undefined),
@@ -46,7 +46,10 @@ export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: Readonly
 
 type Rows = readonly JsonObject[];
 
-/** What was frozen at launch, in the shapes of the suite: each entry of the content with the identifiers of its record. */
+/**
+ * Returns the settings frozen at launch in the shape of the suite's records. Each entry of the manifest's content is
+ * merged with the identifiers at the same index.
+ */
 function launchSettings(
   manifest: JsonObject,
 ): Pick<RunJson, "configurations" | "scorer_selection" | "tasks" | "manifest"> {

@@ -10,7 +10,7 @@ export const TrialInclude = z.enum(["scores", "metrics", "execution_history", "r
 
 const ScorerId = z.union([z.int(), z.string().min(1)]);
 
-/** fields-factory §9.3; `parallelism` is ours. */
+/** The body of a launch. `parallelism` is a Millwright extension. */
 export const Launch = z
   .object({
     repetition_count: z.int().min(1).meta({ description: "Trials per task and configuration." }),
@@ -81,7 +81,7 @@ const Interval = z.looseObject({ low: z.number(), high: z.number(), confidence: 
   description: "Of a pass rate by Wilson's method, of a difference by a paired bootstrap.",
 });
 
-/** fields-factory §9.4; the interval is ours. */
+/** Results of one configuration of a benchmark run so far. */
 const ConfigurationStats = z
   .looseObject({
     uid: z.string(),
@@ -104,7 +104,7 @@ const Coverage = z
   .looseObject({ expected: z.int(), received: z.int(), rate: z.number().nullable() })
   .meta({ id: "BenchmarkCoverage", description: "How many of the scores that a rate is about have been received." });
 
-/** The difference of two pass rates over the trials that both sides have. */
+/** The difference of two pass rates over the trials that both sides have. Millwright extension. */
 const Difference = z
   .looseObject({
     difference: z.number().nullable(),
@@ -156,7 +156,7 @@ const ScorerResults = z
   })
   .meta({ id: "BenchmarkScorerResults" });
 
-/** Rows of the metric arrays; the interval is ours. */
+/** A row of a metric array. `pass_rate_interval` is a Millwright extension. */
 const MetricRow = z
   .looseObject({
     configuration_uid: z.string(),
@@ -176,7 +176,7 @@ const MetricRow = z
   .meta({ id: "BenchmarkMetricRow" });
 const metricRows = () => z.array(MetricRow).optional();
 
-/** fields-factory §9.5; intervals and comparisons to the baseline are ours. */
+/** Results of a benchmark run. Intervals and differences to the baseline are Millwright extensions. */
 export const BenchmarkResults = z
   .looseObject({
     benchmark_run_uid: z.string(),
@@ -202,7 +202,7 @@ export const BenchmarkResults = z
   })
   .meta({ id: "BenchmarkResults" });
 
-/** fields-factory §9.4; manifest and hash are ours. */
+/** A benchmark run. `manifest` and `manifest_hash` are Millwright extensions. */
 export const BenchmarkRun = z
   .object({
     uid: z.string(),
@@ -246,7 +246,6 @@ export const BenchmarkRun = z
   })
   .meta({ id: "BenchmarkRun" });
 
-/** fields-factory §9.6. */
 export const Trial = z
   .looseObject({
     uid: z.string(),
@@ -280,6 +279,7 @@ const ComparedRun = z.looseObject({
   created_at: timestamp(),
 });
 
+/** A comparison of two benchmark runs of a suite. Millwright extension. */
 export const Comparison = z
   .looseObject({
     run: ComparedRun,

@@ -29,7 +29,7 @@ import {
 } from "./benchmark-run-schemas.ts";
 import { SUITE, suiteParams, type BenchmarkRoutesDeps } from "./benchmarks.ts";
 
-/** Repositories are pinned to commits, which code hosts answer. */
+/** A launch resolves repository refs to commits with requests to code hosts. */
 const LAUNCH_TIMEOUT_MS = 60_000;
 
 export const benchmarkRunParams = suiteParams.extend({ run_uid: pathUid("benchmark_run") });
@@ -46,7 +46,7 @@ const include = queryList(RunInclude)
   .meta({ description: "Adds what was frozen at launch, aggregate results, or the creator." });
 type Included = z.output<typeof include>;
 
-/** Benchmark runs and their results (spec §4 "Benchmarks", fields-factory §9.3–§9.5). */
+/** Returns the routes of benchmark runs and their results. */
 export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
   const records = async (runs: readonly scoring.BenchmarkRun[], included: Included) => {
     const creators = await findProfiles(
@@ -54,7 +54,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
     );
     return runs.map((run) => benchmarkRunRecord(run, creators));
   };
-  /** Creators are known here, not by the service. */
+  /** Removes `creator`: the gateway reads profiles itself, the scoring service has none. */
   const withoutCreator = (included: Included): string[] => included.filter((name) => name !== "creator");
   return [
     route({

@@ -17,7 +17,7 @@ const StartingRepoRef = z
 
 const labels = recordOf(z.string(), z.string());
 
-/** fields-factory §9.1; `rule` is ours. */
+/** A task of a suite. `rule` is a Millwright extension. */
 export const SuiteTask = z
   .object({
     uid: z.string(),
@@ -33,7 +33,7 @@ export const SuiteTask = z
   })
   .meta({ id: "SuiteTask" });
 
-/** A task drafted from a run; nothing is stored. */
+/** A task drafted from a run, which is not stored. Millwright extension. */
 export const TaskDraft = SuiteTask.pick({
   title: true,
   prompt: true,
@@ -74,7 +74,6 @@ const AgentOverride = z
   })
   .meta({ id: "BenchmarkAgentConfig" });
 
-/** fields-factory §9.2. */
 export const Configuration = z
   .object({
     uid: z.string(),
@@ -110,7 +109,6 @@ export const NewConfiguration = z
   })
   .meta({ id: "NewBenchmarkConfiguration" });
 
-/** fields-factory §9.1. */
 export const Suite = z
   .object({
     uid: z.string(),

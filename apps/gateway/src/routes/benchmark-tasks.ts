@@ -8,7 +8,7 @@ import { TEXT_BODY_BYTES_MAX } from "./run-schemas.ts";
 const taskParams = suiteParams.extend({ task_uid: pathUid("task") });
 const TASK = `${SUITE}/tasks/{task_uid}`;
 
-/** Public names of members whose names in the contracts differ. */
+/** Field-mask paths of members whose public name differs from the name in the contract. */
 const MASK_NAMES: Readonly<Record<string, string>> = { source_run_id: "source_run_uid" };
 
 type Params = { factory_uid: string; suite_uid: string; task_uid: string };
@@ -18,7 +18,7 @@ const refOf = ({ factory_uid: factoryUid, suite_uid: suiteUid, task_uid: taskUid
   taskUid,
 });
 
-/** Tasks of a suite (spec §4 "Benchmarks", fields-factory §9.1). */
+/** Returns the routes of tasks of a suite. */
 export function benchmarkTaskRoutes({ benchmarks }: Pick<Upstreams, "benchmarks">): Route[] {
   return [
     route({

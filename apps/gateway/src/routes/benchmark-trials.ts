@@ -21,7 +21,7 @@ import { CSV_HEADER, csvRows, ndjsonRow } from "./trial-export.ts";
 const PAGE_SIZE = 50;
 const EXPORT_PAGE_SIZE = 100;
 
-/** `queued` is a synonym of ours for `pending`. */
+/** `queued` is a synonym of `pending` and a Millwright extension. */
 const TrialState = z.enum(["pending", "running", "succeeded", "failed", "cancelled", "queued"]);
 const NO_SCORER_FILTER = "Trials cannot be filtered by scorer; use the results.";
 const NO_SELECTION = "One trial takes no selection or pagination parameters.";
@@ -34,7 +34,7 @@ const include = queryList(TrialInclude)
   .default([])
   .meta({ description: "`results` adds scores and metrics, `details` also the execution history." });
 
-/** What the combined names stand for. */
+/** The `include` names that each public name expands to. */
 const EXPANDED: Readonly<Record<z.output<typeof TrialInclude>, readonly string[]>> = {
   scores: ["scores"],
   metrics: ["metrics"],
@@ -80,7 +80,7 @@ const OneQuery = z.object({
   scorer: one(),
 });
 
-/** Trials of benchmark runs (spec §4 "Benchmarks", fields-factory §9.6). The export is ours. */
+/** Returns the routes of trials of benchmark runs. The export is a Millwright extension. */
 export function benchmarkTrialRoutes({ benchmarks }: Pick<Upstreams, "benchmarks">): Route[] {
   return [
     route({
@@ -167,7 +167,7 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Upstreams, "benchmarks
 
 const trialRecord = ({ data = {} }: scoring.Trial) => data as z.input<typeof Trial>;
 
-/** The rows of all pages, each page read when the reader has taken the one before. */
+/** Yields the rows of all pages. Reads a page when the client has received the previous page. */
 async function* pagesOf(
   first: scoring.ListTrialsResponse,
   pageAt: (token: string) => Promise<scoring.ListTrialsResponse>,

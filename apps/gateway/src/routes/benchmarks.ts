@@ -15,7 +15,7 @@ export const suiteParams = inFactory.extend({ suite_uid: pathUid("suite") });
 export const BENCHMARKS = "/factory/{factory_uid}/benchmarks";
 export const SUITE = `${BENCHMARKS}/{suite_uid}`;
 
-/** Benchmark suites (spec §4 "Benchmarks", fields-factory §9.1). Drafting a task from a run is ours. */
+/** Returns the routes of benchmark suites. Drafting a task from a run is a Millwright extension. */
 export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: BenchmarkRoutesDeps): Route[] {
   const creatorsOf = (suites: readonly scoring.Suite[]) =>
     findProfiles([...new Set(suites.map(({ creatorUid }) => creatorUid))].filter(Boolean));

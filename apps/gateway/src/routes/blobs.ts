@@ -13,7 +13,7 @@ export type BlobMountDeps = {
   log: Pick<Logger, "error">;
 };
 
-/** Signed URLs of the directory blob store: GET and PUT under `/blobs/…`, no Authorization needed (spec §4, artifacts). */
+/** Serves signed URLs of the directory blob store: GET and PUT below `/blobs/`, without an Authorization header. */
 export const blobMount = (deps: BlobMountDeps): Mount => ({
   prefix: "/blobs/",
   listener: (request, response) =>
@@ -33,7 +33,7 @@ function refuse(
   const path = (request.url ?? "").split("?")[0]!;
   const { traceId } = currentScope()?.trace ?? newTraceContext();
   const { status, body, headers } = problemOf(error, { publicUrl, path, traceId, isUnrepeatable: false });
-  // Without the path, which is half of a credential.
+  // The path is not logged, because it is part of a signed URL, which is a credential.
   if (status >= 500)
     log.error({ traceId, operation: `${request.method} /blobs/`, reason: error.reason, error }, "request failed");
   if (!request.complete) response.setHeader("connection", "close");

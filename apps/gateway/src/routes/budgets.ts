@@ -18,7 +18,7 @@ const thresholds = z.array(z.int().min(1).max(100)).max(10).meta({
 const scope = z.enum(["team", "factory", "schedule", "automation"]);
 const period = z.enum(["day", "week", "month", "total"]);
 
-/** The public record of a budget. */
+/** The public record of a budget and its spend in the current period. */
 export const Budget = z
   .object({
     uid: z.string(),
@@ -51,7 +51,7 @@ const teamParams = z.object({ uid: pathUid("team") });
 const budgetParams = z.object({ uid: pathUid("team"), budget_uid: pathUid("budget") });
 const PATH = "/team/{uid}/budgets";
 
-/** Spending caps of a team. */
+/** Returns the routes of a team's budgets. Millwright extension. */
 export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
   return [
     route({
@@ -151,7 +151,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
   ];
 }
 
-/** Errors: team_not_found. */
+/** Returns the team uid of the path. Throws `team_not_found` if the caller is not a member of the team. */
 function teamOf({ caller, params }: { readonly caller: Caller; readonly params: { readonly uid: string } }): string {
   if (!isMember(caller, params.uid)) throw notFound("team");
   return params.uid;

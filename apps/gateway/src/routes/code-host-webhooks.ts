@@ -59,7 +59,10 @@ const WithPayload = Delivery.extend({
     .meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
 }).meta({ id: "CodeHostDeliveryWithPayload" });
 
-/** The address that a code-host connection sends its webhooks to, and its log (decisions "code hosts"). */
+/**
+ * Returns the routes of the endpoint that receives a code host's webhooks, and of its delivery log. Millwright
+ * extension.
+ */
 export function codeHostWebhookRoutes(
   upstreams: Pick<Upstreams, "automations" | "catalog" | "codeHostWebhooks">,
 ): Route[] {

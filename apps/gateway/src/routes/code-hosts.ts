@@ -43,7 +43,10 @@ const teamParams = z.object({ uid: pathUid("team") });
 export type CodeHostInput = RouteInput &
   Parameters<typeof onBehalf>[0] & { readonly params: { readonly uid: string; readonly codeHostUid: string } };
 
-/** The connection that a path names, as the orchestrator knows it. Errors: code_host_not_found (also: of another team than the path's). */
+/**
+ * Returns the code-host connection that the path identifies. Throws `code_host_not_found` if it does not exist or
+ * belongs to another team.
+ */
 export async function findCodeHost(
   { catalog }: Pick<Upstreams, "catalog">,
   input: CodeHostInput,
@@ -54,7 +57,10 @@ export async function findCodeHost(
   return found;
 }
 
-/** Connections to code hosts: where repositories are cloned from and pull requests opened. */
+/**
+ * Returns the routes of connections to code hosts, from which runs clone repositories and at which they open pull
+ * requests. Millwright extension.
+ */
 export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostWebhooks">): Route[] {
   const { catalog, codeHostWebhooks } = upstreams;
   return [
@@ -116,7 +122,8 @@ export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostW
       status: 204,
       handler: async (input) => {
         const { uid, teamUid, kind } = await findCodeHost(upstreams, input);
-        if (kind !== "local") await codeHostWebhooks.retireCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input)); // its webhooks are refused before it is gone
+        // The ingress rejects the code host's webhooks before the connection is deleted.
+        if (kind !== "local") await codeHostWebhooks.retireCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input));
         await catalog.deleteCodeHost({ uid }, onBehalf(input));
       },
     }),

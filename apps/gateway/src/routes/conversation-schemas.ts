@@ -54,7 +54,7 @@ const Step = z
   })
   .meta({ id: "ConversationStep" });
 
-/** fields-runs §6.8; steps nest. */
+/** A conversation. Steps can contain steps. */
 export const Conversation = z
   .object({ conversation_id: z.string(), steps: z.array(Step) })
   .meta({ id: "Conversation" });

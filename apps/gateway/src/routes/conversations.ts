@@ -5,10 +5,10 @@ import { Conversation } from "./conversation-schemas.ts";
 import { conversationParams } from "./followups.ts";
 import { isoTime } from "./json-values.ts";
 
-/** A link is for whoever asked, and expires. */
+/** Signed links are issued to one caller and expire, so caches must not store them. */
 const NOT_KEPT = { "cache-control": "private, no-store" };
 
-/** What was said and done in a conversation, whichever of its runs did it (spec §4 "Agent runs and conversations"). */
+/** Returns the routes that read a conversation: the messages, transcript, screenshots and commands of all its runs. */
 export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" | "artifacts">): Route[] {
   return [
     route({

@@ -50,14 +50,14 @@ const Credits = z
 
 export type CreditRoutesDeps = {
   readonly upstreams: Pick<Upstreams, "prices">;
-  /** Whether there is a team of this uid. */
+  /** Returns whether a team with this uid exists. */
   readonly hasTeam: (uid: string) => Promise<boolean>;
 };
 
 const params = z.object({ uid: pathUid("team") });
 const PATH = "/team/{uid}/credits";
 
-/** Credits of teams. */
+/** Returns the routes of teams' credits. Millwright extension. */
 export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDeps): Route[] {
   return [
     route({

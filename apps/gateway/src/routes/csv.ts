@@ -1,7 +1,10 @@
-/** A spreadsheet would run a text that begins like this. Source: OWASP, "CSV Injection". */
+/** Matches texts that a spreadsheet would evaluate as a formula. Source: OWASP, "CSV Injection". */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** Returns one line of CSV (RFC 4180); lists and objects are written as JSON. */
+/**
+ * Returns one line of CSV (RFC 4180). Lists and objects are written as JSON. Texts that a spreadsheet would evaluate
+ * get a leading apostrophe.
+ */
 export function csvLine(values: readonly unknown[]): string {
   return `${values.map(cell).join(",")}\r\n`;
 }

@@ -10,7 +10,10 @@ import { isoTime } from "./json-values.ts";
 import type { FindProfiles, Profile } from "./profiles.ts";
 import { RUN_STATES } from "./run-schemas.ts";
 
-/** fields-runs §8.3; `allowed_hosts` is ours: what runs may reach of what their worker lets them; absent = all of that. */
+/**
+ * Configuration of an environment. `allowed_hosts` is a Millwright extension: it restricts network access to these
+ * hosts among those that the worker allows. Absent: all hosts that the worker allows.
+ */
 export const EnvironmentConfig = z
   .object({
     name: z.string(),
@@ -74,18 +77,22 @@ const Grant = z
 export type EnvironmentRoutesDeps = {
   readonly upstreams: Pick<Upstreams, "catalog">;
   readonly findProfiles: FindProfiles;
-  /** Whether a user is in one of the caller's teams. */
+  /** Returns whether a user is a member of one of the caller's teams. */
   readonly isTeammate: (caller: Caller, userUid: string) => Promise<boolean>;
 };
 
-/** Where runs work: image, repositories, setup. Writing is ours; the specification only reads. */
+/**
+ * Returns the routes of environments. The published API only reads environments: the other operations are Millwright
+ * extensions.
+ */
 export function environmentRoutes({
   upstreams: { catalog },
   findProfiles,
   isTeammate,
 }: EnvironmentRoutesDeps): Route[] {
   const records = async (environments: readonly orchestrator.Environment[]) => {
-    const own = environments.filter(({ access }) => access !== "granted" && access !== "link"); // who works elsewhere is nobody's business here
+    // Profiles of people in other teams are not disclosed.
+    const own = environments.filter(({ access }) => access !== "granted" && access !== "link");
     const profiles = await findProfiles(
       [...new Set(own.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean),
     );

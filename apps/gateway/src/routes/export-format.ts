@@ -1,12 +1,12 @@
-/** Media types of exports, as clients name them in `Accept`. */
+/** Media types of exports, which clients name in `Accept`. */
 export const EXPORT_TYPES = ["application/x-ndjson", "text/csv"] as const;
 export type ExportType = (typeof EXPORT_TYPES)[number];
 
 type Preference = { readonly type: string; readonly quality: number };
 
 /**
- * Returns the export type that the client prefers to JSON; undefined: JSON. Wildcards mean JSON. Of types with the same quality the client prefers
- * the one that it names first. Source: RFC 9110 §12.5.1.
+ * Returns the export type that the client prefers to JSON, or undefined for JSON. Wildcards mean JSON. Among types with
+ * the same quality, the first named is preferred. Source: RFC 9110 §12.5.1.
  */
 export function exportTypeOf(accept: string | undefined): ExportType | undefined {
   const preferences = (accept ?? "")

@@ -32,7 +32,7 @@ const FactoryFields = z.object({
   queue_paused: z.boolean().optional(),
 });
 
-/** Factories and sending work to them (spec §4 "Factories", "Factory tasks"). */
+/** Returns the routes of factories, including the one that starts a run of the foreman. */
 export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, links }: FactoryRoutesDeps): Route[] {
   const records = async (list: readonly proto.Factory[], caller: Caller) => {
     const profiles = await findProfiles([...new Set(list.map((one) => one.creatorUid))].filter(Boolean));
@@ -43,7 +43,10 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
       }),
     );
   };
-  /** The run just dispatched. It exists: a key that may not view it, or a failing read, gets what is certain. */
+  /**
+   * Returns the record of the run that was just created. If the key may not view runs or the read fails, returns its id
+   * and initial state, because the run exists.
+   */
   const createdRun = async (runUid: string, input: Parameters<typeof onBehalf>[0]) => {
     try {
       const { run } = await runs.getRun({ runUid }, onBehalf(input));

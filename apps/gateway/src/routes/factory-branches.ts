@@ -47,16 +47,22 @@ const BranchStatus = z
 
 export type BranchRoutesDeps = {
   upstreams: Pick<Upstreams, "factories" | "branches">;
-  /** Whether the team has the capability `factory_branches`. */
+  /** Returns whether the team has the capability `factory_branches`. */
   hasFactoryBranches: (teamUid: string) => Promise<boolean>;
 };
 
-/** Tracked branches of a factory's definition repository (spec §4). Listing and tracking are ours. */
+/**
+ * Returns the routes of tracked branches of a factory's definition repository. Listing and tracking are Millwright
+ * extensions.
+ */
 export function factoryBranchRoutes({
   upstreams: { factories, branches },
   hasFactoryBranches,
 }: BranchRoutesDeps): Route[] {
-  /** Errors: factory_not_found · not_authorized · factory_branches_off (feature_off). */
+  /**
+   * Throws `factory_branches_off` (feature_off) unless the factory's team has the capability.
+   * Errors: factory_not_found · not_authorized.
+   */
   const requireCapability = async (
     input: RouteInput<{ uid: string }, unknown, unknown, Parameters<typeof onBehalf>[0]["caller"]>,
   ): Promise<void> => {

@@ -21,7 +21,7 @@ const COSTLIEST = 20;
 const COSTLIEST_MAX = 50;
 const BASE = "/factory/{uid}/costs";
 
-/** What a factory's runs cost (spec §4 "Metrics, costs, pull requests", fields-factory §5.3, §5.4). */
+/** Returns the routes of the costs of a factory's runs. */
 export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
@@ -128,7 +128,7 @@ const dollarColumns: Column<{ dollars: Group["dollars"] }>[] = (
   value: ({ dollars }) => dollars[name],
 }));
 
-/** A column per period, the total of the group, follows those of the group. */
+/** Returns the columns of a group, followed by one column per period with the group's total. */
 const groupColumns = (periods: readonly string[] = []): Column<Group>[] => [
   ...members<Group>("key", "label", "deleted"),
   ...dollarColumns,

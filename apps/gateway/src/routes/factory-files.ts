@@ -26,7 +26,10 @@ const VALIDATE_TIMEOUT_MS = 60_000;
 const JSON_TYPE = "application/json; charset=utf-8";
 const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
 
-/** The content, or 304 without a body where the client has it: entity tags are compared weakly (RFC 9110 §13.1.2). */
+/**
+ * Returns the content, or 304 without a body if `If-None-Match` contains its entity tag. Uses weak comparison (RFC 9110
+ * §13.1.2).
+ */
 function answer({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
   const common = { etag, "cache-control": "no-cache" };
   const known = headers["if-none-match"]?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
@@ -43,7 +46,7 @@ const documentOf = (name: string): Content => {
   return found;
 };
 
-/** What files alone cannot tell (factory-files §13.2). */
+/** Checks that depend on the state of the team or factory, which validation of files does not read. */
 const NOT_CHECKED = [
   "provider_alias_resolution",
   "model",
@@ -55,7 +58,7 @@ const NOT_CHECKED = [
   "worker_host",
   "entitlement",
 ];
-/** Of a file that could not even be read as YAML or frontmatter. */
+/** Codes of files that cannot be parsed as YAML or frontmatter. */
 const UNREADABLE: ReadonlySet<string> = new Set(["FF_PARSE_ERROR", "FF_FORBIDDEN_YAML"]);
 
 const Scope = z.enum(["checked", "not_run"]);
@@ -70,7 +73,10 @@ const Validation = z
   })
   .meta({ id: "DefinitionValidation" });
 
-/** The JSON Schemas of definition files: spec §4 "Factory file schemas", fields-factory §10. For editors also without a key, outside of `/api/v1`. */
+/**
+ * The JSON Schemas of definition files, and validation of files. Editors can read the schemas below `/schemas/` without
+ * a credential.
+ */
 export const factoryFilesRoutes: Route[] = [
   route({
     method: "POST",

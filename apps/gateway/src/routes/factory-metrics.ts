@@ -14,7 +14,7 @@ export type MetricsReadDeps = {
   readonly limitMetrics: LimitMetricsRequests;
 };
 
-/** What a factory's runs produce (spec §4 "Metrics, costs, pull requests", fields-factory §5.1, §5.2). */
+/** Returns the routes of the metrics of a factory's runs. */
 export function factoryMetricsRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
@@ -67,7 +67,7 @@ export function factoryMetricsRoutes({ upstreams: { metrics }, limitMetrics }: M
 
 type Group = z.input<typeof RunBreakdown>["groups"][number];
 
-/** A column per period follows those of the group. */
+/** Returns the columns of a group, followed by one column per period. */
 const groupColumns = (periods: readonly string[] = []): Column<Group>[] => [
   ...members<Group>("key", "label", "total"),
   ...periods.map((name, at) => ({ name, value: ({ series }: Group) => series?.[at] })),

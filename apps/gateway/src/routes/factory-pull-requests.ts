@@ -42,7 +42,7 @@ const ListQuery = z.object({
   },
 });
 
-/** Pull requests of a factory's runs (spec §4 "Metrics, costs, pull requests", fields-factory §6). The export is ours. */
+/** Returns the route of pull requests that a factory's runs produced. The export is a Millwright extension. */
 export function factoryPullRequestRoutes({ upstreams: { metrics }, limitMetrics }: MetricsReadDeps): Route[] {
   return [
     route({
@@ -85,7 +85,10 @@ export function factoryPullRequestRoutes({ upstreams: { metrics }, limitMetrics 
   ];
 }
 
-/** The records of all pages, each page read when the reader has taken the one before; only the first without `pageAt`. */
+/**
+ * Yields the records of all pages. Reads a page when the client has received the previous page. Without `pageAt`,
+ * yields only the first page.
+ */
 async function* pagesOf(first: Page, pageAt?: (token: string) => Promise<Page>) {
   yield first.data.map(pullRequestRecord);
   if (pageAt === undefined) return;

@@ -9,7 +9,6 @@ export const Repository = z
   .object({ owner: z.string(), repo: z.string(), code_forge: CodeForge.exclude(["NONE"]).optional() })
   .meta({ id: "Repository" });
 
-/** fields-factory §1.2. */
 export const Factory = z
   .object({
     uid: z.string(),
@@ -47,7 +46,7 @@ export const Factory = z
 
 type FactoryJson = z.input<typeof Factory>;
 
-/** A factory as the public API shows it. `permissions` are the caller's own; `email` is the creator's. */
+/** Returns the public record of a factory. `permissions` are those of the caller. */
 export function factoryRecord(
   factory: factories.Factory,
   seen: { permissions: readonly string[]; creatorEmail: string | undefined },

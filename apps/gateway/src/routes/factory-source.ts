@@ -5,7 +5,7 @@ import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { factoryParams } from "./factories.ts";
 import { isoTime } from "./json-values.ts";
 
-/** A definition tree has at most 20 MiB; JSON escapes make it somewhat longer. */
+/** A definition tree has at most 20 MiB; JSON escapes make it longer. */
 export const SOURCE_BODY_BYTES_MAX = 32 * 1024 * 1024;
 const APPLY_TIMEOUT_MS = 60_000;
 
@@ -58,7 +58,7 @@ const Drift = z
 const Check = z.object({ valid: z.boolean(), diagnostics: z.array(Diagnostic) }).meta({ id: "DefinitionCheck" });
 const Files = z.object({ files: z.array(DefinitionFile).max(2_000).optional() }).optional();
 
-/** The definition of a factory as code: read, replace, check, plan, apply. */
+/** Returns the routes of a factory's definition as code: read, replace, validate, plan, apply. Millwright extension. */
 export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">): Route[] {
   const check = (verb: "validate" | "plan") =>
     route({

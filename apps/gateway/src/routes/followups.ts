@@ -21,7 +21,7 @@ import { runParams } from "./runs.ts";
 
 export const conversationParams = z.object({ conversationId: pathUid("conversation") });
 
-/** Files are copied when a follow-up first names them. */
+/** The orchestrator copies attachments when a follow-up first names them. */
 const TAKING_MS = 60_000;
 
 const MODE =
@@ -59,7 +59,6 @@ const NewAttachments = z
   })
   .meta({ id: "NewAttachments" });
 
-/** fields-runs §6.14. */
 const PreparedAttachments = z.object({
   attachments: z.array(
     z
@@ -75,13 +74,12 @@ const PreparedAttachments = z.object({
   ),
 });
 
-/** fields-runs §6.12. */
 const FollowupAnswer = z.object({
   outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
   followup_id: z.string().nullable(),
 });
 
-/** A follow-up and its outcome. */
+/** A follow-up and its delivery state. Millwright extension. */
 const Followup = z
   .object({
     followup_id: z.string(),
@@ -100,7 +98,7 @@ type Asked = Pick<RouteInput, "request"> & {
   body: z.output<typeof NewFollowup>;
 };
 
-/** What is said to runs after their prompt, and the ends of their turns (spec §4 "Agent runs and conversations"). */
+/** Returns the routes that send follow-ups with attachments to runs, and that interrupt their current turn. */
 export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: FindProfiles): Route[] {
   const followUp = async (input: Asked, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;

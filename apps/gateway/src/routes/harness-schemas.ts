@@ -1,13 +1,12 @@
 import { z } from "zod";
 
-/** Agent programs that a run can name; `oz` is the platform's own. */
+/** Harnesses that a run can name. `oz` is the platform's own harness. */
 export const HARNESS_TYPES = ["oz", "claude", "gemini", "codex", "opencode"] as const;
 
 export const HarnessType = z
   .enum(HARNESS_TYPES)
   .meta({ id: "HarnessType", description: "`opencode` is an extension of ours." });
 
-/** fields-runs §3.6. */
 export const Harness = z.object({
   type: HarnessType.optional(),
   model_id: z.string().optional(),
@@ -16,7 +15,7 @@ export const Harness = z.object({
 
 const ours = () => z.string().optional().meta({ description: "An extension of ours." });
 
-/** Names of managed secrets; only the one of the run's harness is used (fields-runs §4). */
+/** Names of managed secrets. A run uses only the secret of its harness. */
 export const HarnessAuthSecrets = z.object({
   claude_auth_secret_name: z.string().optional(),
   codex_auth_secret_name: z.string().optional(),

@@ -6,7 +6,7 @@ import { isoTime } from "./json-values.ts";
 const count = () => z.int().nullable().optional();
 const Coverage = z.enum(["known", "partial", "unavailable"]);
 
-/** The union of both programs' counters; absent = not measured. */
+/** The union of the counters of Claude Code and Codex. Absent: not measured. */
 const Counters = z.object({
   ...{
     input_tokens: count(),
@@ -23,7 +23,10 @@ const Counters = z.object({
   },
 });
 
-/** fields-runs §6.10, whose envelope is in camel case. */
+/**
+ * Usage that a third-party harness reported. The published API uses camel case within `usage`. `reconciliation` is a
+ * Millwright extension.
+ */
 export const HarnessUsage = z
   .object({
     available: z.boolean(),
@@ -74,7 +77,10 @@ export const HarnessUsage = z
 
 type Answer = z.input<typeof HarnessUsage>;
 
-/** `total` is the sum of `byName`; of tokens no total is derived. */
+/**
+ * Returns the public members of a usage snapshot. `toolCalls.total` is the sum of `byName`. Token counters are not
+ * summed.
+ */
 export function harnessUsage({
   harness,
   captureSequence,

@@ -6,7 +6,7 @@ import type { IdentityDb } from "../store/identity-db.ts";
 import type { Authenticator } from "../usecases/authenticate.ts";
 import type { PushSecret } from "../usecases/manage-secrets.ts";
 
-/** What the endpoints of identity work with. */
+/** Dependencies of the routes of teams, members, keys, secrets and agents. */
 export type IdentityRouteDeps = {
   db: IdentityDb;
   clock: Clock;
@@ -17,7 +17,7 @@ export type IdentityRouteDeps = {
   authenticator: Authenticator;
 };
 
-/** One page out of `limit + 1` rows, and the sealed position after it. */
+/** Returns the first `limit` of `limit + 1` rows, and a cursor if a further row exists. */
 export function pageOf<T>(
   rows: readonly T[],
   limit: number,
@@ -28,7 +28,7 @@ export function pageOf<T>(
   return { items, nextCursor: rows.length > limit && last !== undefined ? seal(last) : undefined };
 }
 
-/** A position of time and uid, as lists sorted by time seal it. */
+/** Returns the time and uid of a cursor of a list sorted by time. */
 export const openPosition = (position: unknown[]): { at: Date; uid: string } => ({
   at: new Date(position[0] as string),
   uid: position[1] as string,

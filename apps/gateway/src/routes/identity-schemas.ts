@@ -7,7 +7,10 @@ import type { Key } from "../store/key-store.ts";
 import type { Secret } from "../store/secret-store.ts";
 import type { Member, Team } from "../store/team-store.ts";
 
-/** Loose on purpose: a self-hosted platform has addresses such as `owner@localhost`. Case does not matter. */
+/**
+ * An e-mail address. The pattern is permissive, because self-hosted installations use addresses such as
+ * `owner@localhost`. Addresses are case-insensitive.
+ */
 export const emailAddress = () =>
   z
     .string()

@@ -20,7 +20,10 @@ const Invitations = z.object({ invitations: z.array(InvitationRecord) });
 const NewInvitation = z.object({ email: emailAddress(), role: z.enum(ROLES).default("member") });
 const ACCEPTING = "With a key that you created yourself, without scopes.";
 
-/** How people who use the platform join a team: an owner invites, the person accepts. */
+/**
+ * Returns the routes of invitations: an owner invites a person who uses the platform, and the person accepts.
+ * Millwright extension.
+ */
 export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[] {
   return [
     route({

@@ -1,10 +1,10 @@
 import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { present } from "@millwright/json";
 
-/** A proto timestamp as the public API writes times: UTC, milliseconds. */
+/** Returns a protobuf timestamp in the format of the public API: RFC 3339, UTC, milliseconds. */
 export const isoTime = (time: Timestamp): string => timestampDate(time).toISOString();
 
-/** The time bounds that lists take, as their requests name them; absent ones bound nothing. */
+/** Returns the time bounds of a list query as members of the list request. Absent bounds are omitted. */
 export const timeBounds = (query: {
   created_after?: Date | undefined;
   created_before?: Date | undefined;
@@ -16,7 +16,7 @@ export const timeBounds = (query: {
     updatedAfter: query.updated_after && timestampFromDate(query.updated_after),
   });
 
-/** Milliseconds as an ISO 8601 duration, such as "PT2M30.5S". */
+/** Returns milliseconds as an ISO 8601 duration, such as "PT2M30.5S". */
 export function isoDuration(ms: number): string {
   const hours = Math.floor(ms / 3_600_000);
   const minutes = Math.floor((ms % 3_600_000) / 60_000);

@@ -28,7 +28,10 @@ const NewKey = z.object({
   expires_at: instant().optional(),
 });
 
-/** API and worker keys: ordered once, never shown again. */
+/**
+ * Returns the routes of API and worker keys. Only the response to the creation contains the key itself. Millwright
+ * extension.
+ */
 export function keyRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, cursors, authenticator } = deps;
   return [
@@ -42,7 +45,8 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       response: z.object({ keys: z.array(KeyRecord), page_info: PageInfo }),
       handler: async ({ caller, params: { uid }, query }) => {
         if (!isMember(caller, uid)) throw notFound("team");
-        if (caller.run) return { keys: [], page_info: pageInfo(undefined) }; // a run acts for its creator, whose keys it does not see
+        // A run acts for its creator, but must not list the creator's keys.
+        if (caller.run) return { keys: [], page_info: pageInfo(undefined) };
         const own = can(caller, uid, "team.manage") ? {} : { userUid: caller.principal.uid };
         const bind = { team: uid, ...own };
         const after = query.cursor === undefined ? undefined : openPosition(cursors.open("keys", bind, query.cursor));

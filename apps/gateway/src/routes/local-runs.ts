@@ -74,7 +74,10 @@ const LocalRunAnswer = z
   })
   .meta({ id: "LocalRunAnswer" });
 
-/** Runs that a client executes by itself, such as `millwright run local` (decisions "run types that cannot be cancelled"). */
+/**
+ * Returns the routes of local runs, which a client such as `millwright run local` executes itself. The platform cannot
+ * cancel them.
+ */
 export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
   return [
     route({

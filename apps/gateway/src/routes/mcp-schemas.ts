@@ -3,7 +3,7 @@ import { recordOf } from "../rest/index.ts";
 
 const texts = (form: RegExp) => recordOf(z.string().regex(form), z.string().regex(/^[^\0\r\n]*$/, "must be one line"));
 
-/** McpServerConfig (fields-runs §3.6): a reference of a managed server, a command that runs in the sandbox, or a URL. */
+/** An MCP server: a reference to a managed server, a command that runs in the sandbox, or a URL. */
 export const McpServer = z
   .object({
     warp_id: z.string().trim().min(1),
@@ -23,7 +23,7 @@ export const McpServer = z
 const exactlyOne = (server: z.infer<typeof McpServer>): boolean =>
   [server.warp_id, server.command, server.url].filter((each) => each !== undefined).length === 1;
 
-/** By name. */
+/** MCP servers by name. */
 export const McpServers = recordOf(
   z.string().min(1).max(100),
   McpServer.refine(exactlyOne, "expected exactly one of warp_id, command and url"),

@@ -17,7 +17,7 @@ const NewMember = z.object({
   role: z.enum(ROLES).default("member"),
 });
 
-/** Who is in a team, and as what. */
+/** Returns the routes of a team's members and their roles. Millwright extension. */
 export function memberRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, cursors } = deps;
   return [
