@@ -3,10 +3,10 @@ import { csvLine } from "./csv.ts";
 import { exportTypeOf, type ExportType } from "./export-format.ts";
 import { textStreamReply } from "./text-stream.ts";
 
-/** A column of CSV: its name, and what a record has in it. */
+/** A column of CSV: its name, and a function that returns its value for a record. */
 export type Column<T> = { readonly name: string; readonly value: (record: T) => unknown };
 
-/** Columns that are named like the members of the record. */
+/** Returns one column per member, with the member's name and value. */
 export const members = <T extends object>(...names: readonly (keyof T & string)[]): Column<T>[] =>
   names.map((name) => ({ name, value: (record) => record[name] }));
 
@@ -16,19 +16,19 @@ type Export<T> = {
   readonly name: string;
 };
 
-/** The text about exports in the documentation of each route. */
+/** Describes exports in the OpenAPI description of each route that has them. */
 export const EXPORT_TEXT =
   "`Accept: application/x-ndjson` returns one record per line, `Accept: text/csv` one row per record under a header; texts that a spreadsheet " +
   "would take for a formula begin with an apostrophe. Anything else returns JSON.";
 
-/** JSON of a resource that also has exports. */
+/** Returns the JSON response of a resource that also has exports. */
 export const negotiatedJson = (body: unknown): Reply =>
   json(200, body, { "content-type": "application/json; charset=utf-8", vary: "Accept" });
 
-/** The type of export that the request asks for; undefined: JSON. */
+/** Returns the export type that `Accept` prefers, or undefined for JSON. */
 export const requestedExport = ({ headers }: RequestInfo): ExportType | undefined => exportTypeOf(headers.accept);
 
-/** Streams records as lines. A connection that ends before its last chunk was cut off. */
+/** Streams records as lines. If the connection ends without the last chunk, the export is incomplete. */
 export function exportReply<T extends object>(
   type: ExportType,
   request: RequestInfo,
@@ -48,7 +48,7 @@ export function exportReply<T extends object>(
 
 type ExportOfRecords<T> = Omit<Export<T>, "pages"> & { readonly records: readonly T[] };
 
-/** Returns records that are at hand: as JSON, or as the export that the request asks for. */
+/** Returns records that are already in memory, as JSON or as the export type that `Accept` prefers. */
 export function negotiated<T extends object>(
   request: RequestInfo,
   body: object,

@@ -4,13 +4,13 @@ import { present } from "@millwright/json";
 import { PERIOD_UNITS } from "@millwright/periods";
 import { instant, queryChoice } from "../rest/index.ts";
 
-/** The dates that the reads of metrics and costs take. */
+/** Date range of metrics and cost queries. */
 export const RangeQuery = z.object({
   start_date: instant().optional().meta({ description: "Inclusive; default: 30 days before end_date." }),
   end_date: instant().optional().meta({ description: "Exclusive; default: now." }),
 });
 
-/** The dates, and the periods that add series. */
+/** Date range and period of queries that can return series. */
 export const PeriodQuery = RangeQuery.extend({
   group_by_period: queryChoice(PERIOD_UNITS)
     .optional()
@@ -19,7 +19,7 @@ export const PeriodQuery = RangeQuery.extend({
 
 type Given = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQuery>>;
 
-/** The range of a request for the metrics service. */
+/** Returns the range of a request to the metrics service. */
 export const rangeOf = (factoryUid: string, query: Given) => ({
   factoryUid,
   ...present({

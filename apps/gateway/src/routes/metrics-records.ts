@@ -5,14 +5,14 @@ import { toDollars } from "@millwright/money";
 import { isoTime } from "./json-values.ts";
 import type { CostBreakdown, CostBySize, CostPerPullRequest, FactoryMetrics, RunBreakdown } from "./metrics-schemas.ts";
 
-/** The scope of a record without dates. */
+/** Returns the scope of a record without a date range. */
 export const aboutRecord = ({ teamUid, factoryUid, asOf }: metrics.Scope) => ({
   team_uid: teamUid,
   factory_uid: factoryUid,
   as_of: isoTime(asOf!),
 });
 
-/** The same with dates. */
+/** Returns the scope of a record with its date range. */
 export const rangedRecord = (scope: metrics.Scope) => ({
   ...aboutRecord(scope),
   start_date: isoTime(scope.startDate!),
@@ -26,7 +26,7 @@ const periodicRecord = (scope: metrics.Scope) => ({
 });
 
 const isPeriodic = ({ groupByPeriod }: metrics.Scope): boolean => groupByPeriod !== "";
-/** A series, left out without periods. */
+/** Returns a series, or nothing if the query had no period. */
 const seriesOf = <T, R>(scope: metrics.Scope, series: readonly T[], record: (entry: T) => R): { series?: R[] } =>
   isPeriodic(scope) ? { series: series.map(record) } : {};
 
@@ -101,7 +101,10 @@ export function runBreakdownRecord(found: metrics.GetRunBreakdownResponse): z.in
   };
 }
 
-/** Dollars of micro-dollars; the total is of the exact sum. */
+/**
+ * Returns spend in dollars. The total is converted from the exact sum of micro-dollars, not added from the converted
+ * parts.
+ */
 export const dollarsRecord = (spend: metrics.Spend | undefined) => ({
   inference: toDollars(spend?.inferenceMicros ?? 0n),
   compute: toDollars(spend?.computeMicros ?? 0n),
@@ -113,7 +116,7 @@ const totalOf = (spend: metrics.Spend | undefined): bigint =>
   spend === undefined ? 0n : spend.inferenceMicros + spend.computeMicros + spend.platformMicros;
 
 const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
-/** Micro-dollars per pull request, as dollars. */
+/** Returns the mean in dollars per pull request, or null without pull requests. */
 const meanOf = (micros: bigint, count: bigint): number | null => ratio(Number(micros), Number(count) * 1_000_000);
 
 const costRecord = ({ prCount, spend }: metrics.PullRequestCost) => ({

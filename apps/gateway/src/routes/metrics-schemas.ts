@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PERIOD_UNITS } from "@millwright/periods";
 import { EXTENSION, PageInfo, timestamp, UserProfile } from "../rest/index.ts";
 
-/** The scope of every record (fields-factory §5). */
+/** Members that identify the scope of every record. */
 const about = {
   team_uid: z.string(),
   factory_uid: z.string(),
@@ -52,7 +52,6 @@ const latency = {
   kickoff_to_merge: stage,
 };
 
-/** fields-factory §5.1. */
 export const FactoryMetrics = z
   .object({
     ...periodic,
@@ -76,7 +75,6 @@ export const FactoryMetrics = z
 
 export const RUN_DIMENSIONS = ["agent_type", "status", "source", "root_vs_subrun", "model", "harness"] as const;
 
-/** fields-factory §5.2. */
 export const RunBreakdown = z
   .object({
     ...periodic,
@@ -94,14 +92,12 @@ const Dollars = z.object(dollars).meta({ id: "Dollars" });
 const mean = z.number().nullable();
 const cost = { pr_count: count, dollars: Dollars, mean, inference_mean: mean, compute_mean: mean, platform_mean: mean };
 
-/** fields-factory §5.3. */
 export const CostPerPullRequest = z
   .object({ ...periodic, ...cost, series: z.array(z.object(cost)).optional() })
   .meta({ id: "FactoryCostPerPullRequest" });
 
 export const COST_DIMENSIONS = ["source", "user", "agent", "model"] as const;
 
-/** fields-factory §5.3. */
 export const CostBreakdown = z
   .object({
     ...periodic,
@@ -128,7 +124,6 @@ export const CostBreakdown = z
   })
   .meta({ id: "FactoryCostBreakdown" });
 
-/** fields-factory §5.3. */
 export const CostBySize = z
   .object({
     ...periodic,
@@ -156,7 +151,6 @@ const Interactions = z.object({
   ...{ comment: count, review_comment: count, pr_action: count, follow_up_message: count, total: count },
 });
 
-/** fields-factory §6.1. */
 export const PullRequest = z
   .object({
     provider: z.string(),
@@ -190,12 +184,10 @@ export const PullRequest = z
   })
   .meta({ id: "FactoryPullRequest" });
 
-/** fields-factory §6. */
 export const PullRequestPage = z
   .object({ ...about, data: z.array(PullRequest), page_info: PageInfo })
   .meta({ id: "FactoryPullRequestPage" });
 
-/** fields-factory §5.3. */
 export const CostliestPullRequests = z
   .object({
     ...ranged,

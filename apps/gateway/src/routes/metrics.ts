@@ -6,13 +6,13 @@ import { hashOfKey } from "../domain/credentials.ts";
 
 export type MetricsRouteDeps = {
   readonly metrics: Metrics;
-  /** A key for scrapers that opens nothing else; absent: platform administrators only. */
+  /** A key that permits only reading metrics. Absent: only platform administrators can read them. */
   readonly metricsKey?: string | undefined;
 };
 
 /**
- * The metrics of the whole platform on its public port, for a platform without a port for operations. They name no customer, and show
- * how much all teams use, so they need the metrics key or a platform administrator's key.
+ * Serves the platform's metrics on the public port, for installations without an operations port. The metrics name no
+ * customer but show the usage of all teams, so they require the metrics key or a platform administrator's key.
  */
 export const metricsRoute = ({ metrics, metricsKey }: MetricsRouteDeps): Route =>
   route({
@@ -29,7 +29,10 @@ export const metricsRoute = ({ metrics, metricsKey }: MetricsRouteDeps): Route =
     },
   });
 
-/** Hashes have one length, so comparing them reveals nothing of the key. */
+/**
+ * Compares hashes, because `timingSafeEqual` requires inputs of equal length. The duration reveals nothing about the
+ * key.
+ */
 const isEqual = (given: string, expected: string): boolean =>
   timingSafeEqual(Buffer.from(hashOfKey(given)), Buffer.from(hashOfKey(expected)));
 

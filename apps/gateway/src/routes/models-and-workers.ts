@@ -15,7 +15,7 @@ const Cost = z
   })
   .meta({ id: "ModelCost" });
 
-/** fields-runs §8.4; `disabled_message` is ours. */
+/** A model. `disabled_message` is a Millwright extension. */
 const Model = z
   .object({
     id: z.string(),
@@ -31,7 +31,7 @@ const Model = z
   })
   .meta({ id: "Model" });
 
-/** fields-runs §8.2; `sandbox` and `sandbox_features` are ours. */
+/** A connected worker. `sandbox` and `sandbox_features` are Millwright extensions. */
 const Worker = z
   .object({
     worker_host: z.string(),
@@ -43,7 +43,7 @@ const Worker = z
   })
   .meta({ id: "ConnectedSelfHostedWorker" });
 
-/** What can run work: models and workers (fields-runs §8.2, §8.4). */
+/** Returns the routes that list models and connected workers. */
 export function modelAndWorkerRoutes({ catalog }: Pick<Upstreams, "catalog">): Route[] {
   return [
     route({

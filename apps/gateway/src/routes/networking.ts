@@ -2,7 +2,10 @@ import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import { route, type Route } from "../rest/index.ts";
 
-/** Where requests of service-hosted agents come from (fields-runs §5). The same for every team; a team that the caller is not in has none. */
+/**
+ * Returns the route of the networks from which service-hosted agents send requests. The list is the same for every
+ * team; it is empty for a team that the caller is not a member of.
+ */
 export const networkingRoutes = ({
   egressRanges = [],
 }: {

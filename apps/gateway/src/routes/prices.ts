@@ -7,7 +7,7 @@ import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
-/** Dollars that are whole micro-dollars. */
+/** An amount in dollars within inclusive bounds, with at most 6 decimal places. */
 export const dollarAmount = (min: number, max: number) =>
   z
     .number()
@@ -16,7 +16,7 @@ export const dollarAmount = (min: number, max: number) =>
     .refine(isWholeMicros, "must be whole micro-dollars: at most 6 decimal places")
     .meta({ type: "number", minimum: min, maximum: max });
 
-/** Micro-dollars of an amount that `dollarAmount` has accepted. */
+/** Converts an amount that `dollarAmount` has validated to micro-dollars. */
 export const microsOf = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_000));
 
 const isWholeMicros = (dollars: number): boolean => Number(dollars.toFixed(6)) === dollars;
@@ -48,7 +48,7 @@ const ComputePrice = z
 
 const PATH = "/platform/compute-prices";
 
-/** The price book of compute and the platform. */
+/** Returns the routes of the price book of compute and the platform. Millwright extension. */
 export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
   return [
     route({

@@ -3,5 +3,5 @@ import type { UserProfile } from "../rest/index.ts";
 
 export type Profile = z.infer<typeof UserProfile>;
 
-/** Profiles of users and agents by uid; unknown uids are left out. */
+/** Returns the profiles of users and agents by uid. Unknown uids are omitted. */
 export type FindProfiles = (uids: readonly string[]) => Promise<ReadonlyMap<string, Profile>>;

@@ -18,7 +18,10 @@ const INTERACTIONS = [
   "total",
 ] as const satisfies readonly (keyof NonNullable<Row["human_interactions"]>)[];
 
-/** A pull request as a row of CSV: the members of its record, those of inner objects with the name of the object in front. */
+/**
+ * CSV columns of a pull request: the members of its record. Members of nested objects are prefixed with the object's
+ * name.
+ */
 export const PULL_REQUEST_COLUMNS: Column<Row>[] = [
   ...members<Row>("url", "provider", "repo_full_name", "pr_number", "title", "author_login", "state"),
   ...members<Row>(

@@ -59,7 +59,7 @@ export const pullRequestRecord = (found: metrics.PullRequest): z.input<typeof Pu
   first_seen_at: timeOf(found.firstSeenAt),
 });
 
-/** What each model is of a pull request's inference. */
+/** Returns each model's share of the pull request's inference spend. Shares are equal if the spend is 0. */
 function modelRecords(models: readonly metrics.ModelSpend[]) {
   const total = models.reduce((sum, { inferenceMicros }) => sum + inferenceMicros, 0n);
   return models.map(({ modelId, inferenceMicros }) => ({
@@ -69,7 +69,7 @@ function modelRecords(models: readonly metrics.ModelSpend[]) {
   }));
 }
 
-/** Principals as profiles name them; the platform's own have no type. */
+/** Profile types by principal type. The platform's own principals have none. */
 const CREATOR_TYPES: Readonly<Record<string, "user" | "service_account">> = {
   user: "user",
   agent: "service_account",

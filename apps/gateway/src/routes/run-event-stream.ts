@@ -4,9 +4,14 @@ import { SSE_KEEP_ALIVE, sseEvent } from "./server-sent-events.ts";
 type EventJson = { readonly seq: number; readonly kind: string };
 
 /**
- * Run events as server-sent events: `id` is the seq, so that `Last-Event-ID` resumes without gap or repeat. What a model is just saying comes
- * between them as `text_delta`, without an id: it is told once, or not at all. Keep-alives are comments. A failing source ends the stream without `event: end`, which makes the client come back. So does `assertVisible`,
- * which is asked before anything more is told: a revoked key sees nothing further.
+ * Yields run events as server-sent events.
+ *
+ * - `id` is the event's seq, so that `Last-Event-ID` resumes without gaps or duplicates.
+ * - `text_delta` events carry the text that a model is currently generating. They have no `id` and are delivered at
+ * most once.
+ * - Keep-alives are comments.
+ * - `assertVisible` runs before each batch. If it throws, or if the source fails, the stream ends without `event: end`,
+ * so that the client reconnects. A revoked key therefore receives no further events.
  */
 export async function* eventStream(
   watched: AsyncIterable<orchestrator.WatchRunEventsResponse>,

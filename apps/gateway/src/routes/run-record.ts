@@ -9,7 +9,10 @@ import type { ArtifactItem, RunItem } from "./run-schemas.ts";
 export type RunJson = z.input<typeof RunItem>;
 type Links = { sessionLink(run: orchestrator.Run): string };
 
-/** Runs as the public API shows them, with the profiles of their principals (one look-up for all; the caller's own is known). */
+/**
+ * Returns the public records of runs with the profiles of their creators and executors. Looks up all profiles in one
+ * call, without the caller's own profile, which is known.
+ */
 export async function runRecords(
   runs: readonly orchestrator.Run[],
   findProfiles: FindProfiles,
@@ -24,7 +27,7 @@ export async function runRecords(
   return runs.map((run) => runRecord(run, profiles, links));
 }
 
-/** As the credential of this very request says it. */
+/** Returns the caller's profile as its credential states it, or nothing if the credential does not. */
 function ownProfile({ principal: { type, uid, displayName, email } }: Caller): [string, Profile][] {
   if (displayName === undefined) return [];
   if (type === "user" && email !== undefined) return [[uid, { type: "user", uid, display_name: displayName, email }]];
@@ -93,7 +96,7 @@ const statusMessage = ({
   }),
 });
 
-/** fields-runs §6.4. */
+/** Returns the public record of an artifact of a run. */
 export const artifactItem = ({
   artifactType,
   createdAt,

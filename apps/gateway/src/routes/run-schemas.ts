@@ -41,7 +41,7 @@ export const RunSourceType = z
     "CUSTOM_WEBHOOK",
   ])
   .meta({ id: "RunSourceType" });
-/** Room for the largest text of a run, however its JSON escapes it. */
+/** Body size that accommodates the longest text of a run in any JSON escaping. */
 export const TEXT_BODY_BYTES_MAX = 8 * RUN_TEXT_BYTES_MAX;
 export const PROMPT_LIMIT = `At most ${RUN_TEXT_BYTES_MAX} bytes of text, else 413 \`text_too_large\`; larger input goes into attachments.`;
 
@@ -49,21 +49,22 @@ export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "Age
 
 const SecretRef = z.object({ name: z.string() }).meta({ id: "SecretRef" });
 
-/** fields-runs §3.6. */
 export const MemoryStoreRef = z.object({
   uid: z.string().min(1),
   access: z.enum(["read_write", "read_only"]),
   instructions: z.string().min(1),
 });
 
-/** fields-runs §3.6. */
 export const InferenceProviders = z.object({
   aws: z
     .object({ disabled: z.boolean().optional(), role_arn: z.string().optional(), region: z.string().optional() })
     .optional(),
 });
 
-/** fields-runs §4. Unknown members are ignored, and `experimental`, which is nobody's to send and which nothing here says. */
+/**
+ * Configuration of a run. Unknown members are ignored. So is `experimental`: clients cannot set it, and no response
+ * contains it.
+ */
 export const AgentConfigSnapshot = z
   .object({
     name: z.string(),
@@ -126,7 +127,6 @@ export const ArtifactType = z
 const artifact = <T extends z.infer<typeof ArtifactType>, D extends z.ZodType>(type: T, data: D) =>
   z.object({ artifact_type: z.literal(type), created_at: timestamp(), data });
 
-/** fields-runs §6.4. */
 export const ArtifactItem = z
   .discriminatedUnion("artifact_type", [
     artifact(
@@ -205,7 +205,7 @@ const InferenceUsage = z
   .meta({ id: "InferenceUsage" });
 const byModel = () => z.record(z.string(), InferenceUsage).optional();
 
-/** fields-runs §6.6: what is unknown is left out, never 0. */
+/** Usage and cost of a run. Unknown values are omitted, never 0. */
 export const RequestUsage = z
   .object({
     inference_cost: z.number().optional(),
@@ -240,13 +240,12 @@ export const RequestUsage = z
   .meta({ id: "RequestUsage" });
 
 export const RunMetadata = recordOf(z.string(), z.string()).meta({ id: "RunMetadata" });
-/** fields-runs §3.5; of the bytes of a value its owner decides. */
+/** Metadata of a request. The service that owns the run or schedule limits the bytes of each value. */
 export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine(
   (map) => Object.keys(map).length <= 20,
   "at most 20 keys",
 );
 
-/** fields-runs §6.3. */
 export const RunItem = z
   .object({
     run_id: z.string(),
@@ -307,7 +306,7 @@ const ATTACHMENT_BYTES_MAX = 10_000_000;
 const ATTACHMENTS_MAX = 5;
 const decodedBytes = (base64: string): number => (base64.length / 4) * 3 - (/=*$/.exec(base64)?.[0].length ?? 0);
 
-/** fields-runs §6.1: at most 10 MB each. */
+/** An attachment of at most 10 MB after decoding. */
 const Attachment = z
   .object({
     file_name: z.string().min(1),
@@ -318,7 +317,7 @@ const Attachment = z
   })
   .meta({ id: "AttachmentInput" });
 
-/** fields-runs §6.1, with two members of ours: `agent_name` (a child run names an agent of its factory). */
+/** The body that creates a run. `agent_name` is a Millwright extension: a child run names an agent of its factory. */
 export const CreateRunRequest = z
   .object({
     prompt: z.string().optional().meta({ description: PROMPT_LIMIT }),

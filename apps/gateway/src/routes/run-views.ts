@@ -21,7 +21,6 @@ import { eventStream } from "./run-event-stream.ts";
 import { runParams } from "./runs.ts";
 import { eventStreamReply, lastEventId, wantsStream } from "./server-sent-events.ts";
 
-/** fields-runs §6.7. */
 const TimelineEventType = z
   .enum([
     "oz_run_created",
@@ -65,7 +64,9 @@ const RunEvent = z
   })
   .meta({ id: "RunEvent", ...EXTENSION, description: "One thing that happened in a run. `seq` is gapless from 1." });
 
-/** What happened in a run, in its several forms. */
+/**
+ * Returns the routes that read a run's history: timeline, conversation, usage, transcript, handoff files and events.
+ */
 export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLinks, stuckMs?: number): Route[] {
   return [
     route({
@@ -203,7 +204,10 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
   ];
 }
 
-/** The session's link is the gateway's to give: the orchestrator knows no pages. */
+/**
+ * Returns the public record of a timeline event. The gateway adds the session's link, because the orchestrator does not
+ * know the URLs of pages.
+ */
 const timelineEvent = (event: orchestrator.TimelineEvent, sessionLink: string): z.input<typeof TimelineEvent> => ({
   event_uuid: event.eventUuid,
   run_id: event.runUid,

@@ -30,18 +30,21 @@ export type RunRoutesDeps = {
   upstreams: Pick<Upstreams, "runs">;
   findProfiles: FindProfiles;
   links: PageLinks;
-  /** Whether all these teams may filter runs by metadata. */
+  /** Returns whether all these teams have the capability `metadata_filter`. */
   haveMetadataFilter: (teamUids: readonly string[]) => Promise<boolean>;
-  /** The member of a team on whose behalf the caller makes a run. Errors: on_behalf_of_refused (permission_denied). */
+  /**
+   * Returns the uid of the team member on whose behalf the caller creates a run. Errors: on_behalf_of_refused
+   * (permission_denied).
+   */
   findPrincipal: (caller: Caller, teamUid: string, member: string) => Promise<string>;
 };
 
-/** Attachments are base64 in the body: five files of 10 MB each. */
+/** The body contains up to five attachments of 10 MB each in base64. */
 const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
 
 export const runParams = z.object({ runId: pathUid("run") });
 
-/** Runs: create, read, list, steer (spec §4 "Agent runs and conversations"). */
+/** Returns the routes that create, list, read, retry and cancel runs. */
 export function runRoutes({
   upstreams: { runs },
   findProfiles,
@@ -49,7 +52,7 @@ export function runRoutes({
   haveMetadataFilter,
   findPrincipal,
 }: RunRoutesDeps): Route[] {
-  /** The teams whose runs are listed have the capability. Errors: metadata_filter_off (feature_off). */
+  /** Throws `metadata_filter_off` (feature_off) unless all teams whose runs are listed have the capability. */
   const requireMetadataFilter = async ({ activeTeamUid, teams }: Caller): Promise<void> => {
     const listed = teams
       .map(({ teamUid }) => teamUid)
@@ -281,7 +284,7 @@ export function runRoutes({
   ];
 }
 
-/** The request as the orchestrator takes it: who will own the run, and what makes a repeat of it the same. */
+/** Returns the request for the orchestrator, with the owner of the run and its deduplication key. */
 function runRequest(
   body: z.output<typeof CreateRunRequest>,
   caller: Caller,
@@ -313,23 +316,32 @@ function runRequest(
   });
 }
 
-/** What an agent starts and schedules, by its key or from one of its runs, it executes itself (fields-runs §6.3). */
+/**
+ * Returns the uid of the calling agent. An agent executes the runs and schedules that it creates itself, with its key
+ * or from one of its runs.
+ */
 export const ownAgentOf = ({ principal }: Caller): string | undefined =>
   principal.type === "agent" ? principal.uid : undefined;
 
-/** What an execution makes by its run token is made once per tool call, for ever. */
+/**
+ * Returns the deduplication key of a create. A key sent with a run token becomes a cause key, which does not expire: a
+ * tool call creates at most one run.
+ */
 function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: string; idempotencyKey?: string } {
   if (key === undefined) return {};
   return caller.run ? { causeKey: `${caller.run.runUid}:${key}` } : { idempotencyKey: key };
 }
 
-/** A repeated request is answered like the first, wherever the run has got to. */
+/**
+ * Returns the response to a create. Its state is always QUEUED, so that a repeat returns the same response as the first
+ * request.
+ */
 const createdRun = ({ run, atCapacity }: orchestrator.CreatedRun): z.input<typeof CreatedRun> => ({
   ...{ run_id: run!.uid, task_id: run!.uid, state: "QUEUED" },
   ...(atCapacity ? { at_capacity: true } : {}),
 });
 
-/** An image without a name is called by its place and type: "image-1.png". */
+/** Returns the image with a file name. The default is its position and type: "image-1.png". */
 const named = <T extends { file_name?: string | undefined; mime_type: string }>(
   image: T,
   index: number,
@@ -338,7 +350,7 @@ const named = <T extends { file_name?: string | undefined; mime_type: string }>(
   file_name: image.file_name ?? `image-${index + 1}.${/^image\/([a-z]+)/.exec(image.mime_type)?.[1] ?? "bin"}`,
 });
 
-/** Two names for one filter. */
+/** Returns the skill filter, which has two names. Throws `invalid_parameter` if both are sent and differ. */
 function skillOf({
   skill = "",
   skill_spec: spec = "",
@@ -351,7 +363,10 @@ function skillOf({
   return skill || spec;
 }
 
-/** `team` left out: the team's, unless there is none (a personal run's children, a user without a team). */
+/**
+ * Returns the owner of a new run or schedule. If `team` is absent, the owner is the team, or the user if the caller has
+ * no team (a child of a personal run, a user without a team).
+ */
 export function ownerOf(
   team: boolean | undefined,
   caller: Caller,

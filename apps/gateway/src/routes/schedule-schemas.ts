@@ -13,7 +13,7 @@ const TIME_ZONE = "IANA name of the time zone of cron_schedule; UTC when absent.
 const CATCH_UP =
   "How late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
 
-/** fields-runs §9.1; time_zone, overlap_policy and catch_up_seconds are ours. */
+/** A schedule. `time_zone`, `overlap_policy` and `catch_up_seconds` are Millwright extensions. */
 export const ScheduledAgent = z
   .object({
     id: z.string(),
@@ -75,7 +75,6 @@ const settings = {
     .meta({ ...EXTENSION, description: CATCH_UP }),
 };
 
-/** fields-runs §9.2. */
 export const CreateSchedule = z
   .object({
     ...settings,
@@ -85,7 +84,6 @@ export const CreateSchedule = z
   })
   .meta({ id: "CreateScheduledAgentRequest" });
 
-/** spec/decisions "schedule PUT". */
 export const ReplaceSchedule = z
   .object({ ...settings, enabled: z.boolean(), prompt: z.string().meta({ description: PROMPT_LIMIT }) })
   .meta({ id: "UpdateScheduledAgentRequest" });

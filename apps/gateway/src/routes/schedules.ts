@@ -30,7 +30,7 @@ const params = z.object({ scheduleId: pathUid("schedule") });
 const BASE = "/agent/schedules";
 const ONE = `${BASE}/{scheduleId}`;
 
-/** Scheduled agents (spec §4, fields-runs §9). The slots are ours. */
+/** Returns the routes of schedules. The slots are a Millwright extension. */
 export function scheduleRoutes({ upstreams: { schedules, catalog }, findProfiles }: ScheduleRoutesDeps): Route[] {
   const records = async (found: readonly scheduler.Schedule[], input: Input): Promise<ScheduleJson[]> => {
     const profiles = await findProfiles([
@@ -210,7 +210,7 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => (
   }),
 });
 
-/** Without what other services know: profiles, the environment. */
+/** Returns the public record of a schedule without profiles and environment, which other services store. */
 export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   id: schedule.uid,
   name: schedule.name,

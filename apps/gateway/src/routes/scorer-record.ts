@@ -9,10 +9,10 @@ type ScorerJson = z.input<typeof Scorer>;
 type Patch = z.output<typeof ScorerPatch>;
 type ScorerInit = MessageInitShape<typeof scoring.ScorerSchema>;
 
-/** Value of `model_id` when a rule judges. */
+/** Value of `model_id` if a rule decides instead of a model. */
 const RULE_MODEL = "rule";
 
-/** Returns a scorer as the public API shows it, without statistics. */
+/** Returns the public record of a scorer without statistics. */
 export const scorerRecord = (scorer: scoring.Scorer): ScorerJson => ({
   uid: scorer.uid,
   id: Number(scorer.id),
@@ -44,7 +44,7 @@ export const scorerRecord = (scorer: scoring.Scorer): ScorerJson => ({
   updated_at: isoTime(scorer.updatedAt!),
 });
 
-/** Returns a scorer as lists show it. */
+/** Returns the public record of a scorer with the statistics of lists. */
 export function listedScorerRecord(scorer: scoring.Scorer): z.input<typeof ListedScorer> {
   const { resultCount = 0n, lastScoredAt, passCount = 0, failCount = 0, recentOutcomes = [] } = scorer.stats ?? {};
   return {
@@ -60,11 +60,11 @@ export function listedScorerRecord(scorer: scoring.Scorer): z.input<typeof Liste
   };
 }
 
-/** The share of passes, or null without outcomes. */
+/** Returns the share of passes, or null without outcomes. */
 export const passRate = (passCount: number, failCount: number): number | null =>
   passCount + failCount === 0 ? null : passCount / (passCount + failCount);
 
-/** Returns the message of a create. A rule needs neither a model nor a rubric. */
+/** Returns the message that creates a scorer. A scorer with a rule needs neither a model nor a rubric. */
 export const newScorer = (factoryUid: string, body: z.output<typeof NewScorer>): scoring.Scorer =>
   create(scoring.ScorerSchema, {
     ...fieldsOf(body),
@@ -72,7 +72,10 @@ export const newScorer = (factoryUid: string, body: z.output<typeof NewScorer>):
     ...(body.rule && body.model_id === undefined && { modelId: RULE_MODEL }),
   });
 
-/** Returns the message and the field mask of an update: exactly the members that the client sent. Naming a mode replaces the whole scope. */
+/**
+ * Returns the message and field mask of an update: exactly the members that the client sent. `scope_mode` replaces the
+ * whole scope, so it adds `agents` to the mask.
+ */
 export function scorerUpdate(
   ref: { factoryUid: string; uid: string },
   body: Patch,
@@ -85,7 +88,7 @@ export function scorerUpdate(
   };
 }
 
-/** Null means: as if never set. */
+/** Returns the fields of a scorer message. Null members stay unset. */
 const fieldsOf = (body: Patch): ScorerInit =>
   present({
     name: body.name,

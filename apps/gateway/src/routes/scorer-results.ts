@@ -28,7 +28,7 @@ const Reason = z
   .object({ run_id: z.string(), status: z.enum(["available", "absent", "unavailable"]), reason: z.string().optional() })
   .meta({ id: "ScorerReason" });
 
-/** fields-factory §8.3; the failure is ours. */
+/** A result of a scorer. `failure_code` and `failure_message` are Millwright extensions. */
 const Result = z
   .object({
     run_id: z.string(),
@@ -87,7 +87,6 @@ const MetricsQuery = z.object({
 
 const counts = { pass_count: z.int(), fail_count: z.int(), pass_rate: z.number().nullable() };
 
-/** fields-factory §8.4. */
 const Metrics = z
   .object({
     scorer_uid: z.string(),
@@ -105,7 +104,7 @@ const Metrics = z
   })
   .meta({ id: "ScorerMetrics" });
 
-/** What a scorer decided, and its statistics over time (fields-factory §8.3, §8.4). */
+/** Returns the routes of a scorer's results and of its metrics over time. */
 export function scorerResultRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   return [
     route({

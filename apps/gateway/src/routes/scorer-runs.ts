@@ -7,7 +7,7 @@ import { EXTENSION, json, pathUid, route, timestamp, uuidList, type Route } from
 import { isoTime } from "./json-values.ts";
 import { runParams } from "./runs.ts";
 
-/** Up to a hundred judge runs are started. */
+/** A request starts up to 100 judge runs. */
 const DISPATCH_TIMEOUT_MS = 60_000;
 const VERDICTS_MAX = 100;
 
@@ -28,7 +28,7 @@ const DispatchOutcomes = z.object({
   ),
 });
 
-/** fields-factory §8.6; the failure code is ours. */
+/** A score of a run. `failure_code` is a Millwright extension. */
 const RunScore = z
   .object({
     scorer_id: z.int(),
@@ -87,7 +87,7 @@ const DISPATCH =
   "each run must have a conversation, be executed by an agent of the factory and not be a judge itself, and each scorer must cover the run's agent and not be managed by a benchmark. " +
   "One invalid pair rejects the whole request. A valid request returns one outcome per pair, not scores.";
 
-/** Manual scoring, and the scores of one run (fields-factory §8.5–§8.7). */
+/** Returns the routes that score runs manually, list the scores of a run, and report the verdicts of a judge run. */
 export function scorerRunRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   const dispatching = {
     method: "POST",
@@ -200,7 +200,7 @@ const scoreRecord = (score: scoring.RunScore): z.input<typeof RunScore> => ({
   }),
 });
 
-/** The scorer is named as the judge named it. */
+/** Returns the outcome of a verdict with the scorer id in the form in which the judge sent it (uid or number). */
 const verdictRecord = (
   { scorerId, status, error }: scoring.VerdictOutcome,
   asked: readonly { scorer_id: string | number }[],

@@ -55,7 +55,7 @@ const ScopeAgent = z
   .object({ uid: z.string(), name: z.string().optional(), include_descendants: z.boolean() })
   .meta({ id: "ScorerAgent" });
 
-/** fields-factory §8.1; `rule` is ours. */
+/** A scorer. `rule` is a Millwright extension. */
 export const Scorer = z
   .object({
     uid: z.string(),
@@ -81,7 +81,7 @@ export const Scorer = z
   })
   .meta({ id: "Scorer" });
 
-/** A scorer as lists show it. */
+/** A scorer in lists, with statistics. */
 export const ListedScorer = Scorer.extend({
   result_count: z.int().meta({ description: "Live scores of all time." }),
   last_scored_at: timestamp().nullable(),
@@ -118,7 +118,6 @@ type Scope = { agents?: unknown; agent_uids?: unknown };
 const isOneScope = ({ agents: full, agent_uids: short }: Scope): boolean => full === undefined || short === undefined;
 const ONE_SCOPE = "Send agents or agent_uids, not both.";
 
-/** fields-factory §8.2. */
 export const NewScorer = z
   .object({
     ...z.object(settings).partial().shape,
@@ -136,7 +135,6 @@ export const NewScorer = z
   .refine(isOneScope, ONE_SCOPE)
   .meta({ id: "CreateScorerRequest" });
 
-/** fields-factory §8.2. */
 export const ScorerPatch = z
   .object(settings)
   .partial()

@@ -35,7 +35,7 @@ const ListQuery = z
     "start_date must be before end_date.",
   );
 
-/** Scorers of a factory (spec §4 "Scorers", fields-factory §8). */
+/** Returns the routes of a factory's scorers. */
 export function scorerRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   return [
     route({

@@ -12,7 +12,7 @@ const VALUE_CHARACTERS_MAX = 65_536;
 const value = () => z.string().min(1).max(VALUE_CHARACTERS_MAX);
 const teamParams = z.object({ uid: pathUid("team") });
 
-/** Managed secrets: written here, read by runs only. */
+/** Returns the routes of managed secrets. No route returns a value; only runs read values. Millwright extension. */
 export function secretRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock, vault, pushSecret, cursors } = deps;
   return [

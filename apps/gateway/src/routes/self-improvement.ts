@@ -33,7 +33,10 @@ const SelfImprovement = SelfImprovementSettings.extend({
   updated_at: timestamp(),
 }).meta({ id: "SelfImprovement" });
 
-/** Runs that propose changes to an agent from the failures that a scorer found. */
+/**
+ * Returns the routes of self-improvement: runs that propose changes to an agent from the failures that a scorer found.
+ * Millwright extension.
+ */
 export function selfImprovementRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
   const path = `${SCORER}/self_improvement`;
   const refOf = ({ uid, scorer_uid: scorerUid }: z.output<typeof scorerParams>) => ({ factoryUid: uid, scorerUid });

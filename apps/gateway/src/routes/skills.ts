@@ -5,7 +5,7 @@ import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { EXTENSION, queryBoolean, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
-/** Repositories that nobody has read lately are read while the client waits. */
+/** Repositories whose last read is too old are read during the request. */
 const READ_TIMEOUT_MS = 60_000;
 
 const Variant = z
@@ -31,10 +31,9 @@ const Variant = z
   })
   .meta({ id: "AgentSkillVariant" });
 
-/** fields-runs §8.1. */
 const AgentSkill = z.object({ name: z.string(), variants: z.array(Variant) }).meta({ id: "AgentSkill" });
 
-/** Skills that agents can be given. */
+/** Returns the route that lists skills for agents. */
 export const skillRoutes = ({ catalog }: Pick<Upstreams, "catalog">): Route[] => [
   route({
     method: "GET",

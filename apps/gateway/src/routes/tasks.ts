@@ -27,14 +27,12 @@ import { ArtifactItem, RunState } from "./run-schemas.ts";
 
 export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "runs">; findProfiles: FindProfiles };
 
-/** fields-factory §2.2. */
 const CurrentRun = z
   .object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() })
   .meta({ id: "TaskCurrentRun" });
 
 const Stage = z.enum(TASK_STAGES).meta({ id: "TaskStage" });
 
-/** fields-factory §2.2. */
 const Task = z
   .object({
     uid: z.string(),
@@ -57,9 +55,12 @@ const Task = z
 const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
 type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
-/** Tasks of a factory (spec §4 "Factory tasks"). */
+/** Returns the routes of a factory's tasks. */
 export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
-  /** A task as single reads show it: with its author and the outputs of its team's whole run trees, as far as the caller may see them. */
+  /**
+   * Returns the record of a task with its author and the outputs of all run trees of its conversation in the team, if
+   * the caller may view them.
+   */
   const whole = async (task: proto.Task, input: Asked) => {
     const { conversationUid, teamUid } = task;
     const described = await runs
@@ -72,7 +73,10 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       ...present({ author: authors.get(task.starterUid) }),
     };
   };
-  /** Tasks as lists show them; what else was asked for is read live, with one call for the whole page. */
+  /**
+   * Returns the records of tasks in lists. Reads requested outputs and current runs from the orchestrator with one call
+   * for the whole page.
+   */
   const listed = async (page: readonly proto.Task[], asked: { full: boolean; currentRun: boolean }, input: Asked) => {
     const isMoreAsked = (asked.full || asked.currentRun) && page.length > 0;
     const [authors, standings] = await Promise.all([
@@ -304,7 +308,10 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
   ];
 }
 
-/** The task of a conversation is readable without the right to view its runs. */
+/**
+ * Returns undefined for a not_found error, because a task is readable without permission to view its runs. Throws every
+ * other error.
+ */
 function unlessHidden(error: unknown): undefined {
   if (isDomainError(error) && error.kind === "not_found") return undefined;
   throw error;

@@ -33,7 +33,7 @@ const TeamEvent = z
     description: "A run of a team was created or changed its state. `sequence` rises, with gaps.",
   });
 
-/** What becomes of the runs of teams, in the one order in which it was committed (fields-runs §12). */
+/** Returns the route of run events of teams, in commit order. */
 export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: number): Route[] {
   return [
     route({
@@ -82,7 +82,11 @@ export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: num
   ];
 }
 
-/** Whoever may not see a team any more is told nothing further of it: the stream breaks off, and what comes back has fewer teams. */
+/**
+ * Yields team events as server-sent events. Authenticates the caller before each batch, and ends the stream if the
+ * batch contains an event of a team that the caller may no longer view. The client reconnects and receives only its
+ * remaining teams.
+ */
 async function* teamEventStream(
   watched: AsyncIterable<orchestrator.WatchTeamEventsResponse>,
   authenticateAgain: () => Promise<Caller>,
@@ -98,7 +102,7 @@ async function* teamEventStream(
       for (const event of events.map(teamEvent)) yield sseEvent(event.sequence, event.event_type, event);
     }
   } catch {
-    return; // without an end, as always: the client comes back
+    return; // the stream never sends `event: end`; the client reconnects
   }
 }
 

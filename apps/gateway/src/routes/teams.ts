@@ -35,7 +35,7 @@ const TeamPatch = z.object({
   agent_defaults: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** Teams: the unit of ownership. */
+/** Returns the routes of teams, which own resources. Millwright extension. */
 export function teamRoutes(deps: IdentityRouteDeps): Route[] {
   const { db, clock } = deps;
   return [

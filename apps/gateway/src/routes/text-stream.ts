@@ -2,12 +2,13 @@ import { Readable } from "node:stream";
 import { bindScope } from "@millwright/telemetry";
 import { stream, type Reply, type RequestInfo } from "../rest/index.ts";
 
-/** How long a reader may take nothing of what is ready for it. Its connection is closed then. */
+/** Milliseconds after which a client that reads nothing of the pending text is disconnected. */
 const STUCK_MS = 30_000;
 
 /**
- * Streams texts at the speed of the reader: the next text is requested when there is room for it. A reader that takes nothing for `stuckMs` is
- * disconnected; so is every reader when the source fails, which makes the answer incomplete for its client.
+ * Streams texts with backpressure: requests the next text when the buffer has space. Disconnects a client that reads
+ * nothing for `stuckMs` milliseconds. Disconnects the client too if the source fails, so that it detects an incomplete
+ * response.
  */
 export const textStreamReply = (
   contentType: string,

@@ -18,7 +18,7 @@ const TRIAL_COLUMNS = [
 const METRIC_COLUMNS = ["total_credits", "dollars", "wall_time_s", "total_tokens"] as const;
 const SCORE_COLUMNS = ["scorer_uid", "scorer_name", "status", "classification", "score", "outcome"] as const;
 
-/** The names of the columns; a score's status is `score_status`, because a trial has a state. */
+/** The header line. The status of a score is `score_status`, to distinguish it from the `state` of the trial. */
 export const CSV_HEADER = csvLine([
   "trial_uid",
   ...TRIAL_COLUMNS.slice(1),
@@ -29,7 +29,7 @@ export const CSV_HEADER = csvLine([
 /** Returns a trial as one line of JSON. */
 export const ndjsonRow = (trial: JsonObject): string => `${JSON.stringify(trial)}\n`;
 
-/** Returns a line per score of a trial, or one line without a score. */
+/** Returns one line per score of a trial, or a single line if the trial has no scores. */
 export function csvRows(trial: JsonObject): string {
   const scores =
     Array.isArray(trial["scores"]) && trial["scores"].length > 0 ? (trial["scores"] as JsonObject[]) : [{}];

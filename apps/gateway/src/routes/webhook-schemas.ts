@@ -4,7 +4,7 @@ import { EXTENSION, timestamp } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
 
 export const AuthMode = z.enum(["token", "url_token", "signature"]);
-/** Published schemes first, ours after them. */
+/** Signature schemes: first those of the published API, then Millwright extensions. */
 export const SignatureScheme = z.enum([
   "github",
   "pagerduty",
@@ -19,7 +19,7 @@ export const SignatureScheme = z.enum([
   "generic_hmac_sha256",
 ]);
 
-/** Spec §2 "Webhook", webhooks §10. */
+/** A webhook of a factory. `signature_header` and `signature_prefix` are Millwright extensions. */
 export const Webhook = z
   .object({
     uid: z.string(),
@@ -52,7 +52,7 @@ export const Webhook = z
   })
   .meta({ id: "Webhook" });
 
-/** With what is shown once. */
+/** A webhook with its secret, which is returned only when it is generated. */
 export const WebhookWithSecret = Webhook.extend({
   secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }),
 }).meta({ id: "WebhookWithSecret" });
@@ -66,7 +66,7 @@ export const LABELS = {
 } as const;
 export type DeliveryOutcome = keyof typeof LABELS;
 
-/** Spec §2 "Delivery log entry", webhooks §6. */
+/** An entry of the delivery log. */
 export const Delivery = z
   .object({
     uid: z.string(),

@@ -24,13 +24,13 @@ import {
   WebhookWithSecret,
 } from "./webhook-schemas.ts";
 
-/** A test may carry a payload as large as a delivery, and JSON within JSON is longer. */
+/** A test can contain a payload of the maximum delivery size, and JSON within JSON is longer. */
 const TEST_BODY_BYTES_MAX = 2 * 1024 * 1024;
 
 const factory = { uid: pathUid("factory") };
 const webhook = { webhookUid: pathUid("webhook") };
 const delivery = { deliveryUid: pathUid("delivery") };
-/** The published spelling has no factory in its paths. */
+/** Published paths (`/factory/webhooks/{uid}`) do not contain the factory. */
 const alone = { uid: pathUid("webhook") };
 const inBody = { factory_uid: uuid() };
 
@@ -54,11 +54,11 @@ type Uids = Readonly<Record<string, string>>;
 type Caller = Parameters<typeof onBehalf>[0];
 
 /**
- * Webhooks of factories, their log, and the test of a filter (webhooks §9–10). In two spellings: below the factory, and
- * as published without it (decisions "paths").
+ * Returns the routes of webhooks, their delivery log and filter tests. Each route has two paths: below the factory, and
+ * the published path without the factory.
  */
 export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhooks" | "automations">): Route[] {
-  /** What accepted deliveries of one factory have started. */
+  /** Returns the runs that accepted deliveries of one factory have started. */
   const runsOf = async (deliveries: readonly proto.Delivery[], input: Caller) => {
     const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));
     return eventUids.length === 0
@@ -67,7 +67,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
   };
   const common = { verbs: ["webhook.manage"] as const, errors: [403] };
   const change = { ...common, errors: [403, 409] };
-  /** The path of one webhook in a spelling, its parameters, and what they name. */
+  /** Both path forms of a webhook, with their parameters and the reference that the parameters identify. */
   const spellings = [
     {
       of: "/factory/{uid}/webhooks/{webhookUid}",
@@ -302,7 +302,10 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
   ];
 }
 
-/** The record with the stored bytes as its last member, as they are: reading and writing them again would change numbers and repeated keys. */
+/**
+ * Returns the record with the stored payload bytes as its last member. The bytes are not parsed, because parsing would
+ * change numbers and drop repeated keys.
+ */
 export function withPayload(record: object, payload: Uint8Array | undefined): Reply {
   const text = JSON.stringify(record);
   return new Reply(200, payload ? `${text.slice(0, -1)},"payload":${Buffer.from(payload).toString("utf8")}}` : text, {

@@ -33,7 +33,7 @@ const WhoAmI = z
   })
   .meta({ id: "WhoAmI" });
 
-/** Whom a credential belongs to and what it may do. */
+/** Returns the route that describes the principal and permissions of a credential. */
 export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
   route({
     method: "GET",
