@@ -43,7 +43,7 @@ export type Command = {
   run(cli: Cli, args: string[], values: Values): Promise<number | void>;
 };
 
-/** Exit codes of the client (runtime contract): scripts rely on them. */
+/** Exit codes of the client: scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, notAuthorised: 3, notFound: 4 } as const;
 
 /** Thrown if the command line is wrong; the message says how. */

@@ -17,7 +17,7 @@ const SCHEMA = `
   CREATE TABLE raw.reports (url text, event text, action text, at timestamptz, opened_at timestamptz, merged_at timestamptz, state text,
     additions integer, deletions integer, actor text)`;
 
-/** Sums and records, each from the plain tables alone. Source: fields-factory §5 to §7. */
+/** Sums and records, each from the plain tables alone. */
 const VIEWS = `
   INSERT INTO raw.spend
   SELECT owner, 'compute', at,

@@ -1,6 +1,6 @@
 import type { ActivityRow, HostRow, ProducedRow, RecordRow, RunRow } from "./run-rows.ts";
 
-/** Everything that has happened, as plain lists: the answers are computed again from them, by the words of fields-factory §5 to §7. */
+/** Everything that has happened, as plain lists: the answers are computed again from them. */
 export type History = {
   readonly factoryUid: string;
   readonly teamUid: string;

@@ -2,7 +2,7 @@ import { invalidArgument, type DomainError } from "@millwright/errors";
 
 /**
  * `schedule`: five fields, names, no macros (scheduled agents). `trigger`: also `@hourly`, `@daily`, `@midnight`, `@weekly`,
- * `@monthly`, `@yearly`, `@annually` and `@every 1h30m` (scheduled triggers of automations). Source: spec/decisions "cron dialects".
+ * `@monthly`, `@yearly`, `@annually` and `@every 1h30m` (scheduled triggers of automations).
  */
 export type CronDialect = "schedule" | "trigger";
 
@@ -56,7 +56,6 @@ const MONTH_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
  * on `*` and on ranges. Months and days of the week have names, in any case; Sunday is 0 or 7.
  *
  * Errors: cron_invalid (invalid_argument) with the fault; also for an expression that is never due (30 February).
- * Source: fields-runs §9.2.
  */
 export function parseCron(text: string, dialect: CronDialect): Cron {
   const key = `${dialect} ${text}`;

@@ -3,13 +3,13 @@ import type { Definition } from "./definition.ts";
 /** A display name of an object in a connected service; it is resolved when the definition is applied. */
 export type DeferredResolution = { readonly path: string; readonly field: string; readonly kind: string };
 
-/** Which filter values are such names, by provider (spec factory-files §6.2); the others are ids or constants. */
+/** Which filter values are such names, by provider; the others are ids or constants. */
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   linear: ["teams", "labels", "projects", "states", "assignees", "mentioned", "creators"],
   slack: ["channels", "users", "item_users"],
 };
 
-/** Returns the names of a definition that are resolved at apply: spec factory-files §13.2. */
+/** Returns the names of a definition that are resolved at apply */
 export const deferredResolutions = ({ automations }: Definition): DeferredResolution[] =>
   automations.flatMap(({ name, triggers }) =>
     triggers.flatMap(({ provider, filter }, index) =>

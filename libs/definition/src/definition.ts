@@ -20,7 +20,7 @@ export type Definition = {
 
 export type McpServers = Record<string, { warp_id: string }>;
 
-/** The execution settings of agentDefaults and agents; an absent key inherits (spec factory-files §4). */
+/** The execution settings of agentDefaults and agents; an absent key inherits. */
 export type ExecutionBlock = {
   /** Shorthand: the built-in harness with this model. Never together with `harness`. */
   model?: string;
@@ -115,7 +115,7 @@ export type RunnerPart = {
   memory_gb?: number;
 };
 
-/** Runs that start automatically (spec factory-files §6). Present execution keys override the agent's. */
+/** Runs that start automatically. Present execution keys override the agent's. */
 export type AutomationPart = ExecutionBlock & {
   name: string;
   enabled: boolean;
@@ -136,7 +136,7 @@ export type TriggerPart = {
   schedule?: { cron: string; name?: string };
 };
 
-/** An endpoint for senders of deliveries (spec factory-files §11). */
+/** An endpoint for senders of deliveries. */
 export type WebhookPart = {
   name: string;
   auth_mode: "token" | "url_token" | "signature";
@@ -147,7 +147,7 @@ export type WebhookPart = {
   enabled: boolean;
 };
 
-/** A rubric that evaluates finished runs (spec factory-files §9). */
+/** A rubric that evaluates finished runs. */
 export type ScorerPart = {
   slug: string;
   name: string;
@@ -164,7 +164,7 @@ export type ScorerPart = {
   prompt: string;
 };
 
-/** A suite of tasks that measures an agent (spec factory-files §10). */
+/** A suite of tasks that measures an agent. */
 export type BenchmarkPart = {
   slug: string;
   name: string;

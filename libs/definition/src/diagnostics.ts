@@ -1,5 +1,5 @@
 /**
- * The codes of spec factory-files §13.1, and two extensions: FF_UNKNOWN_FILE (a file outside the layout), FF_NOT_SERVED
+ * The codes of the published format, and two extensions: FF_UNKNOWN_FILE (a file outside the layout), FF_NOT_SERVED
  * (a warning).
  */
 export type DiagnosticCode =

@@ -1,7 +1,7 @@
 import { HOSTED_WORKER, type ExecutionBlock, type Harness, type McpServers } from "./definition.ts";
 import type { Fields, Placed } from "./fields.ts";
 
-/** The keys of spec factory-files §4. */
+/** The keys of the execution settings. */
 export const EXECUTION_KEYS = [
   "model",
   "harness",

@@ -1,4 +1,4 @@
-/** The kind of file at a path of a definition tree (spec factory-files §2). */
+/** The kind of file at a path of a definition tree. */
 export type PathKind =
   | { kind: "factory" }
   | { kind: "agent"; name: string }

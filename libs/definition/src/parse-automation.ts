@@ -17,7 +17,7 @@ const SPELLINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses an automation that has no file, by the rules of files (spec factory-files §6): JSON is YAML, so the same
+ * Parses an automation that has no file, by the rules of files: JSON is YAML, so the same
  * parser is used. Names of agents and runners are not resolved.
  */
 export function parseAutomation(name: string, { prompt, ...keys }: AutomationText): ParsedAutomation {

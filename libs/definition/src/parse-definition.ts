@@ -38,7 +38,7 @@ type Contents = {
 };
 
 /**
- * Parses and validates a definition tree (spec factory-files §2–§6, §8–§13.1) without state: no secret, model or
+ * Parses and validates a definition tree without state: no secret, model or
  * environment is resolved. Depends on the files alone, not on their order. Ignores files outside the layout.
  */
 export function parseDefinition(files: readonly TreeFile[]): ParsedDefinition {

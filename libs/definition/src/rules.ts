@@ -1,4 +1,4 @@
-/** Rules that the API and definition files share; spec fields-factory §1.2, factory-files §3. */
+/** Rules that the API and definition files share */
 
 export const FACTORY_NAME_MAX = 100;
 export const ALIAS_MAX = 60;
@@ -16,7 +16,7 @@ export const isAlias = (alias: string): boolean =>
   alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
 
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
-/** Modes that need only a secret; spec webhooks §4. */
+/** Modes that need only a secret */
 export const SIGNATURE_SCHEMES = [
   "github",
   "pagerduty",
@@ -29,7 +29,7 @@ export const SIGNATURE_SCHEMES = [
   "shopify",
   "gitlab",
 ] as const;
-/** Per factory, including disabled webhooks; spec §8. */
+/** Per factory, including disabled webhooks. */
 export const WEBHOOKS_MAX = 20;
 /** RFC 9110 `token`, short enough for a log. */
 export const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;

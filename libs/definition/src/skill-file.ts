@@ -6,7 +6,7 @@ import { SEGMENT } from "./layout.ts";
 import { parseMarkdown } from "./markdown.ts";
 
 /**
- * Reads a SKILL.md (spec factory-files §12). Skills are not validated as part of the definition: a broken skill has an
+ * Reads a SKILL.md. Skills are not validated as part of the definition: a broken skill has an
  * `error`, and unknown keys are ignored.
  */
 export function readSkillFile(place: { name: string; agent?: string }, path: string, text: string): SkillPart {

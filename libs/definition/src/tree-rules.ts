@@ -129,7 +129,7 @@ function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: 
 type Level = { readonly path: string; readonly read: ReadBlock };
 
 /**
- * Credentials from the worker's environment require a self-hosted worker (spec factory-files §4), after all levels of
+ * Credentials from the worker's environment require a self-hosted worker, after all levels of
  * an agent or an automation are merged. The fault is reported once, where the later of the two settings was made.
  */
 function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: Problems): void {

@@ -1,4 +1,4 @@
-/** Events and filter attributes of automation triggers: spec factory-files §6.1, §6.2. */
+/** Events and filter attributes of automation triggers */
 
 /** The events of its provider on which an attribute exists. */
 type Applies = (event: string) => boolean;
@@ -107,7 +107,7 @@ const AZURE: Provider = {
   },
 };
 
-/** Stages of a task: fields-factory §2.1. */
+/** Stages of a task */
 export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
 
 /**

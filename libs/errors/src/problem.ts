@@ -4,7 +4,7 @@ import { ERROR_KINDS } from "./kinds.ts";
 import { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
 import { isStorageFull, storageFull } from "./storage-full.ts";
 
-/** The public catalog (fields-runs §2.2): title and description of each code. */
+/** The public catalog: title and description of each code. */
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
   invalid_request: {
     title: "Invalid request",
@@ -64,7 +64,7 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
 
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
-/** A problem body (fields-runs §2.1). `reason` is an extension: more specific than the code, stable. */
+/** A problem body. `reason` is an extension: more specific than the code, stable. */
 export type ProblemBody = {
   type: string;
   title: string;
@@ -105,7 +105,7 @@ export function asDomainError(error: unknown): DomainError {
   });
 }
 
-/** Translates an error into a public response (fields-runs §2.1, decisions "problem body"). */
+/** Translates an error into a public response. */
 export function problemOf(
   error: DomainError,
   context: ProblemContext,

@@ -8,7 +8,7 @@ import { isObject, sameScalar, scalarOf, type Payload } from "./payload.ts";
 export type Verdict = { readonly matches: boolean; readonly failedPaths: readonly string[] };
 
 /**
- * Returns whether a body matches a filter (spec factory-files §7.2). Never throws: a body is finite and a filter
+ * Returns whether a body matches a filter. Never throws: a body is finite and a filter
  * shallow.
  */
 export function evaluateFilter(filter: PayloadFilter, { json }: Payload): Verdict {

@@ -18,10 +18,10 @@ export type Pattern = {
   readonly fields: readonly (readonly [name: string, node: Leaf | Pattern])[];
 };
 
-/** A valid filter of delivered bodies (spec factory-files §7). Made by `parseFilter`. */
+/** A valid filter of delivered bodies. Made by `parseFilter`. */
 export type PayloadFilter = Pattern;
 
-/** Spec factory-files §7.1. */
+/** Limits of a filter. */
 export const FILTER_LIMITS = {
   /** Number of names on the way to a leaf, including its own. */
   depth: 10,

@@ -186,7 +186,7 @@ const LEAF = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
-/** The table of spec §7.2 written as directly as possible, for filters whose numbers are floats. */
+/** The rules of matching written as directly as possible, for filters whose numbers are floats. */
 function model(pattern: any, value: any): boolean {
   if (Object.keys(pattern).length === 0 && value !== undefined) return true;
   const meets = (object: any): boolean =>

@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 const PERIODS_MAX = 365;
 const RANGE_DAYS = 30;
 
-/** Returns [start, end) with defaults: until now, from 30 days before the end. Errors: date_range_invalid. Source: API spec §4 "Metrics". */
+/** Returns [start, end) with defaults: until now, from 30 days before the end. Errors: date_range_invalid. */
 export function resolveRange(
   given: { readonly start?: Date | undefined; readonly end?: Date | undefined },
   now: Date,

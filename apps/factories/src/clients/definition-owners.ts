@@ -17,7 +17,7 @@ export const callerFor = (service: string, { factory, actor, requestId }: Activa
   ]);
 
 /**
- * Returns a client of all owners of parts of a definition (architecture §6). The parts of `dependents` name agents, so they are
+ * Returns a client of all owners of parts of a definition. The parts of `dependents` name agents, so they are
  * activated after the other owners.
  */
 export function definitionOwners(

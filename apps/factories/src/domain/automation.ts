@@ -9,7 +9,7 @@ export type AutomationUid = Uid<"automation">;
 /** Triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` belong to the record. */
 export type AutomationRules = Omit<AutomationPart, "name" | "enabled">;
 
-/** Starts runs of a factory on events. Source: factory-files §6. */
+/** Starts runs of a factory on events. */
 export type Automation = {
   readonly uid: AutomationUid;
   readonly factoryUid: FactoryUid;
@@ -154,7 +154,7 @@ export function projectAutomations(
   ];
 }
 
-/** Returns the run configuration of its execution keys, with the keys of AgentConfigSnapshot (fields-runs §4). */
+/** Returns the run configuration of its execution keys, with the keys of AgentConfigSnapshot. */
 export function dispatcherConfig({
   model,
   harness,

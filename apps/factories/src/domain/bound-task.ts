@@ -2,7 +2,7 @@ import type { Item } from "@millwright/code-host-events";
 import type { Automation } from "./automation.ts";
 import type { Task } from "./task.ts";
 
-/** A task that is about an item of a code host, and the state of its conversation. Source: factory-files §6.4. */
+/** A task that is about an item of a code host, and the state of its conversation. */
 export type BoundTask = {
   readonly task: Pick<Task, "uid" | "conversationUid">;
   /** Of the conversation's newest run; absent: unknown, or not visible to the team. */

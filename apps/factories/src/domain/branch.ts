@@ -5,7 +5,7 @@ import { fingerprintOf, type OwnedDiagnostic, type Source } from "./source.ts";
 /** Why an apply or a poll failed. Codes are those of public problems. */
 export type BranchError = { code: string; message: string; diagnostics: readonly OwnedDiagnostic[] };
 
-/** A branch of the source's repository whose head is polled. Source: API spec §3, fields-factory §4. */
+/** A branch of the source's repository whose head is polled. */
 export type TrackedBranch = {
   uid: string;
   factoryUid: FactoryUid;

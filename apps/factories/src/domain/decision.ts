@@ -127,7 +127,7 @@ export type Verdict = Pick<Decision, "explanation" | "checks"> & {
 };
 
 /**
- * Evaluates an automation for an event: one matching trigger is enough, and several start one run (factory-files §6.4).
+ * Evaluates an automation for an event: one matching trigger is enough, and several start one run.
  * `veto` is the reason why it must not start although it matches. Returns undefined if no trigger is for such an event.
  */
 export function evaluateAutomation(

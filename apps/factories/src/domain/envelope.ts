@@ -3,7 +3,7 @@ export const PAYLOAD_FILE = "event-payload.json";
 
 /**
  * Returns the text of a run: the automation's prompt, then the platform's envelope. The payload is not in the text: it is a file,
- * which the envelope marks as untrusted (webhooks §8). Only the platform writes lines of the envelope: names are put on one line.
+ * which the envelope marks as untrusted. Only the platform writes lines of the envelope: names are put on one line.
  */
 export const withEnvelope = (
   prompt: string,

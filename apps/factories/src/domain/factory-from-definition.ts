@@ -2,7 +2,7 @@ import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/defini
 import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
 import { canonicalJson, type JsonObject } from "@millwright/json";
 
-/** Returns the settings of the factory record that a definition contains. Source: factory-files §3, fields-factory §1.2. */
+/** Returns the settings of the factory record that a definition contains. */
 export function settingsFrom({ factory }: Definition): FactorySettings {
   const defaults = factory.agent_defaults;
   return newSettings({

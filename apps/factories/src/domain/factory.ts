@@ -12,10 +12,10 @@ import type { JsonObject } from "@millwright/json";
 
 export type Repository = { owner: string; repo: string; code_forge?: string };
 
-/** Where a factory is edited: through the API, or in files that an apply brings in (factory-files §1). */
+/** Where a factory is edited: through the API, or in files that an apply brings in. */
 export type Management = "live" | "service_files" | "external_files";
 
-/** The settings that a team may change on a live factory; null means none. Source: fields-factory §1.2. */
+/** The settings that a team may change on a live factory; null means none. */
 export type FactorySettings = {
   name: string;
   alias: string | null;
@@ -46,7 +46,7 @@ export type FactoryQueue = {
 
 export type FactoryChanges = Partial<FactorySettings & FactoryQueue>;
 
-/** A team's container of agents, runs and tasks. Source: API spec §2 "Factory". */
+/** A team's container of agents, runs and tasks. */
 export type Factory = FactorySettings &
   FactoryQueue & {
     uid: FactoryUid;

@@ -87,7 +87,7 @@ const VERB_OF_KIND: Readonly<Record<ResourceKind, Verb>> = {
   benchmark: "factory.manage",
 };
 
-/** Returns the rights that a plan requires besides `source.apply`: to change every resource that it touches (spec/decisions). */
+/** Returns the rights that a plan requires besides `source.apply`: to change every resource that it touches. */
 export const verbsFor = (plan: readonly PlanItem[]): Verb[] => [
   ...new Set(plan.filter(({ action }) => action !== "unchanged").map(({ kind }) => VERB_OF_KIND[kind])),
 ];

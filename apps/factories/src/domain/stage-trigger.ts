@@ -4,7 +4,7 @@ import type { CheckTrigger } from "./decision.ts";
 /** A task that moved from one stage to another. */
 export type StageMove = { readonly stage: string; readonly from: string; readonly ticketSource: string | null };
 
-/** Evaluates triggers `factory`/`work_item_stage_changed` (factory-files §6.1). Creating a task is not a change of its stage. */
+/** Evaluates triggers `factory`/`work_item_stage_changed`. Creating a task is not a change of its stage. */
 export const checkStageMove =
   ({ stage, from, ticketSource }: StageMove): CheckTrigger =>
   ({ provider, event, filter }) => {

@@ -9,10 +9,10 @@ import {
   type TeamUid,
 } from "@millwright/ids";
 
-/** The stage of a task; any stage may follow any other (API spec §3). */
+/** The stage of a task; any stage may follow any other. */
 export type TaskStage = (typeof TASK_STAGES)[number];
 
-/** A tracked piece of work of a factory, bound to one conversation. Source: API spec §2 "Factory task". */
+/** A tracked piece of work of a factory, bound to one conversation. */
 export type Task = {
   uid: TaskUid;
   factoryUid: FactoryUid;

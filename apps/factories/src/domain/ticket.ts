@@ -8,7 +8,7 @@ const TICKET_REF_MAX = 512;
 /**
  * Splits a reference at its first colon.
  *
- * Errors: invalid_ticket_ref unless both parts are not empty. Source: fields-factory §3.
+ * Errors: invalid_ticket_ref unless both parts are not empty.
  */
 export function parseTicketRef(ref: string): Ticket {
   const colon = ref.indexOf(":");

@@ -14,7 +14,7 @@ export function bodyOf(bytes: Uint8Array | undefined): Body {
   }
 }
 
-/** Evaluates triggers `webhook`/`received` that select the webhook; what cannot be evaluated does not match (factory-files §7.2). */
+/** Evaluates triggers `webhook`/`received` that select the webhook; what cannot be evaluated does not match. */
 export const checkDelivery =
   (webhookUid: string, body: Body): CheckTrigger =>
   ({ provider, event, filter, payload }) => {

@@ -14,7 +14,7 @@ export type CycleTime = {
   readonly kickoffToMerge: number | undefined;
 };
 
-/** Returns how long each stage of a pull request took. Source: fields-factory §7. */
+/** Returns how long each stage of a pull request took. */
 export const cycleTime = ({ kickoffAt, openedAt, firstHumanReviewAt, mergedAt }: Milestones): CycleTime => ({
   kickoffToPr: secondsBetween(kickoffAt, openedAt),
   prToFirstReview: secondsBetween(openedAt, firstHumanReviewAt),

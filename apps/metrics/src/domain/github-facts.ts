@@ -20,7 +20,7 @@ export const GITHUB_EVENTS: readonly string[] = [
 
 /**
  * Returns what a delivery of GitHub reports of a pull request; undefined: nothing. Never throws. `botLogin`: the account under which the
- * platform acts there; "" = not known. Source: fields-factory §6.2.
+ * platform acts there; "" = not known.
  */
 export function githubFacts(event: string, payload: unknown, botLogin: string): PullRequestFacts | undefined {
   if (!GITHUB_EVENTS.includes(event)) return undefined;

@@ -13,7 +13,7 @@ export const GITLAB_EVENTS: readonly string[] = ["Merge Request Hook", "Note Hoo
 
 /**
  * Returns what a delivery of GitLab reports of a merge request; undefined: nothing. Never throws. `botLogin`: the account under which the
- * platform acts there; "" = not known. Source: fields-factory §6.2.
+ * platform acts there; "" = not known.
  */
 export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date): PullRequestFacts | undefined {
   const kind = textAt(payload, "object_kind");

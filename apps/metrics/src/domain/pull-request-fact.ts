@@ -25,7 +25,7 @@ export type PullRequestSize = {
   readonly numCommits: number;
 };
 
-/** The counters of `human_interactions` that activities are counted in. Source: fields-factory §6.1. */
+/** The counters of `human_interactions` that activities are counted in. */
 export type ActivityKind =
   | "opened"
   | "code_push"

@@ -1,4 +1,4 @@
-/** From small to large. Source: fields-factory §5.3. */
+/** From small to large. */
 export const PULL_REQUEST_SIZES = ["S", "M", "L", "XL"] as const;
 export type PullRequestSize = (typeof PULL_REQUEST_SIZES)[number];
 

@@ -37,7 +37,7 @@ export function sumRuns(counts: readonly RunCount[], periods: number): number[] 
   return series;
 }
 
-/** Returns the groups of the counts: largest first, then by key; what is not known is last. Source: fields-factory §5.2. */
+/** Returns the groups of the counts: largest first, then by key; what is not known is last. */
 export function groupRuns(counts: readonly RunCount[], dimension: RunDimension, periods: number): RunGroup[] {
   const byKey = new Map<string, RunCount[]>();
   for (const count of counts) {

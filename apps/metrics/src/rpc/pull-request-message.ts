@@ -5,7 +5,7 @@ import { present } from "@millwright/json";
 import { cycleTime } from "../domain/cycle-time.ts";
 import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
 
-/** Returns the message of a pull request's record. Unknown values are absent. Source: fields-factory §6.1. */
+/** Returns the message of a pull request's record. Unknown values are absent. */
 export const pullRequestMessage = (record: FactoryPullRequest): metrics.PullRequest =>
   create(metrics.PullRequestSchema, {
     provider: record.provider,

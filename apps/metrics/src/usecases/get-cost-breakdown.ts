@@ -31,7 +31,7 @@ export type CostBreakdown = Omit<CostGroups, "groups"> & {
  * Returns the spend that occurred in the range, of the whole factory and of every group with spend. Whole trees belong to the source and the creator
  * of their roots; by agent and by configured model each run is on its own.
  *
- * Errors: those of `resolveScope` · group_by_invalid (invalid_argument). Source: fields-factory §5.3, §5.4.
+ * Errors: those of `resolveScope` · group_by_invalid (invalid_argument).
  */
 export async function getCostBreakdown(
   deps: GetCostBreakdownDeps,

@@ -17,7 +17,7 @@ export type CostBySize = {
 /**
  * Returns the spend attributed to the pull requests first seen in the range, per size.
  *
- * Errors: those of `resolveScope`. Source: fields-factory §5.3.
+ * Errors: those of `resolveScope`.
  */
 export async function getCostBySize(deps: PullRequestCostDeps, caller: Caller, query: RangeQuery): Promise<CostBySize> {
   const scope = await resolveScope(deps, caller, query);

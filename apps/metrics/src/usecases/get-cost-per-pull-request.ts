@@ -14,7 +14,7 @@ export type PullRequestCostDeps = ResolveScopeDeps & {
 /**
  * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without a pull request are not in it.
  *
- * Errors: those of `resolveScope`. Source: fields-factory §5.3, §5.4.
+ * Errors: those of `resolveScope`.
  */
 export async function getCostPerPullRequest(
   deps: PullRequestCostDeps,

@@ -36,7 +36,7 @@ export type FactoryMetrics = {
  * Returns what a factory did in the range. Runs count by creation, pull requests by first appearance, merged ones and interactions by opening,
  * the funnel, impact and latency by merge.
  *
- * Errors: those of `resolveScope`. Source: fields-factory §5.1, §7.
+ * Errors: those of `resolveScope`.
  */
 export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: RangeQuery): Promise<FactoryMetrics> {
   const scope = await resolveScope(deps, caller, query);

@@ -25,7 +25,7 @@ export type RunBreakdown = {
 /**
  * Counts the runs created in the range by one dimension. A source is the root's, so that grouping counts root runs only.
  *
- * Errors: those of `resolveScope` · group_by_invalid. Source: fields-factory §5.2.
+ * Errors: those of `resolveScope` · group_by_invalid.
  */
 export async function getRunBreakdown(
   deps: GetRunBreakdownDeps,

@@ -23,7 +23,7 @@ const LIMIT_DEFAULT = 20;
 /**
  * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. What no code host has reported is null.
  *
- * Errors: those of `resolveScope` · limit_invalid (invalid_argument). Source: fields-factory §5.3.
+ * Errors: those of `resolveScope` · limit_invalid (invalid_argument).
  */
 export async function listCostliest(
   deps: ListCostliestDeps,

@@ -37,7 +37,6 @@ const LIST = "pull requests";
 
 /**
  * Lists the pull requests that runs of a factory produced. Errors: those of `resolveFactory` · limit_invalid · state_invalid · invalid_cursor.
- * Source: fields-factory §6.
  */
 export async function listPullRequests(
   deps: ListPullRequestsDeps,

@@ -12,7 +12,7 @@ export type Creator = { readonly type: string; readonly uid: string };
 export const OVERLAP_POLICIES = ["allow", "skip", "buffer_one", "cancel_other"] as const;
 export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number];
 
-/** The settings that clients choose. Source: fields-runs §9.2; time_zone, overlap_policy and catch_up_seconds are extensions. */
+/** The settings that clients choose; time_zone, overlap_policy and catch_up_seconds are extensions. */
 export type ScheduleSettings = {
   readonly name: string;
   readonly cronSchedule: string;
@@ -130,7 +130,6 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
 
 const isEmpty = (config: JsonObject): boolean => Object.keys(config).length === 0;
 
-/** Source: fields-runs §3.5. */
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
   const isValid = entries.every(

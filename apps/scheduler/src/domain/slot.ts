@@ -33,7 +33,7 @@ export const planSlots = (
 
 /**
  * Returns the slots from `first` that have passed by `now`, and the next one. The newest is due, unless it is beyond both the
- * catch-up window and the on-time limit; older ones are missed. Source: spec/decisions "missed slots".
+ * catch-up window and the on-time limit; older ones are missed.
  */
 export function planRule(
   { cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number },

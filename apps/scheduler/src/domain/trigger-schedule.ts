@@ -5,7 +5,7 @@ import { planRule } from "./slot.ts";
 
 export type TriggerScheduleUid = Uid<"trigger schedule">;
 
-/** A cron rule of an automation. Source: factory-files §6.3. */
+/** A cron rule of an automation. */
 export type TriggerRule = { readonly name: string; readonly cron: string };
 
 /** An automation and its cron rules. */
@@ -32,7 +32,7 @@ export type TriggerSchedule = TriggerRule &
 /** The slots that passed since the last check: the newest fires or is missed, the `missed` older ones are skipped. */
 export type PassedSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missed: number };
 
-/** Advances a schedule past the slots that have passed by `now`, in UTC (factory-files §6.3). Returns undefined if there are none. */
+/** Advances a schedule past the slots that have passed by `now`, in UTC. Returns undefined if there are none. */
 export function advanceSlots(
   schedule: TriggerSchedule,
   now: Date,

@@ -30,7 +30,7 @@ export type ChangeScheduleDeps = ScopeDeps &
  * Replaces a schedule's settings except an absent `agentConfig`. Existing runs are unchanged.
  *
  * Errors: schedule_not_found · not_authorized · those of `checkSettings` · agent_not_found · environment_not_found ·
- * environment_personal. Source: spec/decisions "schedule PUT".
+ * environment_personal.
  */
 export async function replaceSchedule(
   deps: ChangeScheduleDeps,

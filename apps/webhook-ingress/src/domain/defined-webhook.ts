@@ -2,7 +2,7 @@ import { SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
 import type { Webhook } from "./webhook.ts";
 
-/** A webhook as its file defines it (factory-files §11), in the normalised form of libs/definition. */
+/** A webhook as its file defines it, in the normalised form of libs/definition. */
 export type DefinedWebhook = Pick<Webhook, "name" | "authMode" | "signatureScheme" | "deliveryIdHeader" | "enabled"> & {
   readonly secretName: string;
 };

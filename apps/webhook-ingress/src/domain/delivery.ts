@@ -38,7 +38,7 @@ const SENDER_HEADERS = ["x-service-delivery-id", "x-warp-delivery-id"];
 
 type Identified = Pick<WebhookAuth, "signatureScheme"> & Pick<WebhookSettings, "deliveryIdHeader">;
 
-/** Returns the identity of a delivery: the first of the four sources (spec §4, decisions "delivery identity") with a usable value. */
+/** Returns the identity of a delivery: the first of the four sources with a usable value. */
 export const identityOf = (webhook: Identified, header: Header, body: Uint8Array): DeliveryIdentity =>
   namedIdentity(webhook, header) ?? { kind: "hash", id: `sha256:${createHash("sha256").update(body).digest("hex")}` };
 

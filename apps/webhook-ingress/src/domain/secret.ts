@@ -7,7 +7,7 @@ const BYTES = 32;
 const CHARACTERS_MAX = 4096;
 const URL_SAFE = /^[A-Za-z0-9._~-]+$/;
 
-/** Returns a new secret for a webhook; undefined if only the provider can issue it (decisions "blank signature secret"). */
+/** Returns a new secret for a webhook; undefined if only the provider can issue it. */
 export function generateSecret({
   authMode,
   signatureScheme,

@@ -25,7 +25,7 @@ const verify = (
   SCHEMES[scheme].verify({ header: (name) => headers[name], body }, { secret, now, signatureHeader, signaturePrefix });
 
 const LINEAR = Buffer.from(JSON.stringify({ webhookTimestamp: NOW.getTime() }));
-/** The project's test vectors, where there are any (webhooks §4.1). */
+/** The project's test vectors, where there are any. */
 const GOOD: Readonly<Record<SignatureScheme, Case>> = {
   github: {
     secret: "topsecret",

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { SIGNATURE_SCHEMES } from "@millwright/definition";
 import { sameText } from "./constant-time.ts";
 
-/** The schemes of definition files, and the one with settings of its own (webhooks §4). */
+/** The schemes of definition files, and the one with settings of its own. */
 export const ALL_SIGNATURE_SCHEMES = [...SIGNATURE_SCHEMES, "generic_hmac_sha256"] as const;
 export type SignatureScheme = (typeof ALL_SIGNATURE_SCHEMES)[number];
 
@@ -21,7 +21,7 @@ export type SignatureSettings = {
 };
 
 type Scheme = {
-  /** Returns the provider's own delivery id (webhooks §5); verified headers only where the scheme signs it. */
+  /** Returns the provider's own delivery id; verified headers only where the scheme signs it. */
   readonly deliveryId?: (header: Header) => string | undefined;
   /** Returns whether a secret can be the key of this scheme. */
   readonly takesSecret: (secret: string) => boolean;
@@ -34,7 +34,7 @@ const LINEAR_TOLERANCE_MS = 60_000;
 
 const anySecret = (secret: string): boolean => secret !== "";
 
-/** The verifier of each scheme; the table of webhooks §4. */
+/** The verifier of each scheme. */
 export const SCHEMES: Readonly<Record<SignatureScheme, Scheme>> = {
   github: {
     deliveryId: (header) => header("x-github-delivery"),

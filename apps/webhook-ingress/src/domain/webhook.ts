@@ -27,7 +27,7 @@ export type WebhookSettings = {
 
 export type Management = "live" | "files";
 
-/** A factory's address for senders (spec §2 "Webhook"). */
+/** A factory's address for senders. */
 export type Webhook = WebhookAuth &
   WebhookSettings & {
     readonly uid: WebhookUid;
@@ -41,7 +41,7 @@ export type Webhook = WebhookAuth &
     readonly lastDeliveryAt: Date | undefined;
   };
 
-/** Returns the address for senders; of a url_token webhook with its secret, or with a placeholder (webhooks §1). */
+/** Returns the address for senders; of a url_token webhook with its secret, or with a placeholder. */
 export const ingressUrl = (
   base: string,
   { uid, authMode }: Pick<Webhook, "uid" | "authMode">,

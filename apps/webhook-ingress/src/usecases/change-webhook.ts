@@ -20,7 +20,7 @@ export type SettingsRequest = { name: string; deliveryIdHeader: string; enabled:
 
 /**
  * Replaces name, delivery-ID header and `enabled`. Of a webhook that a file defines only `enabled` can be changed, and nothing
- * if the files are outside the platform (webhooks §10).
+ * if the files are outside the platform.
  *
  * Errors: webhook_not_found · not_authorized · invalid_webhook · secret_missing (conflict) · managed_by_files (conflict).
  */

@@ -72,7 +72,7 @@ export async function stageDefinition(
   return [...diagnostics, ...unknown.filter(({ severity }) => severity === "warning")];
 }
 
-/** Returns diagnostics of triggers that select webhooks which the factory does not have: they are inactive. The name of a webhook's file is not a uid (spec §2 "Webhook"). */
+/** Returns diagnostics of triggers that select webhooks which the factory does not have: they are inactive. The name of a webhook's file is not a uid. */
 async function unknownWebhooks(
   sql: Sql,
   { factoryUid, definition }: StageRequest,

@@ -51,7 +51,7 @@ type Verdict =
 const ATTEMPTS_MAX = 10;
 
 /**
- * Receives a delivery. Returns only after its row is durable. The order of checks (decisions "order of checks"):
+ * Receives a delivery. Returns only after its row is durable. The order of checks:
  *
  *   a token:      lookup → failed-auth budget → credential → 60 a minute → size → JSON → identity, stored
  *   a signature:  lookup → failed-auth budget → size → signature over the raw bytes → 60 a minute → JSON → identity, stored

@@ -27,7 +27,7 @@ export type TeamSecretsDeps = {
   clock: Clock;
 };
 
-/** Managed secrets that webhooks name: the value that verifies deliveries (decisions "secrets"). */
+/** Managed secrets that webhooks name: the value that verifies deliveries. */
 export class TeamSecrets {
   readonly #deps: TeamSecretsDeps;
 

@@ -74,7 +74,7 @@ function triggerOf([name, { events, filters }]: [string, Provider]): JsonSchema 
   };
 }
 
-/** The frontmatter of automations/<name>/automation.md: spec factory-files §6. */
+/** The frontmatter of automations/<name>/automation.md */
 export const AUTOMATION = document(
   "automation.schema.json",
   "automation.md",

@@ -38,7 +38,7 @@ const cloudProviders = closed({
 const integration = (type: (typeof INTEGRATION_TYPES)[number]): JsonSchema =>
   closed({ type: { const: type }, [type]: SETTINGS[type] }, { required: ["type"] });
 
-/** factory.yaml: spec factory-files §3. */
+/** factory.yaml */
 export const FACTORY = document(
   "factory.schema.json",
   "factory.yaml",

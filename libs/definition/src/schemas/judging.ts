@@ -3,7 +3,7 @@ import { BOOLEAN, closed, common, document, TEXT, TEXT_OR_NULL, TEXTS, type Json
 
 const SCORE: JsonSchema = { type: "number", minimum: 0, maximum: 1 };
 
-/** The frontmatter of scorers/<slug>/scorer.md: spec factory-files §9. */
+/** The frontmatter of scorers/<slug>/scorer.md */
 export const SCORER = document(
   "scorer.schema.json",
   "scorer.md",
@@ -29,7 +29,7 @@ export const SCORER = document(
   ),
 );
 
-/** benchmarks/<slug>/suite.yaml: spec factory-files §10. */
+/** benchmarks/<slug>/suite.yaml */
 export const SUITE = document(
   "benchmark_suite.schema.json",
   "suite.yaml",
@@ -52,7 +52,7 @@ export const SUITE = document(
   ),
 );
 
-/** benchmarks/<suite>/tasks/<slug>.yaml: spec factory-files §10. */
+/** benchmarks/<suite>/tasks/<slug>.yaml */
 export const SUITE_TASK = document(
   "benchmark_suite_task.schema.json",
   "tasks/<slug>.yaml",

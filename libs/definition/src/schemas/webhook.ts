@@ -1,7 +1,7 @@
 import { HEADER_NAME, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "../rules.ts";
 import { BOOLEAN, closed, document, enumOf, TEXT } from "./json-schema.ts";
 
-/** webhooks/<name>.yaml: spec factory-files §11. */
+/** webhooks/<name>.yaml */
 export const WEBHOOK = document(
   "webhook.schema.json",
   "webhooks/<name>.yaml",

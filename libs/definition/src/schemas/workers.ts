@@ -2,7 +2,7 @@ import { AGENT_TYPES } from "../agent-file.ts";
 import { MAC_SHAPES, MAC_VERSIONS } from "../runner-file.ts";
 import { closed, common, document, enumOf, executing, TEXT_OR_NULL, TEXTS, type JsonSchema } from "./json-schema.ts";
 
-/** The frontmatter of agents/<name>/agent.md: spec factory-files §5. */
+/** The frontmatter of agents/<name>/agent.md */
 export const AGENT = document(
   "agent.schema.json",
   "agent.md",
@@ -23,7 +23,7 @@ const macShapes = [...MAC_SHAPES]
   .map((shape) => shape.split("/").map(Number))
   .map(([vcpus, memoryGb]) => ({ properties: { vcpus: { const: vcpus }, memoryGb: { const: memoryGb } } }));
 
-/** runners/<name>.yaml: spec factory-files §8. */
+/** runners/<name>.yaml */
 export const RUNNER = document(
   "runner.schema.json",
   "runners/<name>.yaml",
