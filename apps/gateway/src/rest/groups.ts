@@ -4,31 +4,35 @@ type Group = { readonly name: string; readonly description: string; readonly pat
 const GROUPS: readonly Group[] = [
   {
     name: "Runs",
-    description: "Start agents, see what they do, talk to them, stop them.",
+    description: "Start runs of agents, read their progress, send follow-ups, cancel them.",
     paths: /^\/agent\/runs?(\/|$)/,
   },
   {
     name: "Conversations",
-    description: "What agents were told and did, across the runs that continue each other.",
+    description: "Messages and actions of agents, across the consecutive runs of a conversation.",
     paths: /^\/agent\/conversations(\/|$)/,
   },
-  { name: "Artifacts", description: "What runs leave behind.", paths: /^\/agent\/artifacts(\/|$)/ },
+  {
+    name: "Artifacts",
+    description: "Files, screenshots, plans and pull requests that runs produce.",
+    paths: /^\/agent\/artifacts(\/|$)/,
+  },
   {
     name: "Schedules",
-    description: "Runs that start at set times, and what became of each of those times.",
+    description: "Runs that start on a cron schedule, and the outcome of each slot.",
     paths: /^\/agent\/schedules(\/|$)/,
   },
   {
     name: "Environments",
-    description: "Repositories, image and setup commands that runs are given.",
+    description: "Repositories, image and setup commands of runs.",
     paths: /^\/agent\/environments(\/|$)/,
   },
   {
     name: "Agent identities",
-    description: "The agents of a team: who runs act as.",
+    description: "Agents of a team: the service accounts that runs act as.",
     paths: /^\/agent\/identities(\/|$)/,
   },
-  { name: "Agents", description: "Models, workers and whatever else runs use.", paths: /^\/agent(\/|$)/ },
+  { name: "Agents", description: "Models, workers and other resources of runs.", paths: /^\/agent(\/|$)/ },
   { name: "Factory tasks", description: "Tracked work of a factory.", paths: /^\/factory\/\{\w+\}\/task/ },
   {
     name: "Factory definitions",
@@ -37,17 +41,17 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "Tracked branches",
-    description: "Branches of a definition's repository: how fresh what serves is, and applying them.",
+    description: "Branches of a definition's repository: their freshness, and applying them.",
     paths: /^\/factory\/\{\w+\}\/branches(\/|$)/,
   },
   {
     name: "Automations",
-    description: "Work of a factory that starts by itself, and why it did or did not.",
+    description: "Triggers that start runs of a factory, and the decision on each event.",
     paths: /^\/factory\/\{\w+\}\/(automations|decisions)(\/|$)/,
   },
   {
     name: "Webhooks",
-    description: "Addresses of a factory to which outside systems POST, and the log of what they sent.",
+    description: "Endpoints of a factory that receive events from external systems, and their delivery logs.",
     paths: /^(\/factory\/(\{\w+\}\/)?webhooks|\/webhooks)(\/|$)/,
   },
   {
@@ -62,12 +66,12 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: "Metrics and costs",
-    description: "What a factory produces and what it costs: runs, pull requests, autonomy, latency, dollars.",
+    description: "Runs, pull requests, autonomy, latency and costs of a factory.",
     paths: /^\/factory\/\{\w+\}\/(metrics|costs|pull-requests)(\/|$)/,
   },
   {
     name: "Factories",
-    description: "Agents, repositories and tasks under one name, and the door through which work enters.",
+    description: "Agents, repositories and tasks under one name, and the endpoint that accepts work.",
     paths: /^\/factory(\/|$)/,
   },
   {
@@ -75,8 +79,12 @@ const GROUPS: readonly Group[] = [
     description: "Members, invitations, keys, secrets, code hosts, audit log.",
     paths: /^\/(team|invitations)(\/|$)/,
   },
-  { name: "Networking", description: "Where the platform's requests come from.", paths: /^\/networking(\/|$)/ },
-  { name: "Platform", description: "The caller, prices, and this document.", paths: /^\// },
+  { name: "Networking", description: "Networks from which the platform sends requests.", paths: /^\/networking(\/|$)/ },
+  {
+    name: "Platform",
+    description: "The caller's identity, prices, definition-file schemas and this document.",
+    paths: /^\//,
+  },
 ];
 
 /** Returns the name of the group that a route's path (below `/api/v1`) belongs to. */

@@ -13,16 +13,15 @@ const deliver = (path: string, summary: string, params: z.ZodObject): RouteConfi
   operationId: path.endsWith("{token}") ? "deliverToWebhookWithUrlToken" : "deliverToWebhook",
   summary,
   description:
-    "For senders, at the `ingress_url` of the webhook, which may be on another origin than this document. The body is any JSON value of at most 262144 bytes, whatever the Content-Type.",
+    "For senders, at the webhook's `ingress_url`, whose origin can differ from this document's. The body is any JSON value of at most 262144 bytes, with any Content-Type.",
   tags: ["Webhooks"],
   security: [],
   request: {
     params,
     headers: z.object({
-      "X-Service-Delivery-Id": z
-        .string()
-        .optional()
-        .meta({ description: "The sender's own id of the event: a repeated id is a duplicate, which starts nothing." }),
+      "X-Service-Delivery-Id": z.string().optional().meta({
+        description: "The sender's id of the event. A delivery with a repeated id is a duplicate and starts no run.",
+      }),
     }),
     body: {
       required: true,
@@ -34,7 +33,7 @@ const deliver = (path: string, summary: string, params: z.ZodObject): RouteConfi
       description: "Accepted for evaluation, or a duplicate",
       content: { "application/json": { schema: z.object({ delivery_id: z.string() }) } },
     },
-    400: problem("The body is not JSON, or did not arrive completely"),
+    400: problem("The body is not JSON, or the request ended before the body was complete"),
     401: problem("The credential is missing or wrong"),
     404: problem("No such webhook, or it is disabled"),
     413: problem("The body is too large"),
@@ -51,12 +50,12 @@ const webhook = { webhook_uid: z.string() };
 export const ingressOperations: readonly RouteConfig[] = [
   deliver(
     "/webhooks/w/{webhook_uid}",
-    "Deliver to a webhook that takes a bearer token or a signature",
+    "Deliver to a webhook with bearer-token or signature authentication",
     z.object(webhook),
   ),
   deliver(
     "/webhooks/w/{webhook_uid}/{token}",
-    "Deliver to a webhook whose secret is in its address",
+    "Deliver to a webhook with its secret in the URL",
     z.object({ ...webhook, token: z.string() }),
   ),
 ];

@@ -30,7 +30,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
       title: "Millwright",
       version: "1.0.0",
       description:
-        "Self-hosted agent factories: work in, pull requests out. Errors are problem+json. `x-extension` marks operations and members beyond the published API. Unknown query parameters and unknown members of bodies are ignored, unless an operation documents otherwise; a known parameter with a bad or empty value is a 400.",
+        "Self-hosted agent factories, which turn work items into pull requests. Errors are problem+json. `x-extension` marks operations and members beyond the published API. Unknown query parameters and body members are ignored unless an operation documents otherwise. An invalid or empty value of a known parameter is a 400.",
     },
     servers: [{ url: publicUrl }],
     tags: groupsOf(documented.map(({ path }) => path)),
@@ -73,7 +73,8 @@ function headersOf(route: Route): z.ZodObject | undefined {
     ...(route.idempotent
       ? {
           "Idempotency-Key": z.string().max(255).optional().meta({
-            description: "Repeats within 24 h get the first answer; another body under the same key is a 409.",
+            description:
+              "A repeated request within 24 hours returns the first response. The same key with a different body is a 409.",
           }),
         }
       : {}),
@@ -82,10 +83,9 @@ function headersOf(route: Route): z.ZodObject | undefined {
       : {}),
     ...(route.conditional
       ? {
-          "If-None-Match": z
-            .string()
-            .optional()
-            .meta({ description: "Entity tags that the client has; 304 when the present one is among them." }),
+          "If-None-Match": z.string().optional().meta({
+            description: "Entity tags that the client has cached. Returns 304 if the current one is among them.",
+          }),
         }
       : {}),
   };
@@ -103,7 +103,8 @@ function successes(route: Route): Record<string, ResponseConfig> {
     };
   }
   if (!route.response && !route.responses) answers[status] = { description: "Success, no body" };
-  if (route.conditional) answers[304] = { description: "The client has it already, as its `If-None-Match` says." };
+  if (route.conditional)
+    answers[304] = { description: "Not modified: `If-None-Match` contains the current entity tag." };
   for (const [code, extra] of Object.entries(route.responses ?? {})) {
     const types = [extra.contentType ?? "application/json"].flat();
     const schema = extra.schema ?? z.string();
@@ -118,15 +119,15 @@ function successes(route: Route): Record<string, ResponseConfig> {
 }
 
 const PROBLEM_TEXTS: Readonly<Record<number, string>> = {
-  400: "The request is malformed or makes no sense",
+  400: "The request is malformed or invalid",
   401: "No valid credential",
-  403: "The caller may not do this in its own team",
-  404: "Absent, or not visible to the caller",
-  409: "The present state does not allow this",
+  403: "The caller lacks a required permission in its team",
+  404: "Not found, or not visible to the caller",
+  409: "The current state does not permit this operation",
   413: "The body is too large",
-  422: "Not possible for this kind of thing",
+  422: "The resource does not support this operation",
   429: "Too many requests, or no capacity",
-  500: "Something went wrong on our side",
+  500: "Internal server error",
 };
 
 function problems(route: Route): Record<string, ResponseConfig> {

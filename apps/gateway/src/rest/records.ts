@@ -45,6 +45,6 @@ export const Problem = z
     diagnostics: z
       .array(z.unknown())
       .optional()
-      .meta({ ...EXTENSION, description: "Everything that is wrong with a definition, by path, line and column." }),
+      .meta({ ...EXTENSION, description: "All problems of a definition, with path, line and column." }),
   })
   .meta({ id: "Problem" });

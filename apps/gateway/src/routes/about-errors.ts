@@ -7,7 +7,7 @@ export const aboutErrorsRoute: Route = route({
   path: "/errors/{code}",
   root: true,
   auth: "none",
-  summary: "What an error code means",
+  summary: "Describe an error code",
   params: z.object({ code: pathText("error_code", new RegExp(`^(${Object.keys(ERROR_CATALOG).join("|")})$`)) }),
   handler: async ({ params: { code } }) => {
     const { title, about } = ERROR_CATALOG[code] as { title: string; about: string };

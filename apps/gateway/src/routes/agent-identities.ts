@@ -46,7 +46,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       teamHeader: true,
       query: z.object({
         factory_uid: z.string().min(1).optional().meta({
-          description: "Only agents linked to this factory. Needs factory.view; the list is empty without it.",
+          description: "Only agents linked to this factory. Requires factory.view; without it the list is empty.",
         }),
       }),
       response: z.object({ agents: z.array(AgentRecord) }),
@@ -67,7 +67,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
     route({
       method: "PUT",
       path: "/agent/identities/{uid}",
-      summary: "Change an agent: what is omitted or null stays, what is empty is cleared",
+      summary: "Update an agent: omitted and null members are unchanged, empty members are cleared",
       verbs: ["agent.manage"],
       errors: [403, 409],
       params,
@@ -91,7 +91,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       method: "DELETE",
       path: "/agent/identities/{uid}",
       summary: "Delete an agent and, atomically, all its keys",
-      description: "Its live runs are cancelled.",
+      description: "Cancels its active runs.",
       verbs: ["agent.manage"],
       errors: [403],
       status: 204,

@@ -41,7 +41,7 @@ const settings = {
   on_worker_loss: z
     .enum(["resume", "fail", ""])
     .nullish()
-    .meta({ description: "An extension of ours; see AgentConfigSnapshot." }),
+    .meta({ ...EXTENSION, description: "See AgentConfigSnapshot." }),
   step_limit: z
     .int()
     .min(0)
@@ -50,7 +50,7 @@ const settings = {
     .meta({
       ...EXTENSION,
       description:
-        "See AgentConfigSnapshot. 0 = not limited here, as for the next two. Can be changed on file-managed agents too.",
+        "See AgentConfigSnapshot. 0 = no limit at this level (also for token_limit and cost_limit_usd). Can be changed on file-managed agents.",
     }),
   token_limit: z.int().min(0).max(1e12).nullish(),
   cost_limit_usd: z.number().min(0).max(1e6).nullish(),
@@ -95,7 +95,7 @@ export const AgentRecord = z
     environment_id: z.string().optional(),
     default_runner_uid: z.string().meta({
       description:
-        "A runner's uid, as in `runner_id` of a run's configuration and in the factory's agent_defaults; empty: none.",
+        "Uid of a runner, as in `runner_id` of a run's configuration and in the factory's agent_defaults. Empty: none.",
     }),
     base_model: z.string().optional(),
     harness: Harness.optional(),
@@ -116,13 +116,13 @@ export const AgentRecord = z
     concurrency_limit: z.int().meta({
       ...EXTENSION,
       description:
-        "Executions at once; 0 = the platform's default. Can be changed on file-managed agents too, as no file says it; so can the next two.",
+        "Maximum concurrent executions; 0 = the platform's default. Not part of definition files, so it can be changed on file-managed agents, as can queue_priority and queue_paused.",
     }),
     queue_priority: z.int().meta({
       ...EXTENSION,
-      description: "Among the team's runs of the same depth, each level counts as five minutes in the queue.",
+      description: "Among the team's queued runs of the same depth, each level counts as five minutes of waiting time.",
     }),
-    queue_paused: z.boolean().meta({ ...EXTENSION, description: "Its runs stay queued; what runs goes on." }),
+    queue_paused: z.boolean().meta({ ...EXTENSION, description: "True: its runs stay queued. Active runs continue." }),
   })
   .meta({ id: "AgentIdentity" });
 

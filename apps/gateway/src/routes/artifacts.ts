@@ -9,7 +9,7 @@ import { isoTime } from "./json-values.ts";
 
 const SourceLinks = z
   .object({
-    run_url: z.string().optional().describe("Page of the root run, when a live task is bound to it."),
+    run_url: z.string().optional().describe("Page of the root run, if an active task is bound to it."),
     pull_request_urls: z.array(z.string()).optional(),
   })
   .meta({ id: "ArtifactSourceLinks" });
@@ -45,7 +45,7 @@ const Artifact = z
         z.object({
           ...file,
           filename: z.string(),
-          filepath: text().meta({ description: "Not for the anonymous." }),
+          filepath: text().meta({ description: "Absent for anonymous callers." }),
           title: text(),
           size_bytes: z.int().optional(),
         }),
@@ -93,7 +93,7 @@ export function artifactRoutes(
       path: "/agent/artifacts/{artifactUid}",
       summary: "Read an artifact",
       verbs: ["run.view"],
-      description: "A signed download URL for files and screenshots, the content of a plan.",
+      description: "Returns a signed download URL for files and screenshots, and the content of a plan.",
       auth: "optional",
       errors: [403],
       params: artifactParams,

@@ -8,7 +8,7 @@ const AuditRecord = z
   .object({
     uid: z.string(),
     type: z.string().meta({ description: "Such as millwright.key.created.v1." }),
-    source: z.string().meta({ description: "The service that published the fact." }),
+    source: z.string().meta({ description: "The service that published the event." }),
     entity: z.string(),
     entity_uid: z.string(),
     actor: z.object({ type: z.string(), uid: z.string() }),
@@ -26,7 +26,7 @@ export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "curs
     path: "/team/{uid}/audit",
     extension: true,
     summary: "Read a team's audit log, newest first",
-    description: "Gathered from the events of all services; an entry appears within seconds of its change.",
+    description: "Collected from the events of all services. An entry appears within seconds of its change.",
     verbs: ["team.manage"],
     errors: [403],
     params: z.object({ uid: pathUid("team") }),

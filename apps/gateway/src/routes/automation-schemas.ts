@@ -12,7 +12,7 @@ const Trigger = z
   .object({
     provider: z
       .string()
-      .meta({ description: "webhook, schedule, factory, github, gitlab; others are kept and stay inert." }),
+      .meta({ description: "webhook, schedule, factory, github or gitlab. Other values are stored and never fire." }),
     event: z.string(),
     filter: Json.optional().meta({
       description: "A list of values, or `{in, not_in}`, per key; of webhooks `webhook_ids` and `payload`.",
@@ -41,8 +41,8 @@ const execution = {
 
 const said = {
   name: z.string().trim().min(1).max(100),
-  agent: z.string().nullish().meta({ description: "Name of an agent of the factory; absent: its foreman." }),
-  prompt: z.string().min(1).meta({ description: "The text of each run." }),
+  agent: z.string().nullish().meta({ description: "Name of an agent of the factory. Absent: the foreman." }),
+  prompt: z.string().min(1).meta({ description: "The prompt of each run." }),
   triggers: z.array(Trigger).min(1).max(50),
   ...execution,
 };
@@ -66,7 +66,7 @@ export const Automation = z
     ...execution,
     management: z
       .enum(["live", "files"])
-      .meta({ description: "files: defined by the factory's files, where it is changed." }),
+      .meta({ description: "files: defined by the factory's files and changed only there." }),
     created_at: timestamp(),
     updated_at: timestamp(),
     last_fired_at: timestamp().nullable(),
@@ -76,29 +76,27 @@ export const Automation = z
 /** A decision: why an automation fired or did not. */
 export const Decision = z
   .object({
-    event_uid: z
-      .string()
-      .meta({ description: "Of a delivery its uid; otherwise the event's own. Empty for a dry run." }),
+    event_uid: z.string().meta({ description: "Uid of the delivery, or of the event. Empty for a dry run." }),
     automation_uid: z.string(),
-    automation: z.string().meta({ description: "Its name when it was decided." }),
+    automation: z.string().meta({ description: "Name of the automation at the time of the decision." }),
     provider: z.string(),
     event: z.string(),
     outcome: z
       .enum(["pending", "fired", "continued", "not_matched", "disabled", "suppressed", "failed", "not_listening"])
       .meta({
         description:
-          "pending: its run is being created, or its filter needs an answer of the code host that has not come (`next_attempt_at`). continued: a task that is bound to the same issue or pull request goes on with it, in the run that is named. suppressed: it would have been a loop. failed: it matches, but no run could be made. not_listening: no trigger is about such an event.",
+          "pending: the run is being created, or the filter waits for a response of the code host (see `next_attempt_at`). continued: a task bound to the same issue or pull request continues in the named run. suppressed: firing would have caused a loop. failed: the event matched, but the run could not be created. not_listening: no trigger subscribes to this kind of event.",
       }),
     explanation: z.string(),
     checks: z
       .array(z.object({ trigger: z.int(), passed: z.boolean(), detail: z.string(), failed: z.array(z.string()) }))
-      .meta({ description: "How each trigger that is about such events sees it." }),
+      .meta({ description: "Result of each trigger that subscribes to this kind of event." }),
     run_id: z.string().nullable(),
     next_attempt_at: timestamp().nullable().meta({
       description:
-        "When the code host is asked next for what the filter needs; `explanation` says why it has not answered. null: the decision does not wait for a code host.",
+        "Time of the next request to the code host for data that the filter needs. `explanation` contains the reason of the last failure. null: the decision does not wait for a code host.",
     }),
-    subject: Json.meta({ description: "What is known of the event." }),
+    subject: Json.meta({ description: "Known attributes of the event." }),
     occurred_at: timestamp(),
     decided_at: timestamp(),
   })
@@ -106,7 +104,7 @@ export const Decision = z
 
 export const Replay = z.object({
   automation_uid: uuid(),
-  dry_run: z.boolean().optional().meta({ description: "true: only say what would happen." }),
+  dry_run: z.boolean().optional().meta({ description: "true: evaluates the automation without starting a run." }),
 });
 export const Replayed = z
   .object({ would_trigger: z.boolean(), label: z.enum(["Would trigger", "Would not trigger"]), decision: Decision })

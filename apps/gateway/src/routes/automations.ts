@@ -27,7 +27,7 @@ const deliveryParams = z.object({
 });
 const Decisions = z.object({ decisions: z.array(Decision), page_info: PageInfo });
 const aboutEvents = z.object({
-  event_uid: uuid().optional().describe("An event, or a delivery: what was decided about it, replays included"),
+  event_uid: uuid().optional().describe("Uid of an event or delivery: returns only decisions on it, including replays"),
   limit: pageLimit(50),
   cursor: cursor(),
 });
@@ -64,7 +64,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       extension: true,
       summary: "Create an automation",
       description:
-        "The keys are those of `automations/<name>/automation.md` in definition files, spelled with underscores. An agent, runner, model, environment or secret that is absent is refused, as in files; all problems are reported at once.",
+        "The keys are those of `automations/<name>/automation.md` in definition files, with underscores. References to a missing agent, runner, model, environment or secret are rejected, as in files. All problems are reported at once.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -104,7 +104,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       extension: true,
       summary: "Replace an automation",
       description:
-        "Its runs are created for the caller from now on. Of what files define only `enabled` can be changed, and nothing where the files are in a repository of the team.",
+        "The caller becomes the creator of its future runs. For automations defined by files, only `enabled` can be changed, or nothing if the files are in a repository of the team.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       bodyBytesMax: BODY_BYTES_MAX,
@@ -127,7 +127,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       path: one,
       extension: true,
       summary: "Delete an automation",
-      description: "It fires no more; its runs and decisions stay.",
+      description: "The automation no longer fires. Its runs and decisions are retained.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,
@@ -139,7 +139,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       path: `${one}/run`,
       extension: true,
       summary: "Run an automation now",
-      description: "Whatever its triggers are. `run_id` is null while the run is still being made.",
+      description: "Ignores its triggers. `run_id` is null while the run is being created.",
       verbs: ["run.create"],
       errors: [403, 409],
       idempotent: true,
@@ -161,7 +161,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       method: "GET",
       path: `${one}/decisions`,
       extension: true,
-      summary: "List why an automation fired or did not, newest first",
+      summary: "List the decisions of an automation, newest first",
       verbs: ["factory.view"],
       errors: [403],
       params: automationParams,
@@ -176,7 +176,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       method: "GET",
       path: "/factory/{uid}/decisions",
       extension: true,
-      summary: "List what automations decided about events, newest first",
+      summary: "List the decisions of a factory's automations, newest first",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
@@ -191,9 +191,9 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       method: "POST",
       path: "/factory/{uid}/webhooks/{webhookUid}/deliveries/{deliveryUid}/replay",
       extension: true,
-      summary: "Have one automation look at a delivery again",
+      summary: "Evaluate an automation for a delivery again",
       description:
-        "As both are now. A match starts another run, unless it is a dry run. Either is told to the audit log.",
+        "Uses the current automation and the stored delivery. A match starts another run unless `dry_run` is true. The audit log records both.",
       verbs: ["webhook.manage", "run.create"],
       errors: [403, 409],
       idempotent: true,

@@ -38,7 +38,7 @@ export const Launch = z
       .min(1)
       .max(100)
       .optional()
-      .meta({ ...EXTENSION, description: "Trials at once; default 4." }),
+      .meta({ ...EXTENSION, description: "Maximum concurrent trials; default 4." }),
   })
   .meta({ id: "LaunchBenchmarkRequest" });
 
@@ -56,7 +56,7 @@ const TrialProgress = z
   })
   .meta({
     id: "BenchmarkTrialProgress",
-    description: "A retry stays part of its trial; completed = succeeded + failed + cancelled.",
+    description: "Retries count as part of their trial. completed = succeeded + failed + cancelled.",
   });
 
 const ScoreProgress = z
@@ -78,7 +78,7 @@ const ScoreProgress = z
 const Interval = z.looseObject({ low: z.number(), high: z.number(), confidence: z.number(), method: z.string() }).meta({
   id: "ConfidenceInterval",
   ...EXTENSION,
-  description: "Of a pass rate by Wilson's method, of a difference by a paired bootstrap.",
+  description: "The Wilson interval of a pass rate, or the paired-bootstrap interval of a difference.",
 });
 
 /** Results of one configuration of a benchmark run so far. */
@@ -102,7 +102,7 @@ const ConfigurationStats = z
 
 const Coverage = z
   .looseObject({ expected: z.int(), received: z.int(), rate: z.number().nullable() })
-  .meta({ id: "BenchmarkCoverage", description: "How many of the scores that a rate is about have been received." });
+  .meta({ id: "BenchmarkCoverage", description: "Number of expected and received scores of a rate." });
 
 /** The difference of two pass rates over the trials that both sides have. Millwright extension. */
 const Difference = z
@@ -112,7 +112,7 @@ const Difference = z
     pairs: z.int(),
     incomplete_pairs: z.int(),
     differing_pairs: z.int(),
-    seed: z.int().meta({ description: "Of the bootstrap; taken from the manifest hash." }),
+    seed: z.int().meta({ description: "Seed of the bootstrap, derived from the manifest hash." }),
     resamples: z.int(),
     distinguishable: z.boolean(),
     verdict: z.enum(["better", "worse", "not distinguishable"]),
@@ -135,7 +135,7 @@ const ConfigurationResults = Configuration.extend({
   retried_trial_count: z.int(),
   infra_failed_trials: z
     .int()
-    .meta({ ...EXTENSION, description: "Trials that the infrastructure failed; they have no outcome." }),
+    .meta({ ...EXTENSION, description: "Trials that failed because of the infrastructure. They have no outcome." }),
   metrics: z.looseObject({}),
   scoring: Scoring.extend({
     difference_to_baseline: Difference.extend({ baseline_configuration_uid: z.string() }).nullable().meta(EXTENSION),
@@ -227,7 +227,7 @@ export const BenchmarkRun = z
     configuration_stats: z.array(ConfigurationStats).nullable().meta({ description: "null until a trial exists." }),
     trial_progress: TrialProgress.optional(),
     score_progress: ScoreProgress.optional(),
-    manifest_hash: z.string().meta({ ...EXTENSION, description: "SHA-256 of everything that was frozen at launch." }),
+    manifest_hash: z.string().meta({ ...EXTENSION, description: "SHA-256 of the settings frozen at launch." }),
     historical_replay_run_uid: z.string().optional(),
     creator: UserProfile.optional().meta({ description: "With include `creator`." }),
     configurations: z.array(Configuration).optional().meta({
@@ -240,7 +240,7 @@ export const BenchmarkRun = z
       .optional()
       .meta({
         ...EXTENSION,
-        description: "`content`, which the hash is computed from, and `identifiers` of the records it was taken from.",
+        description: "`content`, which the hash is computed from, and `identifiers` of the source records.",
       }),
     results: BenchmarkResults.optional().meta({ description: "With include `results`." }),
   })
@@ -307,5 +307,5 @@ export const Comparison = z
   .meta({
     id: "BenchmarkComparison",
     ...EXTENSION,
-    description: "A benchmark run against another one of its suite, over the tasks that both have.",
+    description: "Compares two benchmark runs of a suite over the tasks that both have.",
   });

@@ -43,7 +43,7 @@ export const benchmarkRunRef = ({
 
 const include = queryList(RunInclude)
   .default([])
-  .meta({ description: "Adds what was frozen at launch, aggregate results, or the creator." });
+  .meta({ description: "Adds the settings frozen at launch, aggregate results or the creator." });
 type Included = z.output<typeof include>;
 
 /** Returns the routes of benchmark runs and their results. */
@@ -62,9 +62,9 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
       path: `${SUITE}/runs`,
       summary: "Launch a benchmark run",
       description:
-        "Freezes the suite's present version, its configurations, agents, scorers and repository commits, and starts tasks × configurations × repetitions trials. " +
-        "Each success creates a new run: clients must not retry by themselves, and every problem carries `x-should-retry: false`. An Idempotency-Key makes a repeated request safe; " +
-        "without one, list the runs after an unclear outcome.",
+        "Freezes the suite's current version, its configurations, agents, scorers and repository commits, and starts tasks × configurations × repetitions trials. " +
+        "Each successful request creates a new run. Clients must not retry automatically: every problem has `x-should-retry: false`. An Idempotency-Key makes a repeated request safe; " +
+        "without one, list the runs if the outcome is unknown.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -99,7 +99,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
       method: "GET",
       path: `${SUITE}/runs`,
       summary: "List the benchmark runs of a suite, newest first",
-      description: "Runs stay readable after their suite was deleted. An unknown suite has none.",
+      description: "Runs stay readable after their suite is deleted. An unknown suite returns an empty list.",
       verbs: ["factory.view"],
       errors: [403],
       params: suiteParams.extend({ suite_uid: z.string() }),
@@ -142,7 +142,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
       method: "POST",
       path: `${BENCHMARK_RUN}/cancel`,
       summary: "Cancel a benchmark run",
-      description: "Cancels the trials that have not ended, with their runs. A finished run is a 400.",
+      description: "Cancels the active trials and their runs. A terminal benchmark run is a 400.",
       verbs: ["factory.manage"],
       errors: [400, 403],
       params: benchmarkRunParams,
@@ -191,7 +191,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
       path: `${BENCHMARK_RUN}/compare`,
       summary: "Compare two benchmark runs of a suite",
       extension: true,
-      description: "Over the tasks that both have.",
+      description: "Compares the tasks that both runs have.",
       verbs: ["factory.view"],
       errors: [403],
       params: benchmarkRunParams,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { EXTENSION, recordOf, timestamp, UserProfile } from "../rest/index.ts";
 import { Rule } from "./scorer-schemas.ts";
 
-const RULE = "Decides correctness instead of a model. null: a model judges by the success criteria.";
+const RULE = "A rule that decides correctness instead of a model. null: a model judges by the success criteria.";
 const OWN = 'Absent or "": the agent\'s own.';
 const REF = "Commit, branch or tag; absent: the default branch. Pinned to a commit at launch.";
 
@@ -24,7 +24,7 @@ export const SuiteTask = z
     id: z.int().meta({ description: "Deprecated numeric id." }),
     title: z.string(),
     prompt: z.string(),
-    success_criteria: z.string().meta({ description: "What the correctness scorer judges by; trials do not see it." }),
+    success_criteria: z.string().meta({ description: "Criteria of the correctness scorer. Not visible to trials." }),
     source_run_id: z.string().nullable(),
     starting_repo_refs: z.array(StartingRepoRef),
     tags: z.array(z.string()),
@@ -52,7 +52,7 @@ const taskContent = {
     .min(1)
     .nullable()
     .optional()
-    .meta({ description: "Needs the right to view the run. null: none." }),
+    .meta({ description: "Requires run.view for the run. null: none." }),
   starting_repo_refs: z.array(StartingRepoRef).optional(),
   tags: z.array(z.string()).optional(),
   labels: labels.optional(),
@@ -92,11 +92,10 @@ export const Configuration = z
 
 export const NewConfiguration = z
   .object({
-    uid: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ description: "Only where the suite has such a configuration, which keeps its identity." }),
+    uid: z.string().min(1).optional().meta({
+      description:
+        "Uid of an existing configuration of the suite, which keeps its identity. Any other uid is rejected.",
+    }),
     role: z.enum(["baseline", "candidate"]).meta({ description: "At most one configuration is the baseline." }),
     display_name: z.string().optional(),
     harness: z.string().nullable().optional().meta({ description: OWN }),
@@ -120,9 +119,9 @@ export const Suite = z
     configurations: z
       .array(Configuration)
       .optional()
-      .meta({ description: "What is launched unless a launch names others." }),
+      .meta({ description: "Configurations of launches that name none." }),
     creator: UserProfile.optional(),
-    version: z.int().meta({ description: "Raised by every change of the suite or its tasks." }),
+    version: z.int().meta({ description: "Increments with every change of the suite or its tasks." }),
     created_at: timestamp(),
     updated_at: timestamp(),
   })
@@ -139,7 +138,7 @@ const suiteContent = {
   name: z.string().trim().min(1),
   description: z.string().nullable().optional(),
   agent_uid: z.string().min(1),
-  factory_agent_type: z.string().trim().min(1).meta({ description: "Must be that of agent_uid." }),
+  factory_agent_type: z.string().trim().min(1).meta({ description: "Must be the name of the agent in agent_uid." }),
   configurations: z.array(NewConfiguration).optional(),
 };
 
@@ -148,7 +147,7 @@ export const NewSuite = z
     ...suiteContent,
     uid: z.string().min(1).optional().meta({
       description:
-        "A UUID of your choice: the same request again returns the existing suite with 200; other content is a 409.",
+        "A UUID chosen by the client. Repeating the request returns the existing suite with 200; different content is a 409.",
     }),
     tasks: z.array(NewSuiteTask).optional(),
   })
@@ -160,10 +159,10 @@ export const SuitePatch = z
     tasks: z
       .array(
         NewSuiteTask.extend({
-          uid: z.string().min(1).optional().meta({ description: "Of an existing task, which keeps its identity." }),
+          uid: z.string().min(1).optional().meta({ description: "Uid of an existing task, which keeps its identity." }),
         }),
       )
-      .meta({ description: "Replace all tasks." }),
+      .meta({ description: "Replaces all tasks." }),
   })
   .partial()
   .meta({ id: "UpdateBenchmarkSuiteRequest" });

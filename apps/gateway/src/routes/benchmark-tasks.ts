@@ -25,8 +25,7 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Upstreams, "benchmarks"
       method: "POST",
       path: `${SUITE}/tasks`,
       summary: "Add a task to a suite",
-      description:
-        "The identical task again returns the existing one with 200. A title that another task has is a 409.",
+      description: "Adding an identical task returns the existing task with 200. The title of another task is a 409.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -35,7 +34,7 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Upstreams, "benchmarks"
       params: suiteParams,
       body: NewSuiteTask,
       response: SuiteTask,
-      responses: { 200: { description: "The suite had this task.", schema: SuiteTask } },
+      responses: { 200: { description: "The suite already contains this task.", schema: SuiteTask } },
       handler: async (input) => {
         const { factory_uid: factoryUid, suite_uid: suiteUid } = input.params;
         const idempotencyKey = input.request.idempotency?.key ?? "";
@@ -82,7 +81,7 @@ export function benchmarkTaskRoutes({ benchmarks }: Pick<Upstreams, "benchmarks"
       method: "DELETE",
       path: TASK,
       summary: "Delete a task of a suite",
-      description: "Benchmark runs keep what they froze.",
+      description: "Existing benchmark runs keep their frozen tasks.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,

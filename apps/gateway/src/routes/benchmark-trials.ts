@@ -50,7 +50,7 @@ const ListQuery = z
     state: queryList(TrialState).optional(),
     agent_run_id: nonzeroUuid().optional().meta({
       description:
-        "The trial that any attempt of which was this run, with matched_attempt_number. Takes only include, and limit 1, beside it.",
+        "Returns the trial with an attempt that was this run, with matched_attempt_number. Can be combined only with include, and with a limit of 1.",
     }),
     limit: queryInt({ min: 1, max: 100 })
       .optional()
@@ -123,8 +123,8 @@ export function benchmarkTrialRoutes({ benchmarks }: Pick<Upstreams, "benchmarks
       summary: "Export the trials of a benchmark run with scores and metrics",
       extension: true,
       description:
-        "NDJSON: one trial per line, as the list shows it. CSV: one line per trial and scorer; texts that a spreadsheet would take for a formula begin with an apostrophe. " +
-        "A connection that ends before its last chunk was cut off.",
+        "NDJSON: one trial per line, as in the list. CSV: one line per trial and scorer. Texts that a spreadsheet would evaluate as a formula begin with an apostrophe. " +
+        "If the connection ends without the last chunk, the export is incomplete.",
       verbs: ["factory.view"],
       errors: [403],
       params: benchmarkRunParams,

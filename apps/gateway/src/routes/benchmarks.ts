@@ -25,7 +25,7 @@ export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: Ben
       method: "POST",
       path: BENCHMARKS,
       summary: "Create a benchmark suite",
-      description: "With a uid of your choice the same request again returns the existing suite with 200.",
+      description: "If the request contains a uid, repeating it returns the existing suite with 200.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -34,7 +34,7 @@ export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: Ben
       params: inFactory,
       body: NewSuite,
       response: SuiteWithTasks,
-      responses: { 200: { description: "The suite existed with this content.", schema: SuiteWithTasks } },
+      responses: { 200: { description: "The suite already exists with this content.", schema: SuiteWithTasks } },
       handler: async (input) => {
         const suite = suiteMessage(input.params.factory_uid, input.body.uid ?? "", input.body);
         const { suite: stored, created } = await benchmarks.createSuite(
@@ -72,7 +72,7 @@ export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: Ben
       summary: "Draft a task from a run",
       extension: true,
       description:
-        "The run's title and prompt, and its repositories at the commits it started from, without success criteria. Stores nothing.",
+        "Returns the run's title, prompt and repositories at the commits it started from, without success criteria. Stores nothing.",
       verbs: ["factory.view", "run.view"],
       errors: [403],
       params: inFactory,
@@ -104,7 +104,7 @@ export function benchmarkRoutes({ upstreams: { benchmarks }, findProfiles }: Ben
       path: SUITE,
       summary: "Change a suite",
       description:
-        "Changes exactly the members that are sent, and raises the version if anything changes. `tasks` and `configurations` replace the whole list. Benchmark runs keep what they froze.",
+        "Changes exactly the members that are sent, and increments the version if anything changes. `tasks` and `configurations` replace the whole list. Existing benchmark runs keep their frozen content.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       bodyBytesMax: TEXT_BODY_BYTES_MAX,

@@ -11,7 +11,7 @@ const limit = z
   .number()
   .min(0.000_001)
   .max(1_000_000_000)
-  .meta({ description: "In dollars, counted to the micro-dollar." });
+  .meta({ description: "In dollars, with micro-dollar precision." });
 const thresholds = z.array(z.int().min(1).max(100)).max(10).meta({
   description: "Shares of the limit, each published once per period as `millwright.budget.threshold_reached.v1`.",
 });
@@ -27,9 +27,9 @@ export const Budget = z
     period,
     limit_usd: z.number(),
     thresholds_percent: z.array(z.int()),
-    spent_usd: z.number().meta({ description: "Recorded model calls of the present period." }),
-    reserved_usd: z.number().meta({ description: "Set aside for calls in progress." }),
-    remaining_usd: z.number().meta({ description: "What is neither spent nor reserved." }),
+    spent_usd: z.number().meta({ description: "Cost of the recorded model calls of the current period." }),
+    reserved_usd: z.number().meta({ description: "Reserved for model calls in progress." }),
+    remaining_usd: z.number().meta({ description: "Limit minus spend and reservations, at least 0." }),
     period_start: timestamp(),
     resets_at: timestamp().nullable().meta({ description: "null: never." }),
     created_at: timestamp(),
@@ -39,9 +39,7 @@ export const Budget = z
 
 const NewBudget = z.object({
   scope,
-  scope_uid: uuid()
-    .optional()
-    .meta({ description: "The factory, schedule or automation; a team's own uid where absent." }),
+  scope_uid: uuid().optional().meta({ description: "Uid of the factory, schedule or automation. Absent: the team." }),
   period: period.meta({ description: "UTC; weeks begin on Sunday." }),
   limit_usd: limit,
   thresholds_percent: thresholds.optional().meta({ description: "Absent: 50, 80, 100." }),
@@ -59,7 +57,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       path: PATH,
       extension: true,
       summary: "List a team's budgets",
-      description: "Oldest first, each with what is spent in its present period.",
+      description: "Oldest first, each with its spend in the current period.",
       verbs: ["run.view"],
       params: teamParams,
       errors: [403],
@@ -74,7 +72,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       path: PATH,
       extension: true,
       summary: "Create a budget",
-      description: "It counts what is spent from now on. 409 `budget_exists`: there is one for this scope and period.",
+      description: "Counts spend from its creation on. 409 `budget_exists`: a budget for this scope and period exists.",
       verbs: ["team.manage"],
       params: teamParams,
       errors: [403, 409],
@@ -118,7 +116,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       path: `${PATH}/{budget_uid}`,
       extension: true,
       summary: "Change a budget's limit or thresholds",
-      description: "Effective with the next model call; runs that wait for the budget are queued again within seconds.",
+      description: "Applies from the next model call on. Runs that wait for the budget are requeued within seconds.",
       verbs: ["team.manage"],
       params: budgetParams,
       errors: [403],

@@ -14,11 +14,11 @@ const CodeHostWebhook = z
   .object({
     code_host_uid: z.string(),
     provider: z.enum(["github", "gitlab"]),
-    ingress_url: z.string().meta({ description: "Where the code host POSTs to." }),
+    ingress_url: z.string().meta({ description: "URL to which the code host sends webhooks." }),
     enabled: z.boolean(),
     bot_login: z.string().nullable().meta({
       description:
-        "The account under which the platform acts there: what it does triggers nothing; at GitLab, who mentions it triggers bot_mentioned.",
+        "The platform's account at the code host. Its actions trigger no automations. At GitLab, a mention of it triggers bot_mentioned.",
     }),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -27,7 +27,7 @@ const CodeHostWebhook = z
   .meta({ id: "CodeHostWebhook" });
 
 const WithSecret = CodeHostWebhook.extend({
-  secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }),
+  secret: z.string().optional().meta({ description: "Returned only in the response that generates it." }),
 }).meta({ id: "CodeHostWebhookWithSecret" });
 
 const Delivery = z
@@ -38,12 +38,12 @@ const Delivery = z
     event: z
       .string()
       .nullable()
-      .meta({ description: "As its header names it, such as pull_request or Merge Request Hook." }),
-    action: z.string().nullable().meta({ description: "As its payload names it, such as opened." }),
+      .meta({ description: "Event name in the header, such as pull_request or Merge Request Hook." }),
+    action: z.string().nullable().meta({ description: "Action in the payload, such as opened." }),
     delivery_id: z
       .string()
       .nullable()
-      .meta({ description: "Its identity, as told to the code host; null of what was rejected." }),
+      .meta({ description: "Delivery id returned to the code host. null if the delivery was rejected." }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
     size_bytes: z.int(),
@@ -52,11 +52,13 @@ const Delivery = z
   .meta({ id: "CodeHostDelivery" });
 
 const WithPayload = Delivery.extend({
-  headers: z.record(z.string(), z.string()).meta({ description: "Those that say what it is; never a credential." }),
+  headers: z
+    .record(z.string(), z.string())
+    .meta({ description: "Headers that identify the event. Credentials are not stored." }),
   payload: z
     .unknown()
     .optional()
-    .meta({ description: "The body as received, of accepted deliveries only; of a form, the JSON in it." }),
+    .meta({ description: "The body as received (for a form, the JSON in it). Only for accepted deliveries." }),
 }).meta({ id: "CodeHostDeliveryWithPayload" });
 
 /**
@@ -78,7 +80,7 @@ export function codeHostWebhookRoutes(
       method: "GET",
       path: of,
       extension: true,
-      summary: "Read the address that a code host sends its webhooks to",
+      summary: "Read the webhook endpoint of a code host",
       response: CodeHostWebhook,
       handler: async (input) =>
         webhookRecord((await codeHostWebhooks.getCodeHostWebhook(await find(input), onBehalf(input))).webhook!),
@@ -88,9 +90,9 @@ export function codeHostWebhookRoutes(
       method: "PUT",
       path: of,
       extension: true,
-      summary: "Open the address that a code host sends its webhooks to, or change its settings",
+      summary: "Create or update the webhook endpoint of a code host",
       description:
-        "What is absent stays as it is. The first time, and after it was closed, a secret is generated and answered this once: give it to the code host as the webhook's secret (GitLab: the secret token, or the signing token).",
+        "Absent members are unchanged. Creating the endpoint generates a secret, which only this response contains. Configure it at the code host as the webhook's secret (GitLab: secret token or signing token).",
       errors: [403, 422],
       response: WithSecret,
       body: z
@@ -116,8 +118,8 @@ export function codeHostWebhookRoutes(
       method: "DELETE",
       path: of,
       extension: true,
-      summary: "Close the address that a code host sends its webhooks to",
-      description: "The code host gets 404 at once.",
+      summary: "Delete the webhook endpoint of a code host",
+      description: "Later deliveries get 404.",
       status: 204,
       handler: async (input) => void (await codeHostWebhooks.closeCodeHostWebhook(await find(input), onBehalf(input))),
     }),
@@ -126,8 +128,8 @@ export function codeHostWebhookRoutes(
       method: "POST",
       path: `${of}/rotate`,
       extension: true,
-      summary: "Give the address of a code host another secret",
-      description: "Generated unless the code host's own is sent. It counts at once, and the old one no longer.",
+      summary: "Rotate the webhook secret of a code host",
+      description: "Generates a secret unless the request contains one. It replaces the previous secret immediately.",
       body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(),
       response: WithSecret,
       handler: async (input) => {
@@ -143,7 +145,7 @@ export function codeHostWebhookRoutes(
       method: "GET",
       path: `${of}/deliveries`,
       extension: true,
-      summary: "List what a code host delivered, newest first",
+      summary: "List the deliveries of a code host, newest first",
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),
       handler: async (input) => {
@@ -159,7 +161,7 @@ export function codeHostWebhookRoutes(
       method: "GET",
       path: `${of}/deliveries/{deliveryUid}`,
       extension: true,
-      summary: "Read what a code host delivered, with its payload",
+      summary: "Read a delivery of a code host with its payload",
       params: params.extend({ deliveryUid: pathUid("delivery") }),
       response: WithPayload,
       handler: async (input) => {
@@ -174,15 +176,15 @@ export function codeHostWebhookRoutes(
       method: "POST",
       path: `${of}/deliveries/{deliveryUid}/replay`,
       extension: true,
-      summary: "Have one automation look at what a code host delivered again",
+      summary: "Evaluate an automation for a delivery of a code host again",
       description:
-        "As both are now; the automation is one of any factory of the team. A match starts another run, or continues the task that is bound to the item, unless it is a dry run. Either is told to the audit log.",
+        "Uses the current automation, which can belong to any factory of the team, and the stored delivery. A match starts another run, or continues the task bound to the item, unless `dry_run` is true. The audit log records both.",
       verbs: ["factory.manage", "run.create"],
       errors: [403, 409],
       idempotent: true,
       keepsAnswer: true,
       params: params.extend({ deliveryUid: pathUid("delivery") }),
-      body: Replay.extend({ factory_uid: uuid().meta({ description: "Whose automation it is." }) }),
+      body: Replay.extend({ factory_uid: uuid().meta({ description: "Factory of the automation." }) }),
       response: Replayed,
       handler: async (input) => {
         const { codeHostUid } = await find(input);

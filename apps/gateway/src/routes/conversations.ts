@@ -14,8 +14,8 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
     route({
       method: "GET",
       path: "/agent/conversations/{conversationId}",
-      summary: "Normalised messages and steps of all runs of a conversation",
-      description: "As far as you may see its runs. A conversation whose run has not begun has no steps.",
+      summary: "Read the normalised messages and steps of a conversation",
+      description: "Contains the runs that the caller may view. A conversation whose run has not started has no steps.",
       verbs: ["run.view"],
       errors: [422],
       params: conversationParams,
@@ -32,7 +32,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
       method: "GET",
       path: "/agent/conversations/{conversationId}/transcript",
       summary: "Download the transcript of a third-party harness",
-      description: "Of the newest run. Conversations of the platform's own harness have none: 400.",
+      description: "The transcript of the newest run. Conversations of the platform's own harness have none: 400.",
       verbs: ["run.view"],
       errors: [400],
       params: conversationParams,
@@ -60,12 +60,12 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
     route({
       method: "GET",
       path: "/agent/conversations/{conversationId}/block-snapshot",
-      summary: "Download the commands of a conversation, as a terminal showed them",
+      summary: "Download the commands of a conversation with their terminal output",
       description:
-        "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written at each execution's end, and when it is asked for meanwhile; absent until the first execution has begun.",
+        "JSON: `{version, conversation_id, blocks: [{id, run_id, kind, command, output, exit_code, state, started_at, …}]}`, oldest first, without control sequences. Written when an execution ends, and on request during an execution. 404 until the first execution has started.",
       verbs: ["run.view"],
       params: conversationParams,
-      query: z.object({ redirect: queryFlag(true, "`false`: the link as JSON.") }),
+      query: z.object({ redirect: queryFlag(true, "`false`: returns the link as JSON instead of a redirect.") }),
       response: z.object({ download_url: z.url(), expires_at: timestamp() }),
       responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
       handler: async (input) => {

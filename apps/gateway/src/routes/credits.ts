@@ -36,8 +36,8 @@ const Credits = z
     granted_usd: z.number(),
     spent_usd: z
       .number()
-      .meta({ description: "By runs of the team's factories, since the UTC day of the first grant." }),
-    expired_usd: z.number().meta({ description: "What was left of grants when they expired." }),
+      .meta({ description: "Spend of runs of the team's factories since the UTC day of the first grant." }),
+    expired_usd: z.number().meta({ description: "Unspent amount of grants at their expiry." }),
     remaining_usd: z.number(),
     overdrawn_usd: z.number().meta({
       description: "Spend that no grant covers. granted + overdrawn = spent + expired + remaining.",
@@ -64,10 +64,10 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
       method: "GET",
       path: PATH,
       extension: true,
-      summary: "Read what a team was granted, has spent and has left",
+      summary: "Read a team's credit balance and grants",
       description:
-        "Grants are listed newest first. Spend of a day is taken from the grants that cover the day, first from those that expire first. Credits " +
-        "limit nothing: see budgets.",
+        "Grants are listed newest first. The spend of a day is deducted from the grants valid on that day, earliest expiry first. Credits " +
+        "do not limit spend: see budgets.",
       verbs: ["run.view"],
       errors: [403],
       params,
@@ -98,7 +98,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
       path: PATH,
       extension: true,
       summary: "Grant credits to a team (platform administrators)",
-      description: "Of any team. Grants are never changed or deleted.",
+      description: "For any team. Grants are immutable.",
       errors: [403, 409],
       idempotent: true,
       status: 201,
@@ -106,7 +106,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
       body: z.object({
         amount_usd: dollarAmount(0.000_001, 1_000_000_000),
         note: z.string().max(500).optional(),
-        expires_at: instant().optional().meta({ description: "In the future; absent: never." }),
+        expires_at: instant().optional().meta({ description: "Must be in the future. Absent: never." }),
       }),
       response: CreditGrant,
       handler: async (input) => {

@@ -131,7 +131,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
       summary: "Change a factory",
       extension: true,
       description:
-        "Changes exactly the members that are sent. Where files define the factory, only `concurrency_limit` and `queue_paused` can be changed here.",
+        "Changes exactly the members that are sent. If files define the factory, only `concurrency_limit` and `queue_paused` can be changed.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       params: factoryParams,
@@ -151,7 +151,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
       summary: "Delete a factory",
       extension: true,
       description:
-        "Refused while runs of it are live; `cancel_runs=true` cancels them, and takes run.manage. Those of clients (run local) are left to end by themselves.",
+        "Rejected while the factory has active runs. `cancel_runs=true` cancels them and requires run.manage. Local runs are not cancelled.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,
@@ -167,8 +167,8 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
     route({
       method: "POST",
       path: "/factory/{uid}/runs",
-      summary: "Send work to a factory",
-      description: "Creates a run of the factory's foreman; its task follows asynchronously.",
+      summary: "Start a run of a factory's foreman",
+      description: "Creates a run of the factory's foreman. Its task is created asynchronously.",
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,

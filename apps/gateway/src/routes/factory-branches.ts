@@ -23,14 +23,14 @@ const BranchStatus = z
     }),
     state: z
       .enum(["ACTIVE", "APPLYING", "FAILED", "DELETED"])
-      .describe("Of the last apply. DELETED: tracking was retired."),
+      .describe("State of the last apply. DELETED: the branch is no longer tracked."),
     freshness: z
       .enum(["CURRENT", "STALE", "UNKNOWN"])
       .describe(
-        "How what was applied stands to the registered head. UNKNOWN: the head is not known, the repository could not be asked, or tracking was retired.",
+        "Whether the registered head is applied. UNKNOWN: the head is not known, the repository is unreachable, or the branch is no longer tracked.",
       ),
-    is_production: z.boolean().describe("The branch that the factory's source names."),
-    is_serving: z.boolean().meta({ ...EXTENSION, description: "The definition in force was taken from this branch." }),
+    is_production: z.boolean().describe("Whether this is the branch of the factory's source."),
+    is_serving: z.boolean().meta({ ...EXTENSION, description: "Whether the active definition is from this branch." }),
     registered_head_sha: z.string().nullable(),
     applied_sha: z.string().nullable(),
     last_applied_at: timestamp().nullable(),
@@ -38,7 +38,7 @@ const BranchStatus = z
     last_error: z
       .object({ code: z.string(), message: z.string(), diagnostics: z.array(Diagnostic) })
       .nullable()
-      .describe("Of the last apply when it failed, else of the last look for the head."),
+      .describe("Error of the last apply if it failed, otherwise of the last check for the head."),
     created_at: timestamp(),
     updated_at: timestamp(),
     deleted_at: timestamp().optional(),
@@ -82,7 +82,8 @@ export function factoryBranchRoutes({
       path: "/factory/{uid}/branches",
       summary: "List a factory's tracked branches",
       extension: true,
-      description: "The production branch first, then by name; a factory tracks at most 50. Retired ones are left out.",
+      description:
+        "The production branch first, then by name. A factory tracks at most 50 branches. Branches that are no longer tracked are omitted.",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
@@ -102,13 +103,13 @@ export function factoryBranchRoutes({
       summary: "Track a branch of the definition's repository",
       extension: true,
       description:
-        "The branch that the source names is tracked anyway. One that is tracked already is answered with 200. A branch whose tracking was retired gets a new identity.",
+        "The source's branch is always tracked. A branch that is already tracked returns 200. A branch that was tracked before gets a new uid.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,
       body: z.object({ name: z.string().min(1).max(255) }),
       status: 201,
-      responses: { 200: { description: "It was tracked already.", schema: BranchStatus } },
+      responses: { 200: { description: "The branch is already tracked.", schema: BranchStatus } },
       response: BranchStatus,
       handler: async (input) => {
         await requireCapability(input);
@@ -123,7 +124,7 @@ export function factoryBranchRoutes({
       method: "GET",
       path,
       summary: "Read a tracked branch",
-      description: "Writes nothing and asks no repository.",
+      description: "Returns stored state without contacting the repository.",
       verbs: ["factory.view"],
       errors: [403],
       params,
@@ -145,7 +146,7 @@ export function factoryBranchRoutes({
       path,
       summary: "Stop tracking a branch",
       description:
-        "Retires the tracking for good: the branch reads DELETED until it is forgotten after 30 days. The repository, what serves and existing runs stay as they are. What is absent is gone already: 204. The production branch is 409.",
+        "Stops tracking permanently. The branch has state DELETED for 30 days and is then removed. The repository, the active definition and existing runs are unchanged. An unknown branch returns 204, the production branch 409.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams.extend({ branch_uid: z.string() }),
@@ -163,9 +164,9 @@ export function factoryBranchRoutes({
     route({
       method: "POST",
       path: `${path}/apply`,
-      summary: "Put the definition at a branch's registered head in force",
+      summary: "Apply the definition at a branch's registered head",
       description:
-        "Takes no commit and no repository: the registered head counts. Repeated and concurrent requests converge. Needs the right to change every resource that the plan touches, as applying the source does. Existing runs keep their settings.",
+        "Applies the registered head; the request names no commit or repository. Repeated and concurrent requests converge. Requires permission to change every resource in the plan, as applying the source does. Existing runs keep their settings.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params,

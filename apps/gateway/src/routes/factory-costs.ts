@@ -29,8 +29,8 @@ export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: Metr
       path: `${BASE}/per-pr`,
       summary: "The mean cost of a pull request",
       description:
-        "Over the pull requests first reported in the range. A run and everything below it count for the pull requests that any of them " +
-        "produced, in equal parts; runs without a pull request are in no figure here. Estimates, not an invoice.",
+        "Over the pull requests first reported in the range. The cost of a run tree is divided equally among the pull requests that any of its runs " +
+        "produced. Run trees without a pull request are not included. Estimates, not an invoice.",
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,
@@ -49,7 +49,7 @@ export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: Metr
       summary: "A factory's spend by one dimension",
       description:
         "By the time of use. `source` and `user` are those of the root run of each tree, `agent` and `model` those of each run; the model is the " +
-        `configured one. Lists every group with spend; UNKNOWN is the last. ${EXPORT_TEXT}`,
+        `configured one. Lists every group with spend, UNKNOWN last. ${EXPORT_TEXT}`,
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,
@@ -102,7 +102,7 @@ export function factoryCostRoutes({ upstreams: { metrics }, limitMetrics }: Metr
       path: `${BASE}/per-pr/by-size`,
       summary: "The mean cost of pull requests by their size",
       description:
-        "Over the pull requests first reported in the range. Those whose lines are not known are in no bucket.",
+        "Over the pull requests first reported in the range. Pull requests with unknown line counts are in no bucket.",
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,

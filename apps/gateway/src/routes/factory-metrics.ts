@@ -23,7 +23,7 @@ export function factoryMetricsRoutes({ upstreams: { metrics }, limitMetrics }: M
       summary: "A factory's runs, pull requests, autonomy, impact and latency",
       description:
         "Runs by their creation; pull requests when a run first reported them; autonomy, impact and latency by merge time. " +
-        "Means and medians of nothing are null.",
+        "Means and medians without data are null.",
       verbs: ["factory.view"],
       errors: [403, 429],
       params: factoryParams,
@@ -41,7 +41,7 @@ export function factoryMetricsRoutes({ upstreams: { metrics }, limitMetrics }: M
       path: "/factory/{uid}/metrics/run-breakdown",
       summary: "A factory's runs by one dimension",
       description:
-        "Runs created in the range. `source` counts root runs only. Runs without a value are in the group UNKNOWN, the last one. " +
+        "Runs created in the range. `source` counts root runs only. Runs without a value are in the group UNKNOWN, which is last. " +
         EXPORT_TEXT,
       verbs: ["factory.view"],
       errors: [403, 429],

@@ -50,8 +50,8 @@ export function factoryPullRequestRoutes({ upstreams: { metrics }, limitMetrics 
       path: "/factory/{uid}/pull-requests",
       summary: "List the pull requests that a factory's runs produced, newest opened first",
       description:
-        "`updated_at` is the code host's: what is known from runs (`runs`, `kickoff_at`, `human_interactions.follow_up_message`, `cycle_time` " +
-        "from the kickoff) can change without it. " +
+        "`updated_at` is set by the code host: members derived from runs (`runs`, `kickoff_at`, `human_interactions.follow_up_message`, `cycle_time` " +
+        "from the kickoff) can change without updating it. " +
         `${EXPORT_TEXT} Exports have every pull request that matches, from the cursor on, or at most \`limit\` of them.`,
       verbs: ["factory.view"],
       errors: [403, 429],

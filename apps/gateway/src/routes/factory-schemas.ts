@@ -39,8 +39,10 @@ export const Factory = z
     management: z.enum(["live", "service_files", "external_files"]),
     permissions: z.array(z.string()),
     definition_version: z.int(),
-    concurrency_limit: z.int().meta({ ...EXTENSION, description: "Executions at once; 0 = the platform's default." }),
-    queue_paused: z.boolean().meta({ ...EXTENSION, description: "Its runs stay queued; what runs goes on." }),
+    concurrency_limit: z
+      .int()
+      .meta({ ...EXTENSION, description: "Maximum concurrent executions; 0 = the platform's default." }),
+    queue_paused: z.boolean().meta({ ...EXTENSION, description: "True: its runs stay queued. Active runs continue." }),
   })
   .meta({ id: "Factory" });
 

@@ -29,7 +29,7 @@ const Source = z
     repository_url: z.string().nullable(),
     branch: z.string().nullable(),
     directory: z.string(),
-    secret_name: z.string().nullable().describe("The managed secret that the repository is read with."),
+    secret_name: z.string().nullable().describe("Managed secret with the credential for the repository."),
     username: z.string().nullable(),
     files: z.array(DefinitionFile),
     active_version: z.int(),
@@ -37,7 +37,7 @@ const Source = z
     state: z.enum(["NONE", "APPLYING", "APPLIED", "FAILED"]),
     diagnostics: z
       .array(Diagnostic)
-      .meta({ description: "Errors of the last apply, and warnings of the definition in force as they are now." }),
+      .meta({ description: "Errors of the last apply, and current warnings of the active definition." }),
     applied_at: timestamp().nullable(),
   })
   .meta({ id: "FactorySource" });
@@ -68,7 +68,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       summary: verb === "plan" ? "Show what applying would change" : "Check the definition",
       verbs: ["factory.view"],
       description:
-        "Changes nothing. Without `files` the registered source is read. Every problem is reported at once: of the files, and of the models, environments, secrets and webhooks that they name.",
+        "Changes nothing. Without `files`, reads the registered source. Reports all problems at once: of the files, and of the models, environments, secrets and webhooks that they reference.",
       errors: [403],
       params: factoryParams,
       bodyBytesMax: SOURCE_BODY_BYTES_MAX,
@@ -104,10 +104,10 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       method: "PUT",
       path: "/factory/{uid}/source",
       extension: true,
-      summary: "Replace the definition files, or name the repository they come from",
+      summary: "Replace the definition files or their repository",
       description:
-        "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is tracked from then on, and branches of another repository are no more. " +
-        "`secret_name` is a managed secret of the team, a password or token that a https repository is read with as `username` (default: what its code host expects beside a token); naming one takes secret.manage, because the repository's host is told its value.",
+        "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is then tracked, and branches of a previous repository are removed. " +
+        "`secret_name` is a managed secret of the team with the password or token of an https repository. `username` defaults to the user name that the code host expects with a token. Setting `secret_name` requires secret.manage, because its value is sent to the repository's host.",
       verbs: ["factory.manage"],
       errors: [403],
       params: factoryParams,
@@ -143,10 +143,10 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       method: "GET",
       path: "/factory/{uid}/source/drift",
       extension: true,
-      summary: "Show what differs from the definition in force",
+      summary: "Show the drift from the active definition",
       description:
-        "`serving`: what is served otherwise than the definition in force says, as what projecting it again would change. `head`: what applying the production branch's registered head (of files: the registered files) would change. " +
-        "Field by field; what does not differ is left out. UNKNOWN: the head is not known, or could not be read. Changes nothing.",
+        "`serving`: differences between live resources and the active definition, as changes that a repair would make. `head`: changes that applying the production branch's registered head (or the registered files) would make. " +
+        "Differences are listed by field. UNKNOWN: the head is not known or could not be read. Changes nothing.",
       verbs: ["factory.view"],
       errors: [403, 409],
       params: factoryParams,
@@ -163,11 +163,11 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       method: "POST",
       path: "/factory/{uid}/source/apply",
       extension: true,
-      summary: "Put the definition in force",
+      summary: "Apply the definition",
       description:
-        "Takes the registered source, and either all of it serves afterwards or the last valid version goes on. Applying what serves already changes nothing, " +
-        "unless `repair` is true: then it is projected anew, as another version, which mends what `source/drift` shows as `serving`. Either takes the newest head of a source in git. " +
-        "Needs the right to change every resource that the plan touches: `agent.manage` for agents, `webhook.manage` for webhooks, `factory.manage` for everything else.",
+        "Applies the registered source atomically: if it fails, the last valid version stays active. Applying the active version again changes nothing, " +
+        "unless `repair` is true: then it is applied as a new version, which repairs the drift that `source/drift` lists as `serving`. Both read the newest head of a git source. " +
+        "Requires permission to change every resource in the plan: `agent.manage` for agents, `webhook.manage` for webhooks, `factory.manage` for everything else.",
       verbs: ["source.apply"],
       errors: [403, 409],
       params: factoryParams,

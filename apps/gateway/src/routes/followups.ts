@@ -41,12 +41,12 @@ const NewFollowup = z
       .array(
         z.object({
           attachment_id: z.string(),
-          file_name: z.string().optional().meta({ description: "What the file is called instead." }),
+          file_name: z.string().optional().meta({ description: "Name of the file for the agent, instead of its own." }),
         }),
       )
       .max(25)
       .optional()
-      .meta({ description: "Files prepared for the run, and uploaded. Others: 422 `unknown_attachment`." }),
+      .meta({ description: "Prepared and uploaded files of the run. Any other id: 422 `unknown_attachment`." }),
   })
   .meta({ id: "NewFollowup" });
 
@@ -69,7 +69,7 @@ const PreparedAttachments = z.object({
       })
       .meta({
         id: "PreparedAttachment",
-        description: "PUT up to 25 MB to the URL within an hour, without authorization; the id is good for a day.",
+        description: "PUT up to 25 MB to the URL within an hour, without authorization. The id is valid for 24 hours.",
       }),
   ),
 });
@@ -134,7 +134,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     route({
       method: "POST",
       path: "/agent/runs/{runId}/followups",
-      summary: "Send a run a message",
+      summary: "Send a follow-up to a run",
       verbs: ["run.manage"],
       errors: [403, 409, 413, 422],
       idempotent: true,
@@ -148,10 +148,10 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     route({
       method: "GET",
       path: "/agent/runs/{runId}/followups",
-      summary: "What became of a run's follow-ups",
+      summary: "List a run's follow-ups",
       extension: true,
       description:
-        "Oldest first. Every follow-up ends as `delivered` or, when its run ended before the agent could see it, `undeliverable` with the reason, such as `run_cancelled`.",
+        "Oldest first. Every follow-up becomes `delivered`, or `undeliverable` with a reason such as `run_cancelled` if its run ends before the agent receives it.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
@@ -174,7 +174,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       path: "/agent/runs/{runId}/interrupt",
       summary: "End the current turn of a run",
       description:
-        "The run goes on and takes follow-ups; without one it is BLOCKED after its idle time. Runs on the platform's own harness only.",
+        "The run continues and accepts follow-ups. Without a follow-up it becomes BLOCKED after its idle timeout. Only for runs on the platform's own harness.",
       verbs: ["run.manage"],
       errors: [400, 403, 409, 422],
       params: runParams,
@@ -187,7 +187,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     route({
       method: "POST",
       path: "/agent/conversations/{conversationId}/followups",
-      summary: "Send the newest run of a conversation a message",
+      summary: "Send a follow-up to the newest run of a conversation",
       verbs: ["run.manage"],
       errors: [403, 409, 413, 422],
       idempotent: true,
@@ -204,9 +204,9 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     route({
       method: "POST",
       path: "/agent/runs/{runId}/attachments/prepare",
-      summary: "Say which files a follow-up will bring",
+      summary: "Prepare attachments for a follow-up to a run",
       description:
-        "Answers, in the order of the request, where to upload each. A follow-up to this run then names them by their ids.",
+        "Returns one upload URL per file, in the order of the request. A follow-up to this run then references the files by id.",
       verbs: ["run.manage"],
       errors: [403],
       params: runParams,
@@ -217,9 +217,9 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     route({
       method: "POST",
       path: "/agent/conversations/{conversationId}/attachments/prepare",
-      summary: "Say which files a follow-up to a conversation will bring",
+      summary: "Prepare attachments for a follow-up to a conversation",
       description:
-        "For its newest run. When a newer run appears before the follow-up, that is answered 422 `unknown_attachment`.",
+        "The attachments belong to the newest run. If a newer run is created before the follow-up, the follow-up gets 422 `unknown_attachment`.",
       verbs: ["run.manage"],
       errors: [403],
       params: conversationParams,

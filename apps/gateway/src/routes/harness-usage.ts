@@ -57,21 +57,20 @@ export const HarnessUsage = z
         reported_tokens: z
           .int()
           .nullable()
-          .meta({ description: "By the program, each token once; null: not measured." }),
-        metered_tokens: z
-          .int()
-          .nullable()
-          .meta({ description: "By the model gateway; null: nothing was metered. Costs count these only." }),
+          .meta({ description: "Tokens that the harness reported, each counted once. null: not measured." }),
+        metered_tokens: z.int().nullable().meta({
+          description: "Tokens that the model gateway metered. null: none. Costs are computed from these only.",
+        }),
         unmeasured_call_count: z
           .int()
-          .meta({ description: "Calls through the gateway whose tokens the provider has not counted." }),
+          .meta({ description: "Calls through the model gateway for which the provider returned no token counts." }),
         coverage: z
           .number()
           .nullable()
-          .meta({ description: "The metered part of the reported tokens, at most 1; null: not known." }),
+          .meta({ description: "Metered tokens / reported tokens, at most 1. null: unknown." }),
       })
       .optional()
-      .meta({ ...EXTENSION, description: "With `usage`." }),
+      .meta({ ...EXTENSION, description: "Present with `usage`." }),
   })
   .meta({ id: "HarnessUsage" });
 

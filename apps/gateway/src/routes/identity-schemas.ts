@@ -23,12 +23,12 @@ export const TeamRecord = z
     uid: z.string(),
     name: z.string(),
     capabilities: z.object({ factory_branches: z.boolean(), metadata_filter: z.boolean() }),
-    concurrency_limit: z.int().meta({ description: "Executions at once; 0 = the platform's default." }),
+    concurrency_limit: z.int().meta({ description: "Maximum concurrent executions; 0 = the platform's default." }),
     queue_weight: z.number().meta({
       description:
-        "Its share of the platform's workers while other teams wait too, in proportion to theirs. Changed by platform administrators.",
+        "Weight of the team's share of workers while several teams have queued runs. Only platform administrators can change it.",
     }),
-    queue_paused: z.boolean().meta({ description: "Its runs stay queued; what runs goes on." }),
+    queue_paused: z.boolean().meta({ description: "true: its runs stay queued. Active runs continue." }),
     agent_defaults: z
       .record(z.string(), z.unknown())
       .meta({ description: "The team's level of run configuration: keys of AgentConfigSnapshot." }),
@@ -58,9 +58,11 @@ export const KeyRecord = z
     all_teams: z.boolean(),
     personal: z.boolean().meta({
       description:
-        "Whether it reaches its user's personal runs, schedules and environments, within its scopes. A key that a team owner created for a new member does not.",
+        "Whether the key grants access to its user's personal runs, schedules and environments, within its scopes. false for the key created with a new member.",
     }),
-    scopes: z.array(z.enum(VERBS)).meta({ description: "Permissions the key is limited to; empty = all of the role." }),
+    scopes: z
+      .array(z.enum(VERBS))
+      .meta({ description: "Permissions that the key is limited to. Empty = all permissions of the role." }),
     created_at: timestamp(),
     expires_at: timestamp().nullable(),
     last_used_at: timestamp().nullable(),
@@ -70,7 +72,7 @@ export const KeyRecord = z
 export const NewMemberRecord = MemberRecord.extend({
   api_key: z.string().meta({
     description:
-      "The person's first key, with rights in this team only, returned this once. The first key that the person creates with it reaches their personal resources too.",
+      "The person's first key, with permissions in this team only. Returned only in this response. The first key that the person creates with it also grants access to their personal resources.",
   }),
 }).meta({ id: "NewMember" });
 
@@ -80,14 +82,14 @@ export const InvitationRecord = z
     team: z.object({ uid: z.string(), name: z.string() }),
     email: z.string(),
     role: z.enum(ROLES),
-    invited_by: z.string().meta({ description: "E-mail address of the person who invites." }),
+    invited_by: z.string().meta({ description: "E-mail address of the inviter." }),
     created_at: timestamp(),
     expires_at: timestamp(),
   })
   .meta({ id: "Invitation" });
 
 export const IssuedKey = z
-  .object({ key: KeyRecord, api_key: z.string().meta({ description: "The key itself, answered this once." }) })
+  .object({ key: KeyRecord, api_key: z.string().meta({ description: "The key. Returned only in this response." }) })
   .meta({ id: "IssuedApiKey" });
 
 export const SecretRecord = z

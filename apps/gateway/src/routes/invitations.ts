@@ -18,7 +18,7 @@ const own = z.object({ invitationUid: pathUid("invitation") });
 
 const Invitations = z.object({ invitations: z.array(InvitationRecord) });
 const NewInvitation = z.object({ email: emailAddress(), role: z.enum(ROLES).default("member") });
-const ACCEPTING = "With a key that you created yourself, without scopes.";
+const ACCEPTING = "Requires a key that the caller created, without scopes.";
 
 /**
  * Returns the routes of invitations: an owner invites a person who uses the platform, and the person accepts.
@@ -32,7 +32,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       extension: true,
       summary: "Invite a person to a team",
       description:
-        "The person accepts with a key of their own (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, while the inviter may invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
+        "The person accepts with their own key (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, and only while the inviter has permission to invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],

@@ -15,14 +15,14 @@ const NewKey = z.object({
   kind: z
     .enum(["api", "worker"])
     .default("api")
-    .meta({ description: "worker: lets workers connect and take the team's runs." }),
+    .meta({ description: "worker: permits workers to connect and execute the team's runs." }),
   agent_uid: uuid().optional().meta({ description: "The agent the key is for. Default: a key of a user." }),
   user_uid: uuid()
     .optional()
     .meta({ description: "The caller, who is also the default. Keys of other people cannot be created." }),
   all_teams: z.boolean().default(false).meta({
     description:
-      "Your own key, for every team you are in now or join later. Needs a key of your own without scopes, or one for all teams.",
+      "A key of the caller for all current and future teams. Requires a key of the caller without scopes, or an all-teams key.",
   }),
   scopes: z.array(z.enum(VERBS)).min(1).optional().meta({ description: "Permissions the key is limited to." }),
   expires_at: instant().optional(),
@@ -39,7 +39,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       method: "GET",
       path: "/team/{uid}/keys",
       extension: true,
-      summary: "List a team's keys, newest first; without team.manage, one's own",
+      summary: "List a team's keys, newest first; without team.manage, only the caller's keys",
       params: teamParams,
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ keys: z.array(KeyRecord), page_info: PageInfo }),
@@ -97,7 +97,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       method: "DELETE",
       path: "/team/{uid}/keys/{keyUid}",
       extension: true,
-      summary: "Revoke a key, at once",
+      summary: "Revoke a key immediately",
       status: 204,
       errors: [403],
       params: z.object({ uid: pathUid("key"), keyUid: pathUid("key") }),

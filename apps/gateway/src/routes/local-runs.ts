@@ -15,14 +15,14 @@ const EVENTS_MAX = 100;
 
 const NewLocalRun = z
   .object({
-    client_id: uuid().meta({ description: "Chosen by the client, which names itself by it in its reports." }),
+    client_id: uuid().meta({ description: "Identifies the client in its reports. Chosen by the client." }),
     command: z
       .array(z.string().max(100_000))
       .min(1)
       .max(WORDS_MAX)
-      .meta({ description: "Shown; the platform runs nothing." }),
+      .meta({ description: "For display. The platform does not execute it." }),
     title: z.string().max(500).optional(),
-    prompt: z.string().optional().meta({ description: "What it is to do; the command, when absent." }),
+    prompt: z.string().optional().meta({ description: "The prompt. Absent: the command." }),
     team: z.boolean().optional(),
     parent_run_id: z.string().min(1).optional(),
     metadata: RunMetadata.optional(),
@@ -44,12 +44,15 @@ const LocalRunEvent = z
       ...numbered,
       exit_code: z.int().min(0).max(255).optional(),
       signal: z.string().max(20).optional(),
-      interrupted: z.boolean().optional().meta({ description: "Its user stopped it: the run is CANCELLED." }),
+      interrupted: z
+        .boolean()
+        .optional()
+        .meta({ description: "true: the user interrupted the command. The run becomes CANCELLED." }),
       output: z
         .string()
         .max(2 * OUTPUT_MAX)
         .optional()
-        .meta({ description: "The beginning and the end of what it wrote." }),
+        .meta({ description: "Beginning and end of the command's output." }),
       truncated: z.boolean().optional(),
     }),
   ])
@@ -63,13 +66,13 @@ const LocalRunAnswer = z
   .object({
     lease: z.enum(["held", "stopping", "over"]).meta({
       description:
-        "`stopping`: the run has ended without its command. `over`: this client holds the run no longer. End the command.",
+        "`stopping`: the run has ended before its command. `over`: this client no longer owns the lease. In both cases, stop the command.",
     }),
     lease_expires_at: timestamp().optional(),
-    acked_seq: z.int().meta({ description: "Events up to here are kept; go on after it." }),
+    acked_seq: z.int().meta({ description: "Sequence number of the last stored event. Continue with the next." }),
     followups: z
       .array(z.object({ followup_id: z.string(), message: z.string() }))
-      .meta({ description: "What nobody has said that the command was handed, oldest first." }),
+      .meta({ description: "Follow-ups whose receipt has not been reported, oldest first." }),
     state: RunState,
   })
   .meta({ id: "LocalRunAnswer" });
@@ -83,10 +86,10 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
     route({
       method: "POST",
       path: "/agent/runs/local",
-      summary: "Register a run that you execute yourself",
+      summary: "Register a local run",
       extension: true,
       description:
-        "The run is INPROGRESS at once, with `execution_location` LOCAL; it cannot be cancelled or interrupted from here. Report at least every `report_every_ms`: a client that is silent for four times as long has ended as ERROR.",
+        "Registers a run that the client executes itself. The run is INPROGRESS immediately, with `execution_location` LOCAL, and cannot be cancelled or interrupted by the platform. Report at least every `report_every_ms`: without a report for four times as long, the run becomes ERROR.",
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,
@@ -124,10 +127,10 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
     route({
       method: "POST",
       path: "/agent/runs/{runId}/report",
-      summary: "Say how a run goes that you execute yourself",
+      summary: "Report the progress of a local run",
       extension: true,
       description:
-        "Renews the lease, adds events (those that were added before add nothing), and answers the follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED when interrupted, else FAILED.",
+        "Renews the lease, appends events (duplicates are ignored), and returns follow-ups for the command. `ended` ends the run: SUCCEEDED with exit code 0, CANCELLED if interrupted, otherwise FAILED.",
       verbs: ["run.manage"],
       errors: [403],
       bodyBytesMax: 8 * 1024 * 1024,

@@ -17,7 +17,7 @@ export const McpServer = z
   .meta({
     id: "McpServerConfig",
     description:
-      "Exactly one of `warp_id`, `command` and `url`. `${NAME}` in `args`, `env`, `url` and `headers` stands for a variable or secret of the run.",
+      "Exactly one of `warp_id`, `command` and `url`. `${NAME}` in `args`, `env`, `url` and `headers` is replaced by a variable or secret of the run.",
   });
 
 const exactlyOne = (server: z.infer<typeof McpServer>): boolean =>

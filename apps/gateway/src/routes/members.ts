@@ -47,7 +47,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       extension: true,
       summary: "Add a person who is new to the platform to a team",
       description:
-        "Returns the person's first key, once. A person who uses the platform already is invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
+        "Only this response contains the person's first key. A person who already uses the platform must be invited (`POST /team/{uid}/invitations`): 409 `invitation_required`.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],
@@ -86,7 +86,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       method: "DELETE",
       path: "/team/{uid}/members/{userUid}",
       extension: true,
-      summary: "Remove a member, with the keys they have in the team",
+      summary: "Remove a member and their keys in the team",
       verbs: ["team.manage"],
       errors: [403, 409],
       status: 204,

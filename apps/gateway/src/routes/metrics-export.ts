@@ -18,8 +18,8 @@ type Export<T> = {
 
 /** Describes exports in the OpenAPI description of each route that has them. */
 export const EXPORT_TEXT =
-  "`Accept: application/x-ndjson` returns one record per line, `Accept: text/csv` one row per record under a header; texts that a spreadsheet " +
-  "would take for a formula begin with an apostrophe. Anything else returns JSON.";
+  "`Accept: application/x-ndjson` returns one record per line, `Accept: text/csv` one row per record after a header. Texts that a spreadsheet " +
+  "would evaluate as a formula begin with an apostrophe. Any other `Accept` returns JSON.";
 
 /** Returns the JSON response of a resource that also has exports. */
 export const negotiatedJson = (body: unknown): Reply =>

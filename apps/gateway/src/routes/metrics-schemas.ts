@@ -12,10 +12,9 @@ const ranged = { ...about, start_date: timestamp(), end_date: timestamp() };
 const periodic = {
   ...ranged,
   group_by_period: z.enum(PERIOD_UNITS).nullable(),
-  period_list: z
-    .array(z.string())
-    .optional()
-    .meta({ description: "The calendar start of each period, UTC; every `series` follows it. With group_by_period." }),
+  period_list: z.array(z.string()).optional().meta({
+    description: "Calendar start of each period, UTC, in the order of every `series`. Present with group_by_period.",
+  }),
 };
 
 const count = z.int();
@@ -34,7 +33,7 @@ const funnel = {
   rate: z
     .number()
     .nullable()
-    .meta({ ...EXTENSION, description: "The autonomy: merged_without_human_code_change / factory_merged_observed." }),
+    .meta({ ...EXTENSION, description: "Autonomy: merged_without_human_code_change / factory_merged_observed." }),
   repos: z.array(z.string()),
 };
 const impact = {
@@ -120,7 +119,7 @@ export const CostBreakdown = z
         compute_intervals: count,
         priced_compute_intervals: count,
       })
-      .meta({ ...EXTENSION, description: "Calls and intervals without a price are in no sum." }),
+      .meta({ ...EXTENSION, description: "Calls and intervals without a price are not included in any sum." }),
   })
   .meta({ id: "FactoryCostBreakdown" });
 
@@ -163,10 +162,10 @@ export const PullRequest = z
     team_uid: z.string(),
     state: z.enum(PULL_REQUEST_STATES),
     ...{ opened_at: time, first_human_review_at: time, merged_at: time, closed_at: time },
-    updated_at: time.meta({ description: "By the clock of the code host." }),
+    updated_at: time.meta({ description: "Set by the code host's clock." }),
     ...{ additions: int, deletions: int, changed_files: int, num_commits: int },
     human_interactions: Interactions.nullable().meta({
-      description: "null: the code host has reported nothing of it.",
+      description: "null: no data from the code host.",
     }),
     human_code_change: z.boolean().nullable(),
     history_complete: z.boolean(),
@@ -180,7 +179,7 @@ export const PullRequest = z
         kickoff_to_merge: seconds,
       })
       .meta({ description: "Seconds." }),
-    first_seen_at: time.meta({ ...EXTENSION, description: "When a run first reported it." }),
+    first_seen_at: time.meta({ ...EXTENSION, description: "Time at which a run first reported the pull request." }),
   })
   .meta({ id: "FactoryPullRequest" });
 

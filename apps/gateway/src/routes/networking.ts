@@ -14,9 +14,9 @@ export const networkingRoutes = ({
   route({
     method: "GET",
     path: "/networking/egress-ranges",
-    summary: "List the networks that service-hosted agents come from",
+    summary: "List the networks from which service-hosted agents send requests",
     description:
-      "For allow lists of other systems. As the platform's operator has configured them; canonical CIDR blocks, IPv4 before IPv6.",
+      "For allow lists of other systems. Configured by the platform's operator. Canonical CIDR blocks, IPv4 before IPv6.",
     teamHeader: true,
     response: z.object({ cidrs: z.array(z.string()) }).meta({ id: "EgressRanges" }),
     handler: async ({ caller }) => ({

@@ -33,16 +33,18 @@ const ComputePrice = z
     platform_run_usd: z.number().meta({ description: "Once per run." }),
     effective_from: timestamp().meta({ description: "Of versions with the same time, the newest applies." }),
     created_at: timestamp(),
-    created_by: Actor.nullable().meta({ description: "null: part of the installation." }),
+    created_by: Actor.nullable().meta({ description: "null: created by the installation." }),
     repricing: z
       .object({
         status: z.enum(["running", "complete"]),
         completed_at: timestamp().nullable(),
         run_count: z.int().meta({ description: "Affected runs that have been priced again." }),
-        correction_count: z.int().meta({ description: "Entries of the ledger that correct an earlier one." }),
-        corrected_usd: z.number().meta({ description: "Their sum; negative: less was charged." }),
+        correction_count: z.int().meta({ description: "Ledger entries that correct an earlier entry." }),
+        corrected_usd: z
+          .number()
+          .meta({ description: "Sum of the corrections. Negative: the total charge decreased." }),
       })
-      .meta({ description: "What the version has corrected of what had been charged before it was added." }),
+      .meta({ description: "Corrections of charges that were recorded before the version was added." }),
   })
   .meta({ id: "ComputePrice" });
 
@@ -56,7 +58,7 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
       path: PATH,
       extension: true,
       summary: "List the versions of the price book of compute and the platform",
-      description: "Newest first. For every caller. Versions are never changed or deleted.",
+      description: "Newest first. Readable by every caller. Versions are immutable.",
       query: z.object({ limit: pageLimit(50), cursor: cursor() }),
       response: z.object({ prices: z.array(ComputePrice), page_info: PageInfo }),
       handler: async (input) => {
@@ -71,8 +73,8 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
       extension: true,
       summary: "Add a version to the price book (platform administrators)",
       description:
-        "With an earlier `effective_from`, what has been charged since is corrected by further entries of the ledger, in the background; " +
-        "`repricing` says how far that is.",
+        "If `effective_from` is in the past, later charges are corrected in the background by further ledger entries; " +
+        "`repricing` reports the progress.",
       errors: [403, 409],
       idempotent: true,
       status: 201,

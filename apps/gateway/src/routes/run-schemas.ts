@@ -43,7 +43,7 @@ export const RunSourceType = z
   .meta({ id: "RunSourceType" });
 /** Body size that accommodates the longest text of a run in any JSON escaping. */
 export const TEXT_BODY_BYTES_MAX = 8 * RUN_TEXT_BYTES_MAX;
-export const PROMPT_LIMIT = `At most ${RUN_TEXT_BYTES_MAX} bytes of text, else 413 \`text_too_large\`; larger input goes into attachments.`;
+export const PROMPT_LIMIT = `At most ${RUN_TEXT_BYTES_MAX} bytes of text, otherwise 413 \`text_too_large\`. Send larger input as attachments.`;
 
 export const RunMode = z.enum(["normal", "plan", "orchestrate"]).meta({ id: "AgentRunMode" });
 
@@ -83,7 +83,7 @@ export const AgentConfigSnapshot = z
     harness_auth_secrets: HarnessAuthSecrets,
     session_sharing: z.object({ public_access: z.enum(["VIEWER", "EDITOR"]).optional() }).meta({
       description:
-        "What people of other teams may do who are signed in and have the link of the run's conversation, while this is its newest run. VIEWER: read the conversation, its commands and screenshots; EDITOR: also send follow-ups and interrupt, at the conversation.",
+        "Access of authenticated users of other teams who have the link to the conversation, while this is its newest run. VIEWER: read the conversation, its commands and screenshots. EDITOR: also send follow-ups to the conversation and interrupt it.",
     }),
     memory_stores: z.array(MemoryStoreRef),
     secrets: z.array(SecretRef),
@@ -91,7 +91,8 @@ export const AgentConfigSnapshot = z
     credential_strategy: z.enum(["CREATOR", "EXECUTOR"]).nullable(),
     on_worker_loss: z.enum(["resume", "fail"]).meta({
       description:
-        "An extension of ours: whether a run whose worker is lost while the agent works goes on where it was (`resume`, the default) or ends as `ERROR`.",
+        "Whether a run whose worker is lost during execution resumes (`resume`, the default) or ends as `ERROR` (`fail`).",
+      ...EXTENSION,
     }),
     step_limit: z
       .int()
@@ -100,13 +101,13 @@ export const AgentConfigSnapshot = z
       .meta({
         ...EXTENSION,
         description:
-          "Model steps of one execution, 200 without it. Of all limits that a request, an agent and a team set, the lowest counts.",
+          "Maximum model steps of one execution; default 200. The lowest limit of request, agent and team applies.",
       }),
     token_limit: z
       .int()
       .min(1)
       .max(1e12)
-      .meta({ ...EXTENSION, description: "Tokens of every kind that the run's own model calls may use." }),
+      .meta({ ...EXTENSION, description: "Maximum tokens of all kinds for the run's own model calls." }),
     cost_limit_usd: z
       .number()
       .min(0.000_001)
@@ -114,7 +115,7 @@ export const AgentConfigSnapshot = z
       .meta({
         ...EXTENSION,
         description:
-          "What the model calls of the run and of all runs below it may cost. Runs that work at once share what is left; a model without a known price is refused.",
+          "Maximum cost of the model calls of the run and its descendants. Concurrent runs share the remaining amount. Models without a known price are rejected.",
       }),
   })
   .partial()
@@ -179,8 +180,7 @@ export const ArtifactItem = z
 const StatusMessage = z
   .object({
     message: z.string().meta({
-      description:
-        "At most 8,192 characters; of a longer text the beginning. The run's conversation has the whole text.",
+      description: "Truncated to 8,192 characters. The run's conversation contains the full text.",
     }),
     error_code: z.string().optional(),
     retryable: z.boolean().optional(),
@@ -255,7 +255,7 @@ export const RunItem = z
     retry_of_run_id: z
       .string()
       .optional()
-      .meta({ ...EXTENSION, description: "The run that this one does again." }),
+      .meta({ ...EXTENSION, description: "The run that this run retries." }),
     title: z.string(),
     state: RunState,
     status_message: StatusMessage.optional(),
@@ -266,7 +266,7 @@ export const RunItem = z
       .optional()
       .meta({
         ...EXTENSION,
-        description: `True in a list whose row shows only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts; read the run for the whole.`,
+        description: `True in lists if the row contains only the first ${PROMPT_PREVIEW_CHARACTERS} characters of the prompts. Read the run for the full text.`,
       }),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -330,10 +330,10 @@ export const CreateRunRequest = z
       .string()
       .min(1)
       .optional()
-      .meta({ description: "The agent that executes it; without it, and with an agent's API key, that agent." }),
+      .meta({ description: "The agent that executes the run. Default with an agent's API key: that agent." }),
     on_behalf_of: z.string().min(1).optional().meta({
       description:
-        "E-mail address or uid of a member of the team, who is the run's creator then. For API keys of agents with `on_behalf_of_enabled`; else 403.",
+        "E-mail address or uid of a team member who becomes the run's creator. Requires the API key of an agent with `on_behalf_of_enabled`; otherwise 403.",
     }),
     agent_name: z
       .string()
@@ -342,7 +342,7 @@ export const CreateRunRequest = z
       .meta({
         ...EXTENSION,
         description:
-          "An agent of the parent run's factory, by name; without it, a child of an agent's run is executed by the same agent.",
+          "Name of an agent of the parent run's factory. Default: a child run is executed by its parent's agent.",
       }),
     conversation_id: z.string().min(1).optional(),
     parent_run_id: z.string().min(1).optional(),
@@ -352,7 +352,7 @@ export const CreateRunRequest = z
       .array(Attachment.partial({ file_name: true }).meta({ id: "ImageInput" }))
       .max(ATTACHMENTS_MAX)
       .optional()
-      .meta({ description: "As attachments; published clients give them no names." }),
+      .meta({ description: "Like attachments, but file names are optional." }),
     metadata: NewMetadata.optional(),
   })
   .refine(

@@ -62,7 +62,7 @@ const RunEvent = z
     attempt: z.int().optional(),
     payload: z.looseObject({}),
   })
-  .meta({ id: "RunEvent", ...EXTENSION, description: "One thing that happened in a run. `seq` is gapless from 1." });
+  .meta({ id: "RunEvent", ...EXTENSION, description: "An event of a run. `seq` starts at 1 without gaps." });
 
 /**
  * Returns the routes that read a run's history: timeline, conversation, usage, transcript, handoff files and events.
@@ -72,7 +72,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
     route({
       method: "GET",
       path: "/agent/runs/{runId}/timeline",
-      summary: "Setup and lifecycle events, oldest first",
+      summary: "List the setup and lifecycle events of a run, oldest first",
       verbs: ["run.view"],
       params: runParams,
       response: z.object({ events: z.array(TimelineEvent) }),
@@ -89,7 +89,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
     route({
       method: "GET",
       path: "/agent/runs/{runId}/conversation",
-      summary: "Normalised messages and steps",
+      summary: "Read the normalised messages and steps of a run",
       verbs: ["run.view"],
       errors: [422],
       params: runParams,
@@ -102,9 +102,9 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
     route({
       method: "GET",
       path: "/agent/runs/{runId}/harness-usage",
-      summary: "What a third-party harness says of its own usage",
+      summary: "Read the usage that a third-party harness reported",
       description:
-        "The latest snapshot, cumulative over the run; numbers that the harness did not count are absent, never zero. `available` is false while it has counted no tokens, and for harnesses that publish none, the platform's own among them: see `request_usage` of the run.",
+        "The latest snapshot, cumulative over the run; counters that the harness does not measure are absent, never zero. `available` is false until the harness reports tokens, and always for harnesses that report none, including the platform's own: see `request_usage` of the run.",
       verbs: ["run.view"],
       params: runParams,
       response: HarnessUsage,
@@ -130,7 +130,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
       responses: {
         302: {
           description:
-            "`Location` is a signed URL of the transcript, valid for 15 minutes: what a third-party harness has written down itself once an execution has ended, else everything that happened in the run (JSON Lines)",
+            "`Location` is a signed URL of the transcript, valid for 15 minutes: the transcript of a third-party harness after an execution has ended, otherwise all events of the run (JSON Lines)",
         },
       },
       handler: async (input) => {
@@ -141,9 +141,9 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
     route({
       method: "GET",
       path: "/agent/runs/{runId}/handoff/attachments",
-      summary: "Files to go on with a run elsewhere",
+      summary: "List files for continuing a run elsewhere",
       description:
-        "The workspace that its newest ended execution saved, as a tar archive; none while there is none. For those who may manage the run.",
+        "The workspace saved by the newest ended execution, as a tar archive. Empty if none was saved. Requires run.manage.",
       verbs: ["run.manage"],
       errors: [403],
       params: runParams,
@@ -163,10 +163,10 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
     route({
       method: "GET",
       path: "/agent/runs/{runId}/events",
-      summary: "Everything that happened in a run",
+      summary: "List the events of a run",
       extension: true,
       description:
-        "With `Accept: text/event-stream` the events come live, resume by `Last-Event-ID`, and end with `event: end` once the run has ended. Between them, without an id, `event: text_delta` (`execution_id`, `attempt`, `step_id`, `offset`, `text`) tells what the model is just saying; the `model_step` event of that `step_id` has the whole text.",
+        "`Accept: text/event-stream` returns a live stream, which `Last-Event-ID` resumes and `event: end` terminates when the run has ended. `event: text_delta` (`execution_id`, `attempt`, `step_id`, `offset`, `text`), without an id, contains text that the model is generating. The `model_step` event with the same `step_id` contains the full text.",
       verbs: ["run.view"],
       params: runParams,
       query: z.object({

@@ -104,7 +104,7 @@ export function runRoutes({
         ancestor_run_id: queryText().optional(),
         factory_uid: queryList(queryText())
           .optional()
-          .meta({ description: "Needs factory.view, as factory_only does; nothing matches without it." }),
+          .meta({ description: "Requires factory.view, as does factory_only; without it, no run matches." }),
         factory_only: queryBoolean()
           .optional()
           .meta({ description: "`true`: only runs that an agent of a factory executes." }),
@@ -122,7 +122,7 @@ export function runRoutes({
         artifact_type: ArtifactType.optional(),
         task_status: queryList(z.enum(["running", "complete", "failed", "blocked", "cancelled"]))
           .optional()
-          .meta({ description: "Of whole trees: only top-level runs are listed." }),
+          .meta({ description: "Status of the whole run tree: lists only top-level runs." }),
         executor: queryText().optional(),
         execution_location: z.enum(["LOCAL", "REMOTE"]).optional(),
         metadata: queryMap(z.string())
@@ -133,7 +133,7 @@ export function runRoutes({
           }),
         q: z.string().optional().meta({
           description:
-            "A run's full id or the address of its page; else words, each of which title, skill spec or the first 10,000 characters of the prompt contains. When no run has them all, the newest runs with similar words (typos, beginnings of words) are listed, as far as they are found in time.",
+            "The id of a run or the URL of its page; otherwise words that the title, skill spec or first 10,000 characters of the prompt must all contain. If no run contains all words, returns the newest runs with similar words (typos, prefixes) that are found within the time limit.",
         }),
         sort_by: z.enum(["updated_at", "created_at", "title", "agent"]).default("updated_at"),
         sort_order: z.enum(["asc", "desc"]).default("desc"),
@@ -184,8 +184,8 @@ export function runRoutes({
     route({
       method: "GET",
       path: "/agent/run-by-external-reference",
-      summary: "The run that reported an external reference",
-      description: "The first reporter among the runs that you can see; URLs are compared in their canonical form.",
+      summary: "Find the run that reported an external reference",
+      description: "Returns the first visible run that reported the URL. URLs are compared in canonical form.",
       verbs: ["run.view"],
       errors: [404],
       query: z.object({ url: z.string().min(1) }),
@@ -209,10 +209,10 @@ export function runRoutes({
     route({
       method: "POST",
       path: "/agent/runs/{runId}/retry",
-      summary: "Do a run again",
+      summary: "Retry a run",
       extension: true,
       description:
-        "A new run with the configuration that an ended one was frozen with, its prompt as submitted and its files, in a conversation of its own; `retry_of_run_id` of its record names the first. A run that has not ended is a 409, a local run a 422. A task whose current run the first was follows: its `conversation_id` is then that of the new run.",
+        "Creates a run with the frozen configuration, submitted prompt and files of a terminal run, in a new conversation. `retry_of_run_id` identifies the original run. An active run is a 409, a local run a 422. A task whose current run is the original moves to the new conversation.",
       verbs: ["run.create"],
       idempotent: true,
       errors: [403, 409, 422],
@@ -231,7 +231,7 @@ export function runRoutes({
       method: "POST",
       path: "/agent/runs/{runId}/cancel",
       summary: "Cancel a run",
-      description: "Answers the run's id as a JSON string. `tree=true` cancels every live descendant too.",
+      description: "Returns the run's id as a JSON string. `tree=true` also cancels every active descendant.",
       verbs: ["run.manage"],
       errors: [403, 409, 422],
       idempotent: true,
@@ -253,11 +253,11 @@ export function runRoutes({
     route({
       method: "GET",
       path: "/agent/runs/{runId}/queue",
-      summary: "Why a run waits",
+      summary: "Read why a run is queued",
       extension: true,
       description:
-        "The reason why the run has not started, and its place among the queued runs of its owner (its team, or its user). `owner_position` is one more than " +
-        "the runs of the owner that are served first; how owners share the workers is not part of it. `budget_exhausted`: the run waits until the budget is raised or its next period begins.",
+        "The reason why the run has not started, and its position among the queued runs of its owner (team or user). `owner_position` is one more than " +
+        "the number of the owner's runs that start first; it does not consider other owners. `budget_exhausted`: the run waits until the budget is raised or its next period begins.",
       verbs: ["run.view"],
       params: runParams,
       response: z.object({
@@ -266,7 +266,7 @@ export function runRoutes({
         reason: z.string(),
         message: z.string(),
         budgets: z.array(Budget).meta({
-          description: "Of a queued run: the budgets that cover it and are exhausted or have reached a threshold.",
+          description: "For a queued run: budgets that cover it and are exhausted or have reached a threshold.",
         }),
       }),
       handler: async (input) => {

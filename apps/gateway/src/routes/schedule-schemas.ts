@@ -6,12 +6,12 @@ import { AgentConfigSnapshot, NewMetadata, PROMPT_LIMIT, RunMetadata, RunMode } 
 const OverlapPolicy = z.enum(["allow", "skip", "buffer_one", "cancel_other"]).meta({
   id: "OverlapPolicy",
   ...EXTENSION,
-  description: "What happens at a slot while a run of an earlier slot lives.",
+  description: "What happens at a slot while a run of an earlier slot is active.",
 });
 
-const TIME_ZONE = "IANA name of the time zone of cron_schedule; UTC when absent.";
+const TIME_ZONE = "IANA time zone of cron_schedule. Absent: UTC.";
 const CATCH_UP =
-  "How late a slot may still fire, in seconds; default 86400. The first ten seconds are on time, whatever it says.";
+  "Maximum delay in seconds after which a slot still fires; default 86400. Delays up to ten seconds always fire.";
 
 /** A schedule. `time_zone`, `overlap_policy` and `catch_up_seconds` are Millwright extensions. */
 export const ScheduledAgent = z
@@ -31,7 +31,7 @@ export const ScheduledAgent = z
       .meta({
         ...EXTENSION,
         description:
-          "True in the list where it shows only the beginning of the prompt; read the schedule for the whole, above all before replacing it.",
+          "True in lists if the prompt is truncated. Read the schedule for the full prompt before replacing it.",
       }),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -53,7 +53,8 @@ export const ScheduledAgent = z
 const settings = {
   name: z.string().min(1).max(200),
   cron_schedule: z.string().min(1).max(200).meta({
-    description: "Minute, hour, day of month, month, day of week; names of months and days are taken, macros are not.",
+    description:
+      "Minute, hour, day of month, month, day of week; names of months and days are accepted, macros are not.",
   }),
   agent_config: AgentConfigSnapshot.optional(),
   agent_uid: z.string().optional(),
@@ -96,7 +97,7 @@ export const ScheduleSlot = z
     state: z.enum(SLOT_STATES),
     reason: z.string().optional().meta({
       description:
-        "Of skipped and missed slots: overlap, paused, deleted, spawn_failed, catch_up_window or superseded.",
+        "Only for skipped and missed slots: overlap, paused, deleted, spawn_failed, catch_up_window or superseded.",
     }),
     message: z.string().optional(),
     run_id: z.string().optional(),

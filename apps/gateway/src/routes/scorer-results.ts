@@ -36,11 +36,12 @@ const Result = z
     attempted_at: timestamp(),
     status: z.enum(["scored", "failed", "in_flight"]),
     is_in_flight: z.boolean().meta({
-      description: "A judge is working on the pair; `scored` stays until the new score replaces the old one.",
+      description:
+        "A judge run is active for the pair. The status stays `scored` until a new score replaces the previous one.",
     }),
     classification: z.string().optional(),
     score: z.number().optional(),
-    outcome: z.enum(["pass", "fail"]).nullable().meta({ description: "By the scorer's present threshold." }),
+    outcome: z.enum(["pass", "fail"]).nullable().meta({ description: "Computed with the scorer's current threshold." }),
     scored_at: timestamp().optional(),
     conversation_id: z.string().optional(),
     conversation_title: z.string().optional(),
@@ -50,7 +51,7 @@ const Result = z
     failure_code: z
       .string()
       .optional()
-      .meta({ ...EXTENSION, description: "Why a failed attempt has no score." }),
+      .meta({ ...EXTENSION, description: "Reason why a failed attempt has no score." }),
     failure_message: z.string().optional().meta(EXTENSION),
     reasons: z.array(Reason).optional().meta({ description: "With include_reasons; texts are stored up to 8 KB." }),
   })
@@ -68,7 +69,7 @@ const ResultsQuery = z
       .optional()
       .meta({ type: "integer", minimum: 1, maximum: 100, default: PAGE_SIZE }),
     cursor: cursor(),
-    include_reasons: queryFlag(false, "With the judge's reasons."),
+    include_reasons: queryFlag(false, "Includes the judge's reasons."),
     run_id: runIds.optional().meta({
       description: `Repeatable, up to ${RUN_IDS_MAX} distinct values: the results of these runs in one page, without cursor and limit. Unknown runs are left out.`,
     }),
@@ -82,7 +83,7 @@ const MetricsQuery = z.object({
   start_date: instant().optional().meta({ description: "Inclusive; default: 30 days before end_date." }),
   end_date: instant().optional().meta({ description: "Exclusive; default: now." }),
   group_by_period: z.enum(["day", "week", "month"]).default("day").meta({ description: "At most 365 periods." }),
-  include_cost: queryFlag(false, "With the cost of the judge runs per period."),
+  include_cost: queryFlag(false, "Includes the cost of the judge runs per period."),
 });
 
 const counts = { pass_count: z.int(), fail_count: z.int(), pass_rate: z.number().nullable() };

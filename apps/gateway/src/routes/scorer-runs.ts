@@ -39,14 +39,14 @@ const RunScore = z
     attempted_at: timestamp(),
     trigger_source: z
       .enum(["automatic", "manual", "benchmark"])
-      .meta({ description: "`benchmark` is ours: scored as a trial of a benchmark run." }),
+      .meta({ description: "`benchmark` extends the published API: scored as a trial of a benchmark run." }),
     classification: z.string().optional(),
     scored_at: timestamp().optional(),
     scoring_run_id: z.string().optional(),
     failure_code: z
       .string()
       .optional()
-      .meta({ ...EXTENSION, description: "Why a failed attempt has no score." }),
+      .meta({ ...EXTENSION, description: "Reason why a failed attempt has no score." }),
   })
   .meta({ id: "RunScore" });
 
@@ -153,7 +153,7 @@ export function scorerRunRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[
       path: "/agent/runs/{runId}/scores",
       summary: "Report the verdicts of a judge run",
       description:
-        "Only with the run's own token; any other credential gets the same 404 as for an absent run. Each verdict is handled by itself.",
+        "Only with the run's own token; any other credential gets the same 404 as for an absent run. Each verdict is processed independently.",
       params: runParams,
       body: Verdicts,
       response: VerdictOutcomes,

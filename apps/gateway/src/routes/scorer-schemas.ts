@@ -39,14 +39,14 @@ export const Rule = z
     id: "ScorerRule",
     ...EXTENSION,
     description:
-      "A deterministic judge in place of a model. Members of a check by `kind`: " +
+      "A deterministic judge instead of a model. Members of a check by `kind`: " +
       "`regex`: `target` (`final_message`, `conversation`, `diff`), `pattern`, `flags`, `negate`. " +
       "`json_path`: `target` (`final_message`, `file`), `file`, `path`, `equals`, `exists`. " +
       "`file`: `path`, `exists`, `contains`. `command`: `command`, `exit_code` (default 0), `timeout_seconds`. " +
       "`metric`: `metric` (`cost_usd`, `total_tokens`, `run_time_seconds`), `min`, `max`. `state`: `in` (a list of run states).",
   });
 
-const RULE = "Decides instead of a model. null: a model judges.";
+const RULE = "A rule that decides instead of a model. null: a model judges.";
 const SAMPLING =
   "Percent of eligible runs that are scored automatically, rounded to two decimals. 0: no automatic scoring. null: 100.";
 const AGENT_UIDS = "Shorthand for `agents` without descendants; send one of the two.";
@@ -70,7 +70,7 @@ export const Scorer = z
     allowed_classifications: z.array(Label),
     threshold: score().meta({ description: "A label passes when its score is at least this." }),
     scoring_prompt: z.string(),
-    model_id: z.string().meta({ description: "The model that judges; `rule` when a rule does." }),
+    model_id: z.string().meta({ description: "The model of the judge, or `rule` if a rule decides." }),
     sampling_rate: z.number().min(0).max(100),
     agent_config: JudgeConfig,
     rule: Rule.nullable().meta({ ...EXTENSION, description: RULE }),

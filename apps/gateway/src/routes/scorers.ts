@@ -12,11 +12,11 @@ export const SCORER = `${BASE}/{scorer_uid}`;
 
 const RECENT_OUTCOMES = 50;
 const LEGACY_DATE =
-  "Legacy: checked, without effect. `start_date` and `end_date` are sent together, the start before the end.";
+  "Legacy: validated, but without effect. `start_date` and `end_date` must be sent together, the start before the end.";
 
 const ListQuery = z
   .object({
-    include_managed: queryFlag(false, "With the scorers that benchmarks manage."),
+    include_managed: queryFlag(false, "Includes scorers that benchmarks manage."),
     recent_outcomes_limit: queryInt({ min: 1, max: 100 })
       .default(RECENT_OUTCOMES)
       .meta({
@@ -84,8 +84,8 @@ export function scorerRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
       path: SCORER,
       summary: "Change a scorer",
       description:
-        "Changes exactly the members that are sent, at least one, and raises the version. Attempts in progress keep the configuration they started with. " +
-        "`scope_mode`, `agents` and `agent_uids` replace the whole scope; without `scope_mode` the mode stays and must fit the agents.",
+        "Changes exactly the members that are sent, at least one, and increments the version. Attempts in progress keep the configuration they started with. " +
+        "`scope_mode`, `agents` and `agent_uids` replace the whole scope; without `scope_mode` the mode is unchanged and must match the agents.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       params: scorerParams,
@@ -103,7 +103,7 @@ export function scorerRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[] {
       path: SCORER,
       summary: "Delete a scorer permanently",
       description:
-        "Deletes its attempts, scores, reasons and self-improvement data too, and cancels its judge runs. They are unreadable at once.",
+        "Deletes its attempts, scores, reasons and self-improvement data too, and cancels its judge runs. Effective immediately.",
       verbs: ["factory.manage"],
       errors: [403, 409],
       status: 204,

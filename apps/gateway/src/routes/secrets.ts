@@ -20,7 +20,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       method: "GET",
       path: "/team/{uid}/secrets",
       extension: true,
-      summary: "List the names of a team's secrets, by name",
+      summary: "List a team's secrets by name, without values",
       verbs: ["secret.manage"],
       errors: [403],
       params: teamParams,
@@ -40,7 +40,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       method: "POST",
       path: "/team/{uid}/secrets",
       extension: true,
-      summary: "Store a new secret",
+      summary: "Create a secret",
       verbs: ["secret.manage"],
       status: 201,
       errors: [403, 409],
@@ -62,13 +62,13 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       method: "PUT",
       path: "/team/{uid}/secrets/{name}",
       extension: true,
-      summary: "Store a secret, new or not",
+      summary: "Create or replace a secret",
       verbs: ["secret.manage"],
       errors: [403],
       params: z.object({ uid: pathUid("team"), name: z.string().regex(NAME) }),
       body: z.object({ value: value() }),
       response: SecretRecord,
-      responses: { 201: { description: "Stored for the first time", schema: SecretRecord } },
+      responses: { 201: { description: "Created", schema: SecretRecord } },
       handler: async ({ caller, params: { uid, name }, body }) => {
         const { secret, isNew } = await db.transaction((tx) =>
           setSecret({ tx, clock, vault, pushSecret }, caller, {

@@ -12,14 +12,14 @@ const Variant = z
   .object({
     id: z.string().meta({
       description:
-        "What a run names it by, stores it under and is filtered by: `owner/repo:path`, or `factory/<uid>:path` for a skill of a factory's definition.",
+        "Identifies the skill in runs and filters: `owner/repo:path`, or `factory/<uid>:path` for a skill of a factory's definition.",
     }),
     description: z.string(),
     base_prompt: z.string(),
     source: z.object({
       owner: z.string().meta({
         ...EXTENSION,
-        description: "`factory` for a skill of a factory's definition; `name` is then the factory's uid.",
+        description: "`factory` for a skill of a factory's definition, with the factory's uid as `name`.",
       }),
       name: z.string(),
       skill_path: z.string(),
@@ -42,7 +42,7 @@ export const skillRoutes = ({ catalog }: Pick<Upstreams, "catalog">): Route[] =>
     verbs: ["run.view"],
     description:
       "From `.agents/skills`, `.claude/skills` and `skills` of the repositories of environments and factories, from factories' definitions and from connected workers. " +
-      "Repositories are read at most every ten minutes, unless `refresh` is set; those who refresh one at once share a read.",
+      "Repositories are read at most every ten minutes unless `refresh` is set. Concurrent refreshes of a repository share one read.",
     teamHeader: true,
     timeoutMs: READ_TIMEOUT_MS,
     query: z.object({

@@ -118,7 +118,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
         stage: queryList(Stage).optional(),
         created_by: queryList(z.string().min(1))
           .optional()
-          .describe("E-mail addresses of teammates; tasks whose run any of them started"),
+          .describe("E-mail addresses of team members: returns tasks whose run one of them started"),
         q: z.string().optional(),
         created_after: instant().optional(),
         created_before: instant().optional(),
@@ -127,10 +127,10 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
         sort_order: z.enum(["asc", "desc"]).default("desc"),
         limit: pageLimit(50),
         cursor: cursor(),
-        full_list: queryFlag(false, "With outputs of the bound conversation and the ticket"),
+        full_list: queryFlag(false, "Includes the outputs of the bound conversation, and the ticket"),
         include_current_run: queryFlag(
           false,
-          "With the newest top-level run of the bound conversation, where you may see it",
+          "Includes the newest top-level run of the bound conversation, if the caller may view it",
         ),
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
@@ -163,7 +163,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       path: "/factory/{uid}/tasks",
       summary: "Bind a new task to a conversation",
       description:
-        "The conversation's newest run must belong to the factory's team. A conversation has at most one live task, over all factories.",
+        "The conversation's newest run must belong to the factory's team. A conversation has at most one active task across all factories.",
       verbs: ["task.manage"],
       errors: [403, 409],
       idempotent: true,
@@ -242,7 +242,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       method: "DELETE",
       path: "/factory/{uid}/tasks/{task_uid}",
       summary: "Delete a task",
-      description: "Its conversation may be bound to a new task; runs and artifacts stay.",
+      description: "The conversation can then be bound to a new task. Runs and artifacts are retained.",
       verbs: ["task.manage"],
       errors: [403],
       status: 204,
@@ -255,7 +255,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       method: "POST",
       path: "/factory/{uid}/tasks/{task_uid}/cancel",
       summary: "Cancel a task with its current run",
-      description: "Cancels the current top-level run and every live run beneath it, then the task.",
+      description: "Cancels the current top-level run and all its active descendants, then the task.",
       verbs: ["task.manage"],
       errors: [400, 403, 409, 422],
       idempotent: true,
@@ -274,7 +274,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
     route({
       method: "GET",
       path: "/factory/{uid}/task-by-conversation",
-      summary: "The task bound to a conversation",
+      summary: "Find the task bound to a conversation",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,
@@ -291,7 +291,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
     route({
       method: "GET",
       path: "/factory/{uid}/task-by-run",
-      summary: "The task of a run's tree",
+      summary: "Find the task of a run's tree",
       verbs: ["factory.view"],
       errors: [403],
       params: factoryParams,

@@ -30,7 +30,7 @@ const TeamEvent = z
   })
   .meta({
     id: "TeamEvent",
-    description: "A run of a team was created or changed its state. `sequence` rises, with gaps.",
+    description: "A run of a team was created or changed its state. `sequence` increases with gaps.",
   });
 
 /** Returns the route of run events of teams, in commit order. */
@@ -39,9 +39,9 @@ export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: num
     route({
       method: "GET",
       path: "/agent/events",
-      summary: "What becomes of a team's runs",
+      summary: "List the run events of a team",
       description:
-        "Of the active team, or of all teams of the caller; personal runs have streams of their own. Kept as long as the runs. With `Accept: text/event-stream` the events come live, without an end: from `since` or `Last-Event-ID`, else from now on; the first event, `open`, says where.",
+        "Events of the active team, or of all teams of the caller. Events of personal runs are only in the run's own stream. Retained as long as the runs. `Accept: text/event-stream` returns an unbounded live stream, which starts after `Last-Event-ID` or `since`, otherwise with new events. The first event, `open`, contains the start sequence.",
       verbs: ["run.view"],
       teamHeader: true,
       query: z.object({

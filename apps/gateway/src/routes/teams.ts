@@ -12,16 +12,13 @@ const params = z.object({ uid: pathUid("team") });
 
 const NewTeam = z.object({
   name: z.string().trim().min(1).max(100),
-  owner_email: emailAddress()
-    .optional()
-    .meta({ description: "A person new to the platform. Default: the caller. Others are invited: 409 `user_exists`." }),
-  owner_name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
-    .optional()
-    .meta({ description: "Of an owner new to the platform. Default: the e-mail address up to the @." }),
+  owner_email: emailAddress().optional().meta({
+    description:
+      "A person who is new to the platform. Default: the caller. Existing users must be invited: 409 `user_exists`.",
+  }),
+  owner_name: z.string().trim().min(1).max(100).optional().meta({
+    description: "Name of an owner who is new to the platform. Default: the local part of the e-mail address.",
+  }),
 });
 
 const TeamPatch = z.object({
@@ -65,7 +62,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       method: "GET",
       path: "/team",
       extension: true,
-      summary: "List one's teams, oldest first",
+      summary: "List the caller's teams, oldest first",
       response: z.object({ teams: z.array(TeamRecord) }),
       handler: async ({ caller }) => ({
         teams: (
@@ -92,7 +89,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       method: "PATCH",
       path: "/team/{uid}",
       extension: true,
-      summary: "Change a team's name, capabilities, limits or defaults; what is not sent stays",
+      summary: "Update a team's name, capabilities, limits or defaults; absent members are unchanged",
       verbs: ["team.manage"],
       errors: [403],
       params,

@@ -32,19 +32,19 @@ export const Webhook = z
       .nullable()
       .meta({
         ...EXTENSION,
-        description: "Of generic_hmac_sha256: the header that carries the signature, in hexadecimal.",
+        description: "For generic_hmac_sha256: the header with the hexadecimal signature.",
       }),
     signature_prefix: z
       .string()
       .nullable()
-      .meta({ ...EXTENSION, description: "Of generic_hmac_sha256: what stands before the signature." }),
+      .meta({ ...EXTENSION, description: "For generic_hmac_sha256: the prefix of the signature." }),
     secret_name: z.string().nullable(),
-    secret_set: z.boolean().meta({ description: "false: it waits for the provider's secret." }),
+    secret_set: z.boolean().meta({ description: "false: the provider's secret has not been set." }),
     delivery_id_header: z.string().nullable(),
     enabled: z.boolean(),
     ingress_url: z
       .string()
-      .meta({ description: "Where senders POST to. `{token}` stands for the secret of a url_token webhook." }),
+      .meta({ description: "URL for senders. `{token}` is a placeholder for the secret of a url_token webhook." }),
     management: z.enum(["live", "files"]),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -54,7 +54,7 @@ export const Webhook = z
 
 /** A webhook with its secret, which is returned only when it is generated. */
 export const WebhookWithSecret = Webhook.extend({
-  secret: z.string().optional().meta({ description: "Shown this once, when it was generated." }),
+  secret: z.string().optional().meta({ description: "Returned only in the response that generates it." }),
 }).meta({ id: "WebhookWithSecret" });
 
 export const LABELS = {
@@ -73,7 +73,7 @@ export const Delivery = z
     webhook_uid: z.string(),
     delivery_id: z.string().nullable().meta({
       description:
-        "Its identity, as told to the sender; null where the credential was wrong, and of a body too large whose sender gave no id.",
+        "Delivery id returned to the sender. null if authentication failed, or if the body was too large and the sender provided no id.",
     }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
@@ -81,7 +81,7 @@ export const Delivery = z
     received_at: timestamp(),
     runs: z
       .array(z.object({ automation: z.string(), automation_uid: z.string(), run_id: z.string() }))
-      .meta({ description: "What it started, replays included." }),
+      .meta({ description: "Runs that the delivery started, including replays." }),
   })
   .meta({ id: "Delivery" });
 
@@ -95,26 +95,26 @@ const fields = {
     .string()
     .nullable()
     .optional()
-    .meta({ description: "Header with the sender's own id of an event." }),
+    .meta({ description: "Name of the header with the sender's event id." }),
   enabled: z.boolean().optional(),
 };
 
 export const NewWebhook = z.object({
   ...fields,
-  auth_mode: AuthMode.optional().meta({ description: "token unless said otherwise; never changes." }),
+  auth_mode: AuthMode.optional().meta({ description: "Default: token. Immutable." }),
   signature_scheme: SignatureScheme.nullable()
     .optional()
-    .meta({ description: "Required with the auth_mode signature, and with that only." }),
+    .meta({ description: "Required with the auth_mode signature, not permitted otherwise." }),
   signature_header: z.string().nullable().optional(),
   signature_prefix: z.string().nullable().optional(),
   secret_name: z
     .string()
     .nullable()
     .optional()
-    .meta({ description: "A managed secret of the team, instead of one of its own." }),
+    .meta({ description: "A managed secret of the team, used instead of the webhook's own secret." }),
   secret: z.string().min(1).max(4096).optional().meta({
     description:
-      "Of the auth_mode signature: the provider's. Absent: generated for standard_webhooks; of others the webhook is disabled until rotate brings it.",
+      "For the auth_mode signature: the provider's secret. Absent: generated for standard_webhooks; with any other scheme the webhook is disabled until rotate sets the secret.",
   }),
 });
 

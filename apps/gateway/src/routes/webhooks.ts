@@ -35,10 +35,10 @@ const alone = { uid: pathUid("webhook") };
 const inBody = { factory_uid: uuid() };
 
 const FilterTest = z.object({
-  webhook_ids: z.array(uuid()).min(1).max(100).meta({ description: "Those that the trigger selects." }),
+  webhook_ids: z.array(uuid()).min(1).max(100).meta({ description: "Webhooks that the trigger selects." }),
   payload_filter: z.unknown().optional(),
-  delivery_uid: uuid().optional().meta({ description: "A stored delivery, or" }),
-  payload: z.unknown().optional().meta({ description: "a body." }),
+  delivery_uid: uuid().optional().meta({ description: "Uid of a stored delivery. Alternative to `payload`." }),
+  payload: z.unknown().optional().meta({ description: "A payload. Alternative to `delivery_uid`." }),
 });
 const Check = z.object({ passed: z.boolean(), detail: z.string() });
 const TestedFilter = z
@@ -141,7 +141,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
     extension: true,
     summary: "Test a filter of a webhook trigger",
     description:
-      "Says whether a trigger of these webhooks and this filter would take a stored delivery, or a body. Starts and writes nothing.",
+      "Returns whether a trigger with these webhooks and this filter would match a stored delivery or a payload. Starts and stores nothing.",
     bodyBytesMax: TEST_BODY_BYTES_MAX,
     exactNumbers: true,
     response: TestedFilter,
@@ -213,8 +213,9 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         method: "PUT",
         path: of,
         extension: true,
-        summary: "Replace a webhook's name, delivery-ID header and switch",
-        description: "How senders prove themselves never changes. Of what files define only `enabled` can be changed.",
+        summary: "Replace a webhook's name, delivery-id header and enabled state",
+        description:
+          "The authentication mode is immutable. For webhooks defined by files, only `enabled` can be changed.",
         params,
         body: WebhookSettings,
         response: Webhook,
@@ -236,7 +237,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         path: of,
         extension: true,
         summary: "Delete a webhook",
-        description: "Its senders get 404 at once.",
+        description: "Later deliveries get 404.",
         status: 204,
         params,
         handler: async (input) => void (await webhooks.deleteWebhook(ref(input.params), onBehalf(input))),
@@ -246,9 +247,9 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         method: "POST",
         path: `${of}/rotate`,
         extension: true,
-        summary: "Give a webhook another secret",
+        summary: "Rotate a webhook's secret",
         description:
-          "Generated unless the provider's own is sent. It counts at once, and the old one no longer; a webhook that waited for its secret is enabled.",
+          "Generates a secret unless the request contains the provider's. It replaces the previous secret immediately. A webhook that was disabled for lack of a secret is enabled.",
         params,
         body: z.object({ secret: z.string().min(1).max(4096).optional() }).optional(),
         response: WebhookWithSecret,
@@ -265,7 +266,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         method: "GET",
         path: `${of}/deliveries`,
         extension: true,
-        summary: "List what was delivered to a webhook, newest first",
+        summary: "List the deliveries of a webhook, newest first",
         params,
         query: z.object({ limit: pageLimit(50), cursor: cursor() }),
         response: z.object({ deliveries: z.array(Delivery), page_info: PageInfo }),

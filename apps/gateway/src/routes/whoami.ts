@@ -19,17 +19,20 @@ const WhoAmI = z
       z.object({
         uid: z.string(),
         name: z.string(),
-        role: z.enum(ROLES).optional().meta({ description: "Of a user; agents have a member's permissions." }),
+        role: z
+          .enum(ROLES)
+          .optional()
+          .meta({ description: "Role of a user. Absent for agents, which have the permissions of a member." }),
         permissions: z
           .array(z.enum(VERBS))
-          .meta({ description: "What this credential may do: the role within the key's scopes." }),
+          .meta({ description: "Permissions of this credential: those of the role, limited by the key's scopes." }),
       }),
     ),
     personal_permissions: z.array(z.enum(VERBS)).meta({
       description:
-        "What this credential may do with personal runs, schedules and environments of the principal; empty for agents, runs of teams and keys that somebody else created.",
+        "Permissions of this credential for the principal's personal runs, schedules and environments. Empty for agents, team runs and keys created by another user.",
     }),
-    run_id: z.string().optional().meta({ description: "With the token of a run." }),
+    run_id: z.string().optional().meta({ description: "Present with a run token." }),
   })
   .meta({ id: "WhoAmI" });
 
@@ -38,7 +41,7 @@ export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
   route({
     method: "GET",
     path: "/whoami",
-    summary: "Whom the credential belongs to, and what it may do",
+    summary: "Read the principal and permissions of the credential",
     teamHeader: true,
     response: WhoAmI,
     handler: async ({ caller }) => {
