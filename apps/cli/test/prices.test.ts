@@ -69,3 +69,8 @@ test("credits are granted to one's own team, or to any other", async () => {
     ["/api/v1/team/t2/credits", { amount_usd: 500, expires_at: "2027-01-01" }],
   ]);
 });
+
+test.each(["", "../t2"])("credits are not granted to the team %j", async (team) => {
+  expect(await millwright("credit", "grant", "500", "--to", team)).toMatchObject({ code: 2 });
+  expect(seen).toEqual([]);
+});

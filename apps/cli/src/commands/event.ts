@@ -1,5 +1,6 @@
 import { table } from "@millwright/terminal";
 import { textOption, textOptions, type Command, type Values } from "../command.ts";
+import { listAll } from "../list-all.ts";
 
 type TeamEvent = { sequence: number; event_type: string; run_id: string; occurred_at: string };
 
@@ -14,19 +15,7 @@ export const eventCommands: Command[] = [
     options: OPTIONS,
     summary: "List lifecycle events of the team's runs, oldest first; --since SEQUENCE, --run RUN (repeatable).",
     run: async (cli, _args, values) => {
-      const events: TeamEvent[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await cli
-          .api()
-          .get<{ events: TeamEvent[]; page_info: { next_cursor?: string } }>("/agent/events", {
-            ...asked(values),
-            limit: 500,
-            cursor,
-          });
-        events.push(...page.events);
-        cursor = page.page_info.next_cursor;
-      } while (cursor !== undefined);
+      const events = await listAll<TeamEvent>(cli, "/agent/events", "events", { ...asked(values), limit: 500 });
       cli.show(events, () =>
         table(
           ["SEQUENCE", "WHEN", "RUN", "EVENT"],

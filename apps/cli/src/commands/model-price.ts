@@ -1,5 +1,6 @@
 import { table } from "@millwright/terminal";
-import { numberOf, textOption, type Cli, type Command } from "../command.ts";
+import { numberOf, textOption, type Command } from "../command.ts";
+import { listAll } from "../list-all.ts";
 
 type ModelPrice = {
   model_id: string;
@@ -10,20 +11,8 @@ type ModelPrice = {
   cache_write_per_million_usd: number | null;
   effective_from: string;
 };
-type Page = { prices: ModelPrice[]; page_info: { next_cursor?: string } };
 
 const PATH = "/platform/model-prices";
-
-async function allPrices(cli: Cli, model: string | undefined): Promise<ModelPrice[]> {
-  const prices: ModelPrice[] = [];
-  let cursor: string | undefined;
-  do {
-    const page: Page = await cli.api().get<Page>(PATH, { model_id: model, limit: "100", cursor });
-    prices.push(...page.prices);
-    cursor = page.page_info.next_cursor;
-  } while (cursor !== undefined);
-  return prices;
-}
 
 const dollars = (amount: number | null): string => (amount === null ? "as input" : `$${amount}`);
 
@@ -35,7 +24,10 @@ export const modelPriceCommands: Command[] = [
     options: { model: { type: "string" } },
     summary: "List the prices of models per million tokens, with all versions, newest first; --model ID selects one.",
     run: async (cli, _args, values) => {
-      const prices = await allPrices(cli, textOption(values, "model"));
+      const prices = await listAll<ModelPrice>(cli, PATH, "prices", {
+        model_id: textOption(values, "model"),
+        limit: "100",
+      });
       const rows = prices.map((price) => [
         ...[price.model_id, String(price.version), price.effective_from],
         ...[price.input_per_million_usd, price.output_per_million_usd].map(dollars),

@@ -1,5 +1,6 @@
 import { table } from "@millwright/terminal";
-import { numberOf, textOption, type Cli, type Command, type Values } from "../command.ts";
+import { checkedId, numberOf, textOption, type Cli, type Command, type Values } from "../command.ts";
+import { listAll } from "../list-all.ts";
 import { dollarsText } from "../metrics-text.ts";
 import { teamOf } from "./access.ts";
 
@@ -11,7 +12,6 @@ type Price = {
   effective_from: string;
   repricing: { status: string; correction_count: number; corrected_usd: number };
 };
-type PricePage = { prices: Price[]; page_info: { next_cursor?: string } };
 type Grant = { amount_usd: number; note: string; granted_at: string; expires_at: string | null };
 type Credits = Record<"granted_usd" | "spent_usd" | "expired_usd" | "remaining_usd" | "overdrawn_usd", number> & {
   as_of: string;
@@ -19,19 +19,8 @@ type Credits = Record<"granted_usd" | "spent_usd" | "expired_usd" | "remaining_u
 };
 
 const PRICES = "/platform/compute-prices";
-const creditsPath = async (cli: Cli, values: Values) =>
-  `/team/${await teamOf(cli, textOption(values, "team"))}/credits`;
-
-async function allPrices(cli: Cli): Promise<Price[]> {
-  const prices: Price[] = [];
-  let cursor: string | undefined;
-  do {
-    const page: PricePage = await cli.api().get<PricePage>(PRICES, { limit: "100", cursor });
-    prices.push(...page.prices);
-    cursor = page.page_info.next_cursor;
-  } while (cursor !== undefined);
-  return prices;
-}
+const creditsPath = (teamUid: string): string => `/team/${teamUid}/credits`;
+const ownTeam = (cli: Cli, values: Values): Promise<string> => teamOf(cli, textOption(values, "team"));
 
 function creditsText(credits: Credits): string {
   const sums = (["granted", "spent", "expired", "remaining", "overdrawn"] as const).map((name) => [
@@ -53,7 +42,7 @@ export const priceCommands: Command[] = [
     summary:
       "List the versions of the price book of compute and the platform, newest first, with what each has corrected.",
     run: async (cli) => {
-      const prices = await allPrices(cli);
+      const prices = await listAll<Price>(cli, PRICES, "prices", { limit: "100" });
       const rows = prices.map(({ version, effective_from: from, repricing, ...price }) => [
         ...[String(version), from, `$${price.vcpu_hour_usd}`, `$${price.gb_hour_usd}`, `$${price.platform_run_usd}`],
         ...[repricing.status, String(repricing.correction_count), dollarsText(repricing.corrected_usd)],
@@ -83,7 +72,7 @@ export const priceCommands: Command[] = [
     args: [],
     summary: "Show what a team was granted, has spent and has left, with its newest grants.",
     run: async (cli, _args, values) => {
-      const credits = await cli.api().get<Credits>(await creditsPath(cli, values));
+      const credits = await cli.api().get<Credits>(creditsPath(await ownTeam(cli, values)));
       cli.show(credits, () => creditsText(credits));
     },
   },
@@ -95,8 +84,8 @@ export const priceCommands: Command[] = [
       "Grant credits to a team (--to TEAM, by default your own; --note TEXT; --expires TIME). For platform administrators.",
     run: async (cli, [amount], values) => {
       const to = textOption(values, "to");
-      const path = to === undefined ? await creditsPath(cli, values) : `/team/${encodeURIComponent(to)}/credits`;
-      const grant = await cli.api().post<Grant>(path, {
+      const teamUid = to === undefined ? await ownTeam(cli, values) : checkedId(to, "team");
+      const grant = await cli.api().post<Grant>(creditsPath(teamUid), {
         amount_usd: numberOf(amount, "AMOUNT_USD"),
         note: textOption(values, "note"),
         expires_at: textOption(values, "expires"),

@@ -2,6 +2,7 @@ import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal
 import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
 import { readText } from "../files.ts";
+import { listAll } from "../list-all.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
 
 type Run = {
@@ -178,18 +179,8 @@ export const runCommands: Command[] = [
     args: ["RUN"],
     summary: "List a run's follow-ups and whether they were delivered.",
     run: async (cli, [id]) => {
-      const followups: { message: string; state: string; reason?: string; created_at: string }[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await cli
-          .api()
-          .get<{ followups: typeof followups; page_info: { next_cursor?: string } }>(`/agent/runs/${id}/followups`, {
-            limit: "100",
-            cursor,
-          });
-        followups.push(...page.followups);
-        cursor = page.page_info.next_cursor;
-      } while (cursor !== undefined);
+      type FollowUp = { message: string; state: string; reason?: string; created_at: string };
+      const followups = await listAll<FollowUp>(cli, `/agent/runs/${id}/followups`, "followups", { limit: "100" });
       cli.show(followups, () =>
         table(
           ["SENT", "STATE", "MESSAGE"],
