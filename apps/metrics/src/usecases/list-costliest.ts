@@ -1,8 +1,8 @@
 import type { Caller } from "@millwright/caller";
-import { invalidArgument } from "@millwright/errors";
 import { splitByModel, type ModelSpend } from "../domain/model-spend.ts";
 import type { CostliestQuery, CostlyPullRequest, KickoffRun } from "../store/costliest-store.ts";
 import { nameCreators, type CreatorRef, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
+import { pageSizeOf } from "./page-size.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type ListCostliestDeps = ResolveScopeDeps &
@@ -17,8 +17,7 @@ export type CostedPullRequest = {
   readonly creator: (CreatorRef & NamedCreator) | undefined;
 };
 
-const LIMIT_MAX = 50;
-const LIMIT_DEFAULT = 20;
+const LIMITS = { default: 20, max: 50 };
 
 /**
  * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. What no code host has reported is null.
@@ -32,12 +31,10 @@ export async function listCostliest(
   limit: number,
 ): Promise<{ readonly scope: RangeScope; readonly data: readonly CostedPullRequest[] }> {
   const scope = await resolveScope(deps, caller, { ...query, groupByPeriod: "" });
-  if (limit < 0 || limit > LIMIT_MAX)
-    throw invalidArgument("limit_invalid", `limit must be between 1 and ${LIMIT_MAX} (got ${limit}).`);
   const found = await deps.costs.listCostliest({
     factoryUid: scope.factory.uid,
     range: scope.range,
-    limit: limit || LIMIT_DEFAULT,
+    limit: pageSizeOf(limit, LIMITS),
   });
   const creators = found.flatMap(({ kickoffRun }) => creatorOf(kickoffRun) ?? []);
   const names = await nameCreators(deps, caller, scope.factory.teamUid, creators);

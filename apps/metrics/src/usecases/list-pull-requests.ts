@@ -32,7 +32,7 @@ export type PullRequestPage = {
   readonly nextPageToken: string;
 };
 
-const PAGE_SIZE_MAX = 500;
+const LIMITS = { default: 50, max: 500 };
 const LIST = "pull requests";
 
 /**
@@ -44,7 +44,7 @@ export async function listPullRequests(
   request: ListPullRequestsRequest,
 ): Promise<PullRequestPage> {
   const scope = await resolveFactory(deps, caller, request.factoryUid);
-  const limit = pageSizeOf(request.pageSize, PAGE_SIZE_MAX);
+  const limit = pageSizeOf(request.pageSize, LIMITS);
   const filter = filterOf(request);
   const bind = { ...filter, factoryUid: scope.factory.uid };
   const after =

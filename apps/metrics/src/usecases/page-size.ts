@@ -1,11 +1,18 @@
 import { invalidArgument } from "@millwright/errors";
 
-const PAGE = { default: 50, max: 100 };
+/** Limits of lists that have no others. */
+const LIMITS = { default: 50, max: 100 };
 
-/** Returns the size of a page; 0 = 50. Errors: limit_invalid. */
-export function pageSizeOf(pageSize: number, max: number = PAGE.max): number {
-  if (pageSize === 0) return PAGE.default;
-  if (pageSize < 1 || pageSize > max)
-    throw invalidArgument("limit_invalid", `limit must be between 1 and ${max} (got ${pageSize}).`);
-  return pageSize;
+/**
+ * Returns the number of rows of a page; 0 = the default. Unlike `clampPageSize` it rejects a size out of range, as the contracts of this service
+ * state. Errors: limit_invalid.
+ */
+export function pageSizeOf(
+  requested: number,
+  limits: { readonly default: number; readonly max: number } = LIMITS,
+): number {
+  if (requested === 0) return limits.default;
+  if (requested < 1 || requested > limits.max)
+    throw invalidArgument("limit_invalid", `limit must be between 1 and ${limits.max} (got ${requested}).`);
+  return requested;
 }
