@@ -14,6 +14,7 @@ export {
   canAs,
   chooseTeam,
   isMember,
+  isPlatformAdmin,
   ownersWith,
   requirePlatformAdmin,
   requireVerb,

@@ -101,9 +101,12 @@ export function chooseTeam(caller: Caller): TeamUid {
  */
 export const actorOf = (caller: Caller): Principal => caller.actsFor ?? caller.principal;
 
-/** Throws `not_authorized` unless a platform administrator calls; the token of a run never carries that right. */
+/** Returns whether a platform administrator calls; the token of a run never carries that right. */
+export const isPlatformAdmin = (caller: Caller): boolean => caller.platformAdmin && !caller.run;
+
+/** Throws `not_authorized` unless a platform administrator calls. `action`: the subject of the message's sentence. */
 export function requirePlatformAdmin(caller: Caller, action: string): void {
-  if (caller.platformAdmin && !caller.run) return;
+  if (isPlatformAdmin(caller)) return;
   throw new DomainError({
     kind: "permission_denied",
     reason: "not_authorized",

@@ -1,6 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
-import { isMember } from "@millwright/caller";
+import { isMember, isPlatformAdmin } from "@millwright/caller";
 import type { metrics } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
@@ -112,7 +112,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
       handler: async (input) => {
         const { body, caller, request } = input;
         const teamUid = input.params.uid;
-        const isKnown = isMember(caller, teamUid) || (caller.platformAdmin && !caller.run && (await hasTeam(teamUid)));
+        const isKnown = isMember(caller, teamUid) || (isPlatformAdmin(caller) && (await hasTeam(teamUid)));
         if (!isKnown) throw notFound("team");
         const granted = await prices.grantCredits(
           {

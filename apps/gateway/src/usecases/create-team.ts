@@ -1,4 +1,4 @@
-import type { Caller } from "@millwright/caller";
+import { requirePlatformAdmin, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { appendEvents } from "@millwright/events";
@@ -22,12 +22,7 @@ export async function createTeam(
   caller: Caller,
   input: NewTeam,
 ): Promise<{ team: Team; key: Key; text: string }> {
-  if (!caller.platformAdmin || caller.run)
-    throw new DomainError({
-      kind: "permission_denied",
-      reason: "not_authorized",
-      message: "Only platform administrators create teams.",
-    });
+  requirePlatformAdmin(caller, "Creating a team");
   const { tx } = deps;
   const now = deps.clock.now();
   const by = causedBy(caller);

@@ -1,6 +1,5 @@
-import { requireVerb, type Caller } from "@millwright/caller";
+import { isPlatformAdmin, requirePlatformAdmin, requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import { DomainError } from "@millwright/errors";
 import { appendEvents } from "@millwright/events";
 import { causedBy, facts } from "../events/facts.ts";
 import type { Tx } from "../store/identity-db.ts";
@@ -18,14 +17,9 @@ export async function updateTeam(
   input: { teamUid: string; changes: TeamChanges },
 ): Promise<Team> {
   const { queueWeight, ...ownChanges } = input.changes;
-  if (queueWeight === undefined || Object.keys(ownChanges).length > 0 || !isOperator(caller))
+  if (queueWeight === undefined || Object.keys(ownChanges).length > 0 || !isPlatformAdmin(caller))
     requireVerb(caller, input.teamUid, "team.manage", "team");
-  if (queueWeight !== undefined && !isOperator(caller))
-    throw new DomainError({
-      kind: "permission_denied",
-      reason: "not_authorized",
-      message: "Only platform administrators change a team's weight.",
-    });
+  if (queueWeight !== undefined) requirePlatformAdmin(caller, "Changing a team's weight");
   await lockTeam(deps.tx, input.teamUid);
   const before = await getTeam(deps.tx, input.teamUid);
   if (Object.keys(input.changes).length === 0) return before;
@@ -40,8 +34,6 @@ export async function updateTeam(
   ]);
   return team;
 }
-
-const isOperator = (caller: Caller): boolean => caller.platformAdmin && !caller.run;
 
 const queueSettings = ({ concurrencyLimit, queueWeight, queuePaused }: Team) => ({
   concurrency_limit: concurrencyLimit,
