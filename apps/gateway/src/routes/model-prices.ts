@@ -6,7 +6,7 @@ import { toDollars } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
-import { Actor, dollarAmount, microsOf } from "./prices.ts";
+import { Actor, microsOf, priceAmount } from "./prices.ts";
 
 const PER_MILLION = "Dollars per million tokens.";
 const CACHED = "Dollars per million tokens; null: cached tokens cost as much as input.";
@@ -25,10 +25,9 @@ const ModelPrice = z
   })
   .meta({ id: "ModelPrice" });
 
-const priceAmount = () => dollarAmount(0, 1_000_000);
 const PATH = "/platform/model-prices";
 
-/** The price book of models, an extension of the API. */
+/** Returns the routes of the price book of models. Millwright extension. */
 export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">): Route[] {
   return [
     route({

@@ -21,7 +21,8 @@ export const microsOf = (dollars: number): bigint => BigInt(Math.round(dollars *
 
 const isWholeMicros = (dollars: number): boolean => Number(dollars.toFixed(6)) === dollars;
 
-const price = () => dollarAmount(0, 1_000_000);
+/** Returns the schema of a price in dollars. */
+export const priceAmount = () => dollarAmount(0, 1_000_000);
 
 export const Actor = z.object({ type: z.string(), uid: z.string() });
 
@@ -79,9 +80,9 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
       idempotent: true,
       status: 201,
       body: z.object({
-        vcpu_hour_usd: price(),
-        gb_hour_usd: price(),
-        platform_run_usd: price(),
+        vcpu_hour_usd: priceAmount(),
+        gb_hour_usd: priceAmount(),
+        platform_run_usd: priceAmount(),
         effective_from: instant().optional().meta({ description: "Absent: now." }),
       }),
       response: ComputePrice,
