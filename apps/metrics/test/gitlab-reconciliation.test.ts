@@ -93,6 +93,17 @@ const serve = (): void => {
       : { outcome: "found" as const, body: REST[resource], etag: '"1"' }),
   });
 };
+/** Returns the resources that are read, in order. */
+function serveAndCount(): string[] {
+  const read: string[] = [];
+  serve();
+  const answer = world.orchestrator.readCodeHost!;
+  world.orchestrator.readCodeHost = (request) => {
+    read.push(request.resource);
+    return answer(request);
+  };
+  return read;
+}
 const deliver = async (): Promise<void> => {
   for (const payload of DELIVERIES)
     on.gitlab(payload.object_kind === "note" ? "Note Hook" : "Merge Request Hook", payload, new Date(at(11)));
@@ -131,17 +142,18 @@ test.each<[string, () => Promise<void>]>([
 });
 
 test("while nothing changes no list is read again", async () => {
-  const read: string[] = [];
-  serve();
-  const answer = world.orchestrator.readCodeHost!;
-  world.orchestrator.readCodeHost = (request) => {
-    read.push(request.resource);
-    return answer(request);
-  };
+  const read = serveAndCount();
   await on.produced(factoryUid, URL, 0, REPO, 7, "GITLAB");
   await reconcile();
   read.length = 0;
   await world.rows("UPDATE polled_pull_requests SET poll_at = $1, is_final = false", [world.clock.now()]);
   await world.service.reconcileDue();
   expect(read).toEqual(["pull_request", "comments"]);
+});
+
+test("every page is read once", async () => {
+  const read = serveAndCount();
+  await on.produced(factoryUid, URL, 0, REPO, 7, "GITLAB");
+  await reconcile();
+  expect(read).toEqual(["pull_requests", "pull_request", "comments", "events", "pushes"]);
 });

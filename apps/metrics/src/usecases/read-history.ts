@@ -151,7 +151,7 @@ async function readGitlab(
   const whole = item.outcome === "found" ? item : await read({ ...request, resource: "pull_request" });
   const history = {
     mergeRequest: whole.body,
-    notes: (await readPages(read, { ...request, resource: "comments" })) ?? [],
+    notes: (await readPages(read, { ...request, resource: "comments" }, notes)) ?? [],
     stateEvents: (await readPages(read, { ...request, resource: "events" })) ?? [],
     versions: (await readPages(read, { ...request, resource: "pushes" })) ?? [],
     readAt: item.answeredAt,
@@ -178,12 +178,20 @@ function toRead(
 const isSameHost = (a: string, b: string): boolean =>
   URL.canParse(a) && URL.canParse(b) && new URL(a).hostname === new URL(b).hostname;
 
-/** Returns the elements of all pages; undefined: there is no such list, or it is too long to be complete. */
-async function readPages(read: ReadPage, request: CodeHostRead): Promise<unknown[] | undefined> {
+/**
+ * Returns the elements of all pages; undefined: there is no such list, or it is too long to be complete. `first`: the first page, if it has been
+ * read; it is read again if it had not changed, because the answer has no body then.
+ */
+async function readPages(
+  read: ReadPage,
+  request: CodeHostRead,
+  first?: CodeHostAnswer,
+): Promise<unknown[] | undefined> {
   const found: unknown[] = [];
   let page = "";
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-    const { outcome, body, nextPage } = await read({ ...request, page });
+    const isRead = pages === 0 && first?.outcome === "found";
+    const { outcome, body, nextPage } = isRead ? first : await read({ ...request, page });
     if (outcome !== "found" || !Array.isArray(body)) return undefined;
     found.push(...(body as unknown[]));
     if (nextPage === "") return found;
