@@ -217,6 +217,18 @@ describe("a code host whose rate limit is used up", () => {
     expect(await records()).toMatchObject([1, 2, 3].map((number) => ({ title: `Fix ${number}` })));
   });
 
+  test("is asked once for all repositories that are due", async () => {
+    const other = `${REPO}-two`;
+    world.orchestrator.readCodeHost = (request) => github.read({ ...request, repository: REPO });
+    await on.produced(factoryUid, `https://github.com/${other}/pull/9`, 0, other, 9);
+    await world.service.reconcileDue();
+    github.requests.length = 0;
+    github.allowance = { remaining: 0, resetsAt: new Date(world.clock.now().getTime() + 20 * 60_000) };
+    world.clock.advance(600_000);
+    await world.service.reconcileDue();
+    expect(github.requests).toHaveLength(1);
+  });
+
   test("keeps a tenth of its allowance for runs", async () => {
     github.allowance = { remaining: 505, resetsAt: new Date(world.clock.now().getTime() + 20 * 60_000) };
     await world.service.reconcileDue();

@@ -8,6 +8,8 @@ export type RepositoryClaim = {
   readonly repoFullName: string;
   readonly readTo: Date;
   readonly etag: string;
+  /** The connection that served the last read; undefined: none does. */
+  readonly codeHostUid: string | undefined;
   readonly tries: number;
   readonly leaseEndsAt: Date;
 };
@@ -62,6 +64,7 @@ export async function claimRepositories(
     repoFullName: row.repo_full_name,
     readTo: row.read_to,
     etag: row.etag,
+    codeHostUid: row.code_host_uid ?? undefined,
     tries: row.tries,
     leaseEndsAt,
   }));
@@ -74,6 +77,7 @@ type RepositoryRow = {
   repo_full_name: string;
   read_to: Date;
   etag: string;
+  code_host_uid: string | null;
   tries: number;
 };
 

@@ -84,9 +84,19 @@ async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<Co
   return answer;
 }
 
+/** Throws `CodeHostLimited` if an earlier read of the batch, or another replica, has paused the connection since the claim. */
+async function checkPause(
+  { database, clock }: PollCodeHostsDeps,
+  { codeHostUid }: RepositoryClaim | PullRequestClaim,
+): Promise<void> {
+  const until = codeHostUid && (await pausedUntil(database.sql, codeHostUid, clock.now()));
+  if (until) throw new CodeHostLimited(until);
+}
+
 async function pollRepository(deps: PollCodeHostsDeps, claim: RepositoryClaim): Promise<void> {
   const { sql } = deps.database;
   try {
+    await checkPause(deps, claim);
     const { codeHostUid, readTo, isComplete } = await readChanges(deps, claim);
     const now = deps.clock.now();
     const pollAt = isComplete ? nextRepositoryPoll(readTo, now, deps.timeScale) : now;
@@ -155,8 +165,7 @@ async function pollPullRequest(deps: PollCodeHostsDeps, claim: PullRequestClaim)
   const { sql } = deps.database;
   const { teamUid, provider } = claim;
   try {
-    const paused = claim.codeHostUid && (await pausedUntil(sql, claim.codeHostUid, deps.clock.now()));
-    if (paused) throw new CodeHostLimited(paused);
+    await checkPause(deps, claim);
     const known = await deps.pullRequests.known(teamUid, claim.urlKey);
     // What only deliveries report is compared with the code host, even if nothing has changed there since.
     const etags = known.hasApproximateActivities ? {} : claim.etags;
