@@ -36,13 +36,14 @@ export type PullRequestClaim = {
 const isNotPaused = (codeHostUid: string): string =>
   `NOT EXISTS (SELECT FROM code_host_pauses c WHERE c.code_host_uid = ${codeHostUid} AND c.paused_until > $1)`;
 
-/** Claims repositories whose list of changes is due, longest due first, until the lease ends: until then no other replica reads them. */
+/** Claims repositories whose list of changes is due, longest due first, for `leaseMs`: until then no other replica reads them. */
 export async function claimRepositories(
   sql: Sql,
   now: Date,
   limit: number,
-  leaseEndsAt: Date,
+  leaseMs: number,
 ): Promise<RepositoryClaim[]> {
+  const leaseEndsAt = new Date(now.getTime() + leaseMs);
   const { rows } = await sql.query<RepositoryRow>(
     `UPDATE polled_repositories p
         SET poll_at = $2
@@ -163,13 +164,14 @@ export async function planAfterDelivery(tx: Sql, teamUid: string, urlKey: string
   );
 }
 
-/** Claims pull requests that are due, longest due first. Those of paused connections are left out. */
+/** Claims pull requests that are due, longest due first, for `leaseMs`. Those of paused connections are left out. */
 export async function claimPullRequests(
   sql: Sql,
   now: Date,
   limit: number,
-  leaseEndsAt: Date,
+  leaseMs: number,
 ): Promise<PullRequestClaim[]> {
+  const leaseEndsAt = new Date(now.getTime() + leaseMs);
   const { rows } = await sql.query<PullRequestRow>(
     `UPDATE polled_pull_requests p
         SET poll_at = $2

@@ -40,7 +40,7 @@ export type PollCodeHostsDeps = {
 
 /** Claimed at once by a replica; read one after the other. */
 const BATCH = 10;
-/** How long a claim lasts if its process dies: longer than a batch of slow answers takes. */
+/** How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica, which changes nothing. */
 const LEASE_MS = 300_000;
 /** Pages of a list of changes that are read before other repositories get their turn. */
 const LIST_PAGES_MAX = 10;
@@ -55,12 +55,10 @@ const RESERVE = 0.1;
  * Returns how many reads were due.
  */
 export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
-  const { sql } = deps.database;
-  const now = deps.clock.now();
-  const leaseEndsAt = new Date(now.getTime() + LEASE_MS);
-  const repositories = await claimRepositories(sql, now, BATCH, leaseEndsAt);
+  const { database, clock } = deps;
+  const repositories = await claimRepositories(database.sql, clock.now(), BATCH, LEASE_MS);
   for (const claim of repositories) await pollRepository(deps, claim);
-  const pullRequests = await claimPullRequests(sql, now, BATCH, leaseEndsAt);
+  const pullRequests = await claimPullRequests(database.sql, clock.now(), BATCH, LEASE_MS);
   for (const claim of pullRequests) await pollPullRequest(deps, claim);
   return repositories.length + pullRequests.length;
 }
