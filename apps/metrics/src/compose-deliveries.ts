@@ -35,10 +35,10 @@ const CONSUMER = { name: "deliveries", source: "webhook-ingress" };
 /** How long a delivery stays claimed by a process that died. */
 const LEASE_SECONDS = 30;
 const CONCURRENCY = 4;
-/** Deliveries of one change follow each other closely: what they report is compared with the code host once. */
+/** One change causes several deliveries in quick succession; the pull request is read once for all of them. */
 const POLL_AFTER_DELIVERY_MS = 120_000;
 
-/** How facts of pull requests come in: events name deliveries of code hosts, and the work queue reads them. It also prices runs again. */
+/** Composes the consumer of delivery events and the work queue, which records deliveries, replays facts and prices runs again. */
 export function composeDeliveries({
   database,
   clock,
@@ -56,7 +56,7 @@ export function composeDeliveries({
     pullRequests: pullRequestFactStore(database),
   };
   const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
-  /** What a new delivery reports is compared with the code host; a replayed one was. */
+  /** A new delivery makes its pull request due to be read; for a replayed one this was done when it was new. */
   const recordingNew: RecordDeliveryDeps<Sql> = {
     ...recording,
     pullRequests: {

@@ -18,10 +18,10 @@ export type ReconciliationOptions = {
   readonly timeScale: number;
 };
 
-/** How often it is checked what is due. */
+/** How often due reads are claimed. */
 const CHECK_MS = 5_000;
 
-/** How facts of pull requests come in that no delivery reported: code hosts are asked for them. */
+/** Composes the polling of code hosts, which finds facts of pull requests that no delivery reported. */
 export function composeReconciliation(o: ReconciliationOptions) {
   const { database, clock, log, metrics, signer, upstreams, timeScale } = o;
   const reads = metrics.counter(
@@ -44,7 +44,7 @@ export function composeReconciliation(o: ReconciliationOptions) {
   const loop = new BackgroundLoop({
     everyMs: CHECK_MS / timeScale,
     step: async () => ((await pollCodeHosts(deps)) > 0 ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "due reads of code hosts were not claimed; it is tried again"),
+    onError: (error) => log.warn({ error }, "due reads of code hosts could not be claimed; retrying"),
   });
   const close = metrics.onScrape("metrics reconciliation", async () => {
     const counts = await countPolls(database.sql, clock.now());
@@ -53,7 +53,7 @@ export function composeReconciliation(o: ReconciliationOptions) {
     paused.set({}, counts.paused);
   });
   return {
-    /** Reads what is due until nothing is. For tests; `start` has it repeated. */
+    /** Executes all due reads once. For tests; `start` repeats it. */
     async reconcileDue(): Promise<void> {
       while ((await pollCodeHosts(deps)) > 0);
     },

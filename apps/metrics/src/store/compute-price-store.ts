@@ -2,9 +2,9 @@ import type { Principal } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import type { ComputePrice } from "../domain/ledger-entry.ts";
 
-/** What a version has corrected of what had been charged before it was added. */
+/** How a version has corrected charges that were recorded before it was added. */
 export type Repricing = {
-  /** Undefined: it goes on. */
+  /** Undefined: in progress. */
   readonly completedAt: Date | undefined;
   readonly runCount: bigint;
   readonly correctionCount: bigint;
@@ -45,8 +45,8 @@ const PRICE = "version, vcpu_hour_micros::text, gb_hour_micros::text, platform_r
 const BOOK = "hashtextextended('price book', 0)";
 
 /**
- * Returns every version of the price book. No version is added until the transaction ends: what it prices is priced by all versions that are there
- * when it commits, or is found by the re-pricing of a later one.
+ * Returns every version of the price book. Blocks new versions until the transaction ends: its entries are priced by all versions that exist when
+ * it commits, and are found by the re-pricing of a later version.
  */
 export async function readPriceBook(tx: Sql): Promise<ComputePrice[]> {
   await tx.query(`SELECT pg_advisory_xact_lock_shared(${BOOK})::text`);
@@ -54,7 +54,7 @@ export async function readPriceBook(tx: Sql): Promise<ComputePrice[]> {
   return rows.map(toPrice);
 }
 
-/** Adds a version when no transaction prices anything any more. Returns its number. */
+/** Waits for transactions that have read the price book, then adds a version. Returns its number. */
 export async function insertComputePrice(tx: Sql, price: NewComputePrice): Promise<number> {
   await tx.query(`SELECT pg_advisory_xact_lock(${BOOK})::text`);
   const { rows } = await tx.query<{ version: number }>(
@@ -71,7 +71,7 @@ export async function insertComputePrice(tx: Sql, price: NewComputePrice): Promi
   return rows[0]!.version;
 }
 
-/** Lists versions below `before`, newest first; undefined: from the newest. */
+/** Lists versions below `before`, newest first; without `before` from the newest. */
 export async function listComputePrices(
   sql: Sql,
   before: number | undefined,

@@ -36,7 +36,7 @@ export const creditStore = {
     );
   },
 
-  /** Returns a grant of which is known that it is there. */
+  /** Returns a grant. The caller knows that it exists. */
   async get(sql: Sql, uid: string): Promise<CreditGrant> {
     const { rows } = await sql.query<GrantRow>(`SELECT ${COLUMNS} FROM credit_grants WHERE uid = $1`, [uid]);
     return toGrant(rows[0]!);

@@ -95,7 +95,7 @@ export async function saveRepositoryProgress(
   );
 }
 
-/** Ends a successful read of a repository, and plans its pull requests that have waited for a connection. */
+/** Ends a successful read of a repository. Makes its pull requests due that have waited for a connection. */
 export async function finishRepository(
   sql: Sql,
   claim: RepositoryClaim,
@@ -133,7 +133,7 @@ const keyOf = ({ teamUid, provider, repoKey, leaseEndsAt }: RepositoryClaim): un
   leaseEndsAt,
 ];
 
-/** Makes produced pull requests due that their repository's list reports as changed since they were read. */
+/** Makes produced pull requests due if their repository's list reports a change since they were read. */
 export async function planChanged(
   sql: Sql,
   teamUid: string,
@@ -152,7 +152,7 @@ export async function planChanged(
   );
 }
 
-/** Has a pull request read again soon, because a delivery reports something of it. */
+/** Plans the next read of a pull request no later than `pollAt`, because a delivery reports a change. */
 export async function planAfterDelivery(tx: Sql, teamUid: string, urlKey: string, pollAt: Date): Promise<void> {
   await tx.query(
     `UPDATE polled_pull_requests p
@@ -244,7 +244,7 @@ export async function retryPullRequest(sql: Sql, claim: PullRequestClaim, pollAt
   );
 }
 
-/** Has every replica leave a connection alone until a time. */
+/** Pauses all reads of a connection, by every replica, until a time. */
 export async function pauseCodeHost(sql: Sql, codeHostUid: string, until: Date): Promise<void> {
   await sql.query(
     `INSERT INTO code_host_pauses AS c VALUES ($1, $2)

@@ -166,7 +166,6 @@ const STORE = `
       ${SIZE.map((name) => pick(HAS_NEWER_SIZE, name)).join(",\n      ")},
       measured_at = greatest(p.measured_at, excluded.measured_at),
       recorded_at = excluded.recorded_at,
-
       history_read_to = greatest(p.history_read_to, excluded.history_read_to)`;
 
 /** GitLab's payloads lack the time of the closing: it is that of the last closing that was observed. */

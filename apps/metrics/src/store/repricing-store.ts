@@ -32,14 +32,14 @@ type IntervalRow = {
   memory_gb: number;
 };
 
-/** How far re-pricings have come, and what has been recorded of the runs that they affect. */
+/** Progress of re-pricings, and the recorded use of the runs that they affect. */
 export const repricingStore = {
   /** Begins a re-pricing. */
   async start(tx: Sql, version: number): Promise<void> {
     await tx.query("INSERT INTO repricings (version) VALUES ($1)", [version]);
   },
 
-  /** Locks a re-pricing that goes on; undefined: it is complete. Returns after which run it continues. */
+  /** Locks a re-pricing in progress and returns after which run it continues; undefined: it is complete. */
   async lock(tx: Sql, version: number): Promise<{ readonly afterRunUid: string | undefined } | undefined> {
     const { rows } = await tx.query<{ after_run_uid: string | null }>(
       "SELECT after_run_uid FROM repricings WHERE version = $1 AND completed_at IS NULL FOR UPDATE",

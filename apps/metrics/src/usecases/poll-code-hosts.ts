@@ -38,21 +38,21 @@ export type PollCodeHostsDeps = {
   readonly timeScale: number;
 };
 
-/** Claimed at once by a replica; read one after the other. */
+/** Reads that a replica claims at once and executes sequentially. */
 const BATCH = 10;
 /** How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica, which changes nothing. */
 const LEASE_MS = 300_000;
-/** Pages of a list of changes that are read before other repositories get their turn. */
+/** Maximum number of pages of a list of changes per claim, so that other repositories are read, too. */
 const LIST_PAGES_MAX = 10;
-/** Code hosts may show a change later than one that they date later. */
+/** A code host may publish a change after one with a later time, so a list is read again from this long before its newest change. */
 const OVERLAP_MS = 10_000;
-/** A part of the connection's allowance is left to runs and automations. */
+/** Share of the connection's rate limit that is reserved for runs and automations. */
 const RESERVE = 0.1;
 
 /**
- * Reads from code hosts what is due: the lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
- * replicas may do so. A process that dies leaves its claims, which end by themselves; what was read is stored together with the end of its claim.
- * Returns how many reads were due.
+ * Reads what is due from code hosts: lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
+ * replicas may do so. The claims of a process that dies end with their lease. The facts of a pull request and the end of its claim are stored in
+ * one transaction. Returns how many reads were due.
  */
 export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
   const { database, clock } = deps;
@@ -63,7 +63,7 @@ export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
   return repositories.length + pullRequests.length;
 }
 
-/** Reads one page, counts it, and pauses the connection when the code host asks to wait or little of the allowance is left. */
+/** Reads one page, counts the read, and pauses the connection if its rate limit is used up except for the reserve. */
 async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<CodeHostAnswer> {
   const { kind } = read;
   const answer = await deps.codeHosts.read(read).catch((error: unknown) => {
@@ -106,7 +106,7 @@ async function pollRepository(deps: PollCodeHostsDeps, claim: RepositoryClaim): 
   }
 }
 
-/** Stores the changed pull requests of a repository, whoever opened them, oldest change first. */
+/** Stores the changed pull requests of a repository, by any author, oldest change first. */
 async function readChanges(
   deps: PollCodeHostsDeps,
   claim: RepositoryClaim,
@@ -165,7 +165,7 @@ async function pollPullRequest(deps: PollCodeHostsDeps, claim: PullRequestClaim)
   try {
     await checkPause(deps, claim);
     const known = await deps.pullRequests.known(teamUid, claim.urlKey);
-    // What only deliveries report is compared with the code host, even if nothing has changed there since.
+    // Approximate activities are replaced only by a complete read, so the ETags are not sent.
     const etags = known.hasApproximateActivities ? {} : claim.etags;
     const read = await readHistory(
       (page) => readPage(deps, page),
@@ -191,7 +191,7 @@ const retryTime = ({ clock, timeScale }: PollCodeHostsDeps, error: unknown, trie
 const isNotConnected = (error: unknown): boolean => isDomainError(error) && error.reason === "code_host_not_connected";
 
 function warn({ log }: PollCodeHostsDeps, error: unknown, subject: string): void {
-  log.warn({ error, operation: `read ${subject}` }, "a code host was not read; it is read again");
+  log.warn({ error, operation: `read ${subject}` }, "a read of a code host failed; it will be retried");
 }
 
 /** `updated_at`; 0 if there is none. */

@@ -40,24 +40,24 @@ export type CodeHostAnswer = {
   readonly retryAfterSeconds: number;
 };
 
-/** Reads one page; throws `CodeHostLimited` if the code host asks to wait. */
+/** Reads one page. Errors: CodeHostLimited. */
 export type ReadPage = (read: CodeHostRead) => Promise<CodeHostAnswer>;
 
-/** The code host asks to wait. */
+/** Thrown if the code host's rate limit is used up. */
 export class CodeHostLimited extends Error {
   readonly until: Date;
 
   constructor(until: Date) {
-    super(`The code host asks to wait until ${until.toISOString()}.`);
+    super(`The code host's rate limit is used up until ${until.toISOString()}.`);
     this.until = until;
     this.name = "CodeHostLimited";
   }
 }
 
-/** The code host has no such pull request, or does not show it to the connection. */
+/** Thrown if the code host has no such pull request, or the connection may not read it. */
 export class NotAtCodeHost extends Error {
   constructor(url: string) {
-    super(`The code host has no pull request ${url}, or the connection may not see it.`);
+    super(`The code host has no pull request ${url}, or the connection may not read it.`);
     this.name = "NotAtCodeHost";
   }
 }
@@ -77,7 +77,7 @@ export type ReadHistory = {
   readonly etags: Readonly<Record<string, string>>;
   readonly state: PullRequestState;
   readonly changedAt: Date;
-  /** Undefined: nothing is known that runs have not reported. */
+  /** Undefined: the code host reports nothing beyond what runs have reported. */
   readonly facts: PullRequestFacts | undefined;
 };
 
@@ -87,7 +87,7 @@ export type BotLogin = (codeHostUid: string) => Promise<string>;
 const PAGES_MAX = 30;
 
 /**
- * Reads the whole history of a pull request, if it has changed since its ETags; undefined: it has not.
+ * Reads the whole history of a pull request. Returns undefined if it has not changed since its ETags.
  *
  * Errors: CodeHostLimited · NotAtCodeHost · those of the code host.
  */
