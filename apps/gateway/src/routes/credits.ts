@@ -89,7 +89,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
           overdrawn_usd: toDollars(balance.overdrawnMicros),
           as_of: isoTime(balance.asOf!),
           grants: page.grants.map(grantRecord),
-          page_info: pageInfo(page.nextPageToken || undefined),
+          page_info: pageInfo(page.nextPageToken),
         };
       },
     }),

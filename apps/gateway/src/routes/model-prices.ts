@@ -45,7 +45,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
       handler: async (input) => {
         const { model_id: modelId = "", limit, cursor: pageToken = "" } = input.query;
         const found = await modelPrices.listModelPrices({ modelId, pageSize: limit, pageToken }, onBehalf(input));
-        return { prices: found.prices.map(priceRecord), page_info: pageInfo(found.nextPageToken || undefined) };
+        return { prices: found.prices.map(priceRecord), page_info: pageInfo(found.nextPageToken) };
       },
     }),
     route({

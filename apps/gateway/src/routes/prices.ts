@@ -65,7 +65,7 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
       handler: async (input) => {
         const { limit, cursor: pageToken = "" } = input.query;
         const found = await prices.listComputePrices({ pageSize: limit, pageToken }, onBehalf(input));
-        return { prices: found.prices.map(priceRecord), page_info: pageInfo(found.nextPageToken || undefined) };
+        return { prices: found.prices.map(priceRecord), page_info: pageInfo(found.nextPageToken) };
       },
     }),
     route({
