@@ -174,6 +174,24 @@ test("while nothing changes every read is answered with 304", async () => {
   expect(github.requests.filter((request) => !request.endsWith(" 304"))).toEqual([]);
 });
 
+test("more changes of one time than a claim reads are read to the end", async () => {
+  await on.produced(factoryUid, urlOf(1), 0, REPO, 1);
+  const [bulk, last] = [world.clock.now(), new Date(world.clock.now().getTime() + 30_000)];
+  const changes = [...Array.from({ length: 1_200 }, () => bulk), last];
+  world.orchestrator.readCodeHost = async ({ resource, page, changedSince }) => {
+    const answer = { etag: "", answeredAt: last, rateLimit: undefined, retryAfterSeconds: 0 };
+    if (resource !== "pull_requests") return { ...answer, outcome: "not_found", body: undefined, nextPage: "" };
+    const since = Number(changedSince!.seconds) * 1_000;
+    const first = Number(page);
+    const found = changes.filter((time) => time.getTime() >= since);
+    const body = found.slice(first, first + 100).map((time) => ({ updated_at: time.toISOString() }));
+    return { ...answer, outcome: "found", body, nextPage: first + 100 < found.length ? String(first + 100) : "" };
+  };
+  world.clock.advance(60_000);
+  await world.service.reconcileDue();
+  expect(await world.rows("SELECT read_to FROM polled_repositories")).toEqual([{ read_to: last }]);
+});
+
 test("a merged pull request is read a few times and then only after a change", async () => {
   github.open(1);
   world.clock.advance(60_000);

@@ -42,7 +42,7 @@ export type PollCodeHostsDeps = {
 const BATCH = 10;
 /** How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica, which changes nothing. */
 const LEASE_MS = 300_000;
-/** Maximum number of pages of a list of changes per claim, so that other repositories are read, too. */
+/** Pages of a list of changes after which other repositories are read first. */
 const LIST_PAGES_MAX = 10;
 /** A code host may publish a change after one with a later time, so a list is read again from this long before its newest change. */
 const OVERLAP_MS = 10_000;
@@ -114,7 +114,8 @@ async function readChanges(
   const { teamUid, provider, repoFullName } = claim;
   let { readTo, etag } = claim;
   let [page, codeHostUid] = ["", ""];
-  for (let pages = 0; pages < LIST_PAGES_MAX; pages += 1) {
+  // Not left between pages of one time: the next claim begins at `readTo` again and would read the same pages.
+  for (let pages = 0; pages < LIST_PAGES_MAX || page !== ""; pages += 1) {
     const answer = await readPage(deps, {
       teamUid,
       kind: provider.toLowerCase(),
