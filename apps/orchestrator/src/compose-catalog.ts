@@ -294,7 +294,7 @@ export function composeCatalog(options: CatalogOptions) {
      */
     routes(router: ConnectRouter): void {
       budgetRoutes(router, { ...budgeting, sql, transaction, once });
-      modelPriceRoutes(router, { sql, transaction, once, cursors: options.cursors });
+      modelPriceRoutes(router, { sql, transaction, once, cursors: options.cursors, modelPrices: modelPriceStore });
       factsRoutes(router, {
         runSnapshots: (uids) => runFactsStore.snapshots(sql, uids),
         modelCallsOfRuns: (uids) => runSpendStore.modelCalls(sql, uids),

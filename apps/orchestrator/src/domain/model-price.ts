@@ -1,5 +1,5 @@
-import type { Price } from "@millwright/money";
 import { invalidArgument } from "@millwright/errors";
+import { toDollars, type Price } from "@millwright/money";
 
 /** A version of a model's price; it is never changed. */
 export type ModelPrice = Price & {
@@ -11,6 +11,9 @@ export type ModelPrice = Price & {
   /** Undefined: added by a migration, or in SQL. */
   readonly createdBy: { readonly type: string; readonly uid: string } | undefined;
 };
+
+/** A position in the list of versions, which is ordered by model and descending version. */
+export type ModelPricePosition = { readonly modelId: string; readonly version: number };
 
 export type NewModelPrice = Price & {
   readonly modelId: string;
@@ -33,7 +36,7 @@ export function checkNewModelPrice(price: NewModelPrice): NewModelPrice {
     ["cache_write_per_million_usd", price.cacheWritePerMillionMicros],
   ] as const)
     if (micros !== undefined && (micros < 0n || micros > MICROS_MAX))
-      throw invalidArgument("price_invalid", `${name} must be between 0 and 1000000 (got ${Number(micros) / 1e6}).`);
+      throw invalidArgument("price_invalid", `${name} must be between 0 and 1000000 (got ${toDollars(micros)}).`);
   return price;
 }
 

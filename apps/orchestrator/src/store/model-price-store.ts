@@ -1,9 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { present } from "@millwright/json";
-import type { ModelPrice, NewModelPrice } from "../domain/model-price.ts";
+import type { ModelPrice, ModelPricePosition, NewModelPrice } from "../domain/model-price.ts";
 import type { PriceVersion } from "../domain/usage.ts";
-
-export type ModelPricePosition = { readonly modelId: string; readonly version: number };
 
 /** Columns of `model_prices p` that a price is made of. Micro-dollars are text: int8 may exceed what a number holds. */
 export const PRICE = `p.version,
