@@ -16,7 +16,7 @@ import {
 } from "../domain/budget.ts";
 import type { OnceRequest } from "../domain/run-transaction.ts";
 import type { Transaction } from "./lease-check.ts";
-import { publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
+import { inPeriodAt, publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
 
 export type BudgetsDeps = {
   readonly sql: Sql;
@@ -159,8 +159,7 @@ async function found(
 const viewOf = async (deps: BudgetsDeps, budget: Budget): Promise<BudgetView> => (await viewsOf(deps, [budget]))[0]!;
 
 async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Budget[]): Promise<BudgetView[]> {
-  const now = clock.now();
-  const asked = listed.map((budget) => ({ budget, period: periodAt(budget, now) }));
+  const asked = inPeriodAt(listed, clock.now());
   const sums = await budgets.sums(sql, asked);
   return asked.map(({ budget, period }) => ({
     budget,

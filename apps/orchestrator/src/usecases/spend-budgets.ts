@@ -120,5 +120,6 @@ async function lockInPeriod({ budgets, clock }: SpendBudgetsDeps, tx: Sql, runUi
   return inPeriodAt(await budgets.lockOfRun(tx, runUid), clock.now());
 }
 
-const inPeriodAt = (budgets: readonly Budget[], now: Date): InPeriod[] =>
+/** Returns each budget with the period that contains `now`. */
+export const inPeriodAt = (budgets: readonly Budget[], now: Date): InPeriod[] =>
   budgets.map((budget) => ({ budget, period: periodAt(budget, now) }));
