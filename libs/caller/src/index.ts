@@ -17,6 +17,7 @@ export {
   isPlatformAdmin,
   ownersWith,
   requirePlatformAdmin,
+  requireServiceCaller,
   requireVerb,
   requireVerbAs,
   serviceCaller,

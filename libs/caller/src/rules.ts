@@ -114,6 +114,16 @@ export function requirePlatformAdmin(caller: Caller, action: string): void {
   });
 }
 
+/** Throws `service_only` (permission_denied) unless a service calls, for itself or on behalf of a principal. */
+export function requireServiceCaller(caller: Caller): void {
+  if (caller.principal.type === "service") return;
+  throw new DomainError({
+    kind: "permission_denied",
+    reason: "service_only",
+    message: "Only services may ask this.",
+  });
+}
+
 /** Returns the caller of a service that calls an upstream service, for itself or on behalf of a principal. */
 export const serviceCaller = (
   name: string,

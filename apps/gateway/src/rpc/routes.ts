@@ -1,8 +1,8 @@
 import type { ConnectRouter } from "@connectrpc/connect";
-import { isMember, type Caller } from "@millwright/caller";
+import { isMember, requireServiceCaller, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { definitions, events, identity } from "@millwright/contracts";
-import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { serveEventFeed, type EventLog } from "@millwright/events";
 import { isUuid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
@@ -42,7 +42,7 @@ export const rpcRoutes =
   (router: ConnectRouter): void => {
     router.service(identity.IdentityService, {
       async authenticateKey({ key }, context) {
-        assertService(callerOf(context));
+        requireServiceCaller(callerOf(context));
         return authenticatedMessage(await deps.authenticator.findKey(key));
       },
       async resolveAgent(request, context) {
@@ -70,7 +70,7 @@ export const rpcRoutes =
         return { profiles: profiles.map(profileMessage) };
       },
       async resolveSecrets({ teamUid, names, optionalNames }, context) {
-        assertService(callerOf(context));
+        requireServiceCaller(callerOf(context));
         if (!isUuid(teamUid)) throw notFound("team");
         return resolveSecrets({ tx: deps.db.now, vault: deps.vault }, { teamUid, names, optionalNames });
       },
@@ -108,15 +108,6 @@ export const rpcRoutes =
 /** Throws `not_found` unless the caller is a service, which acts on stored decisions, or a member of the team. */
 function assertVisible(caller: Caller, teamUid: string, thing: string): void {
   if (!isUuid(teamUid) || (caller.principal.type !== "service" && !isMember(caller, teamUid))) throw notFound(thing);
-}
-
-function assertService(caller: Caller): void {
-  if (caller.principal.type !== "service")
-    throw new DomainError({
-      kind: "permission_denied",
-      reason: "service_only",
-      message: "Only services may ask this.",
-    });
 }
 
 function assertUid(factoryUid: string): void {

@@ -1,6 +1,7 @@
 import { isAbsolute, relative, resolve } from "node:path";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
+import type { RepositoryRef } from "./agent-config.ts";
 
 /**
  * A connection to a code host: how the repositories of some owners are cloned, and where their pull requests are
@@ -74,6 +75,12 @@ export function codeHostFor<T extends Pick<CodeHost, "owners" | "name">>(
     byName.find((host) => host.owners.some((one) => one.toLowerCase() === wanted)) ??
     byName.find((host) => host.owners.length === 0)
   );
+}
+
+/** Returns the owner and the name in `owner/repo` or `group/…/project`; the owner is empty if the text has no slash. */
+export function repositoryNamed(text: string): RepositoryRef {
+  const slash = text.lastIndexOf("/");
+  return { owner: text.slice(0, Math.max(slash, 0)), repo: text.slice(slash + 1) };
 }
 
 function checkBaseUrl(text: string): string {

@@ -1,19 +1,13 @@
-import { serviceCaller, type Caller } from "@millwright/caller";
+import { requireServiceCaller, serviceCaller, type Caller } from "@millwright/caller";
 import type { PullRequestFacts } from "@millwright/code-host";
-import { DomainError, invalidArgument, notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, newUid, type TeamUid } from "@millwright/ids";
-import type { CodeHost } from "../domain/code-host.ts";
-import type { OpenCodeHosts } from "./open-code-host.ts";
+import { repositoryNamed, type CodeHost } from "../domain/code-host.ts";
+import { readToken, type OpenCodeHosts, type ResolveSecrets } from "./open-code-host.ts";
 
 export type DescribePullRequestsDeps = {
   readonly codeHosts: { find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined> };
-  readonly identity: {
-    resolveSecrets(
-      caller: Caller,
-      teamUid: string,
-      names: readonly string[],
-    ): Promise<Readonly<Record<string, string>>>;
-  };
+  readonly identity: ResolveSecrets;
   readonly openCodeHost: OpenCodeHosts;
 };
 
@@ -37,24 +31,15 @@ export async function describePullRequests(
   caller: Caller,
   { teamUid, codeHostUid, repository, numbers }: AskedPullRequests,
 ): Promise<PullRequestFacts[]> {
-  if (caller.principal.type !== "service")
-    throw new DomainError({
-      kind: "permission_denied",
-      reason: "service_only",
-      message: "Only services may ask this.",
-    });
+  requireServiceCaller(caller);
   if (numbers.length === 0 || numbers.length > PULL_REQUESTS_MAX)
     throw invalidArgument("pull_requests_invalid", `Ask for 1 to ${PULL_REQUESTS_MAX} pull requests.`);
   const connection = isUuid(codeHostUid) ? await deps.codeHosts.find([teamUid], codeHostUid) : undefined;
   if (!connection) throw notFound("code_host");
-  const secrets =
-    connection.secretName === ""
-      ? {}
-      : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [connection.secretName]);
-  const { kind, host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
+  const token = await readToken(deps.identity, serviceCaller("orchestrator", newUid()), connection);
+  const { kind, host } = deps.openCodeHost(connection, token);
   if (kind === "local") throw notFound("pull_request");
-  const slash = repository.lastIndexOf("/");
-  const named = { owner: repository.slice(0, Math.max(slash, 0)), repo: repository.slice(slash + 1) };
+  const named = repositoryNamed(repository);
   const found: PullRequestFacts[] = [];
   for (const number of numbers) {
     const facts = await host.describePullRequest(named, number);

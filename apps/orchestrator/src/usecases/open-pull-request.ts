@@ -1,4 +1,3 @@
-import type { Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import type { Diff, LocalHost, Repository } from "@millwright/code-host";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
@@ -13,7 +12,7 @@ import type { Run } from "../domain/run.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
 import type { RequireLease, Transaction } from "./lease-check.ts";
 import { actingFor } from "./prepare-assignment.ts";
-import type { OpenCodeHosts } from "./open-code-host.ts";
+import { readToken, type OpenCodeHosts, type ResolveSecrets } from "./open-code-host.ts";
 
 export type OpenPullRequestDeps = {
   readonly transaction: Transaction;
@@ -47,13 +46,7 @@ export type OpenPullRequestDeps = {
     ): Promise<boolean>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  readonly identity: {
-    resolveSecrets(
-      caller: Caller,
-      teamUid: string,
-      names: readonly string[],
-    ): Promise<Readonly<Record<string, string>>>;
-  };
+  readonly identity: ResolveSecrets;
   readonly openCodeHost: OpenCodeHosts;
   readonly publicUrl: string;
 };
@@ -211,10 +204,7 @@ async function openOnHost(
   input: OpenPullRequestInput,
 ): Promise<Opened> {
   const repository = { owner: input.owner, repo: input.repo };
-  const secrets = connection.secretName
-    ? await deps.identity.resolveSecrets(actingFor(run), connection.teamUid, [connection.secretName])
-    : {};
-  const { kind, host } = deps.openCodeHost(connection, secrets[connection.secretName] ?? "");
+  const { kind, host } = deps.openCodeHost(connection, await readToken(deps.identity, actingFor(run), connection));
   const base = input.baseBranch || (await host.defaultBranch(repository));
   if (kind !== "local") {
     const { headBranch: head, headSha, title, body } = input;

@@ -1,21 +1,15 @@
-import { serviceCaller, type Caller } from "@millwright/caller";
+import { requireServiceCaller, serviceCaller, type Caller } from "@millwright/caller";
 import { FORGE_RESOURCES, type ForgeAnswer, type ForgeReader, type LocalHost } from "@millwright/code-host";
 import { DomainError, invalidArgument, isDomainError } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { Clock } from "@millwright/clock";
-import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
+import { codeHostFor, repositoryNamed, type CodeHost } from "../domain/code-host.ts";
 import type { PullRequest } from "../domain/pull-request.ts";
-import type { OpenCodeHosts } from "./open-code-host.ts";
+import { readToken, type OpenCodeHosts, type ResolveSecrets } from "./open-code-host.ts";
 
 export type ReadCodeHostDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  readonly identity: {
-    resolveSecrets(
-      caller: Caller,
-      teamUid: string,
-      names: readonly string[],
-    ): Promise<Readonly<Record<string, string>>>;
-  };
+  readonly identity: ResolveSecrets;
   readonly readForge: (connection: Pick<CodeHost, "kind" | "baseUrl">, token: string) => ForgeReader;
   readonly openCodeHost: OpenCodeHosts;
   readonly findPullRequest: (uid: string) => Promise<PullRequest | undefined>;
@@ -49,12 +43,7 @@ export async function readCodeHost(
   caller: Caller,
   read: CodeHostRead,
 ): Promise<CodeHostAnswer> {
-  if (caller.principal.type !== "service")
-    throw new DomainError({
-      kind: "permission_denied",
-      reason: "service_only",
-      message: "Only services may ask this.",
-    });
+  requireServiceCaller(caller);
   const resource = FORGE_RESOURCES.find((known) => known === read.resource);
   if (!resource)
     throw invalidArgument(
@@ -63,21 +52,17 @@ export async function readCodeHost(
     );
   const connections = (await deps.codeHosts.list([read.teamUid])).filter(({ kind }) => kind === read.kind);
   if (read.kind === "local") return readLocal(deps, connections, read);
-  const repository = repositoryOf(read.repository);
+  const repository = repositoryNamed(read.repository);
   const connection = codeHostFor(connections, repository.owner);
   if (!connection) throw notConnected(read);
-  const { secretName } = connection;
-  const secrets =
-    secretName === ""
-      ? {}
-      : await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), read.teamUid, [secretName]);
+  const token = await readToken(deps.identity, serviceCaller("orchestrator", newUid()), connection);
   const answer = await deps.readForge(
     connection,
-    secrets[secretName] ?? "",
+    token,
   )({
     ...read,
     resource,
-    repository: read.headRepository === "" ? repository : repositoryOf(read.headRepository),
+    repository: read.headRepository === "" ? repository : repositoryNamed(read.headRepository),
   });
   return { ...answer, codeHostUid: connection.uid };
 }
@@ -137,11 +122,6 @@ async function localPullRequest(
     merged_at: time?.toISOString() ?? null,
     base_sha: baseSha,
   };
-}
-
-function repositoryOf(name: string): { owner: string; repo: string } {
-  const slash = name.lastIndexOf("/");
-  return { owner: name.slice(0, Math.max(slash, 0)), repo: name.slice(slash + 1) };
 }
 
 const notConnected = ({ kind, repository }: CodeHostRead): DomainError =>
