@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { aCaller, domainError } from "@millwright/testing";
+import { modelPriceStore } from "../src/store/model-price-store.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 
 let p: CatalogPlatform;
@@ -15,14 +16,8 @@ const versionsOf = async (modelId: string) =>
     version,
     inputMicros,
   ]);
-const inForce = async (modelId: string): Promise<unknown> => {
-  const { rows } = await p.database.sql.query<{ price: string }>(
-    `SELECT input_per_million_micros::text AS price FROM model_prices
-      WHERE model_id = $1 AND effective_from <= now() ORDER BY effective_from DESC, version DESC LIMIT 1`,
-    [modelId],
-  );
-  return rows[0]?.price;
-};
+const inForce = async (modelId: string): Promise<string> =>
+  String((await modelPriceStore.current(p.database.sql, modelId))?.inputPerMillionMicros);
 
 test("adds versions of a model, which every caller may list, newest first", async () => {
   await add({ modelId: "a" });
