@@ -63,7 +63,7 @@ export const HarnessUsage = z
         }),
         unmeasured_call_count: z
           .int()
-          .meta({ description: "Calls through the model gateway for which the provider returned no token counts." }),
+          .meta({ description: "Metered calls for which the provider did not return both input and output tokens." }),
         coverage: z
           .number()
           .nullable()
