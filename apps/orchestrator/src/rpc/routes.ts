@@ -11,7 +11,7 @@ type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof Return
 export type RoutesDeps = {
   readonly runs: RunRoutesDeps & LocalRunRoutesDeps;
   readonly runViewMethods: Views;
-  /** Registers ArtifactService, CatalogService, DefinitionOwnerService, EvidenceService and FactsService. */
+  /** Registers the services of compose-catalog.ts. */
   readonly catalogRoutes: (router: ConnectRouter) => void;
   readonly eventLog: EventLog;
 };

@@ -6,8 +6,8 @@ import { DELETE_BLOB } from "./blob-work.ts";
 /**
  * A snapshot with which no execution will begin: its conversation has a newer one, or it is older than the retention
  * time. A snapshot is retained while a run of its conversation is active, because that run may begin with an older one,
- * and while an active run of another conversation has borrowed it. $1: created before; $2: expired in any case if
- * created before; $3: terminal states.
+ * and while an active run of another conversation has borrowed it. $1: created before; $2: if created before, expired
+ * even if it is the newest; $3: terminal states.
  */
 const EXPIRED = `s.created_at < $1
   AND (s.created_at < $2 OR EXISTS (
