@@ -149,31 +149,31 @@ async function lockFreeCapacity(tx: Sql, session: WorkerSession, keys: readonly 
 }
 
 /**
- * Number of executions of a lane that are read as candidates (`looked`) for a number of offers. The surplus replaces
- * candidates whose run another transaction has locked.
+ * Number of executions of a lane that are read as candidates for a number of offers. The surplus replaces candidates
+ * whose run another transaction has locked.
  */
 const CANDIDATES = [
-  { offers: 4, looked: 16 },
-  { offers: 32, looked: 64 },
-  { offers: 200, looked: 256 },
+  { offers: 4, candidates: 16 },
+  { offers: 32, candidates: 64 },
+  { offers: 200, candidates: 256 },
 ] as const;
 
 /**
  * Returns the statement that offers the lane's first executions and takes the capacity they need.
  *
- * Runs whose row another transaction has locked are skipped, so a claim never waits for a run. `looked` is a constant
- * of the text: with a parameter as limit, the planner assumes a tenth of the lane and scans whole tables for a long
- * lane. An execution whose workspace another worker retains is left to that worker until `preferred_until`, as long as
- * the worker is ready and has a free slot. If `isLimited` (the owner has exhausted budgets), runs that an exhausted
- * budget covers are not offered.
+ * Runs whose row another transaction has locked are skipped, so a claim never waits for a run. `candidates` is a
+ * constant of the text: with a parameter as limit, the planner assumes a tenth of the lane and scans whole tables for
+ * a long lane. An execution whose workspace another worker retains is left to that worker until `preferred_until`, as
+ * long as the worker is ready and has a free slot. If `isLimited` (the owner has exhausted budgets), runs that an
+ * exhausted budget covers are not offered.
  */
-const offerText = (looked: number, isLimited: boolean): string => `
+const offerText = (candidates: number, isLimited: boolean): string => `
   WITH first AS MATERIALIZED (
     SELECT e.id, e.run_uid, e.depth FROM executions e
      WHERE e.lane_id = $1 AND e.state = 'QUEUED' AND NOT EXISTS (SELECT 1 FROM executions s WHERE s.run_uid = e.run_uid AND s.state = 'STOPPING')
        AND (e.preferred_session_uid IS NULL OR e.preferred_session_uid = $4 OR e.preferred_until <= clock_timestamp() OR NOT EXISTS (
          SELECT 1 FROM worker_sessions p WHERE p.uid = e.preferred_session_uid AND p.state = 'READY' AND p.slots > (SELECT count(*) FROM leases h WHERE h.session_uid = p.uid)))
-     ORDER BY e.depth DESC, e.id LIMIT ${looked}),
+     ORDER BY e.depth DESC, e.id LIMIT ${candidates}),
   queued AS MATERIALIZED (
     SELECT f.id, f.run_uid FROM first f JOIN runs r ON r.uid = f.run_uid
      WHERE r.state = 'QUEUED' ${isLimited ? `AND NOT EXISTS (${EXHAUSTED_BUDGETS_OF_RUN})` : ""} ORDER BY f.depth DESC, f.id
@@ -198,8 +198,8 @@ const offerText = (looked: number, isLimited: boolean): string => `
   SELECT l.execution_id AS "executionId", l.attempt, l.expires_at AS "expiresAt", r.uid, r.version, r.owner_type, r.owner_uid, t.traceparent
     FROM lease l JOIN run r ON r.uid = l.run_uid JOIN taken t ON t.id = l.execution_id ORDER BY l.execution_id`;
 
-const OFFER_TEXTS = CANDIDATES.flatMap(({ offers, looked }) =>
-  [false, true].map((isLimited) => ({ offers, isLimited, text: offerText(looked, isLimited) })),
+const OFFER_TEXTS = CANDIDATES.flatMap(({ offers, candidates }) =>
+  [false, true].map((isLimited) => ({ offers, isLimited, text: offerText(candidates, isLimited) })),
 );
 /**
  * Maximum number of offers from one lane in one transaction. A worker with more free slots claims from the lane again.
