@@ -126,11 +126,11 @@ onDeployments(["standalone"], (deployment) => {
       const workers: HandWorker[] = [];
       while (workers.length < AGENTS / SLOTS) workers.push(await HandWorker.register(api));
       const agents: Agent[] = [];
-      const over = new AbortController();
+      const stopped = new AbortController();
       const every = async (ms: number, step: () => Promise<unknown>): Promise<void> => {
-        for (; !over.signal.aborted; await pause(ms)) await step();
+        for (; !stopped.signal.aborted; await pause(ms)) await step();
       };
-      const beating = workers.map((worker) => every(10_000 / platform.timeScale, () => renew(worker, agents)));
+      const heartbeats = workers.map((worker) => every(10_000 / platform.timeScale, () => renew(worker, agents)));
       const highest = { committed: 0 };
       const watching = every(200, async () => {
         const { spent_usd: spent, reserved_usd: reserved } = await theBudget();
@@ -157,8 +157,8 @@ onDeployments(["standalone"], (deployment) => {
         for (const { run_id: run } of queued)
           expect((await api.get(`/agent/runs/${run}/queue`)).reason).toBe("budget_exhausted");
       } finally {
-        over.abort();
-        await Promise.all([...beating, watching]);
+        stopped.abort();
+        await Promise.all([...heartbeats, watching]);
       }
     },
     SLOW_MS,

@@ -234,7 +234,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
         const { data } = await of("/pull-requests?state=merged");
         return data.length === 1 && data;
       },
-      { timeoutMs: RUN_TIMEOUT_MS, everyMs: 2_000 }, // below the limit of 60 requests a minute,
+      { timeoutMs: RUN_TIMEOUT_MS, everyMs: 2_000 }, // below the limit of 60 requests per minute
     );
     expect(record).toMatchObject({ title: "Lower the price", human_code_change: false, history_complete: true });
     const { autonomy_funnel: funnel } = await eventually(() => of("/metrics"), { everyMs: 2_000 });

@@ -28,7 +28,7 @@ const asIssue = (pull: ReturnType<typeof pullRequest>) => ({
   ...pull,
   pull_request: { html_url: pull.html_url, merged_at: pull.merged_at },
 });
-/** The first is of a run, the second of a person. */
+/** The first was opened by a run, the second by a person. */
 const PULLS = [pullRequest(1, BOT), pullRequest(2, ADA)];
 const REST: Readonly<Record<string, unknown>> = {
   "/repos/acme/shop/issues": PULLS.map(asIssue),
