@@ -10,6 +10,8 @@ test.each([
   ["no cost", {}, {}],
   ["a cost that is no amount", { cost: "0.1" }, {}],
   ["a negative cost", { cost: -1 }, {}],
+  ["a cost that is too large to be an integer of micro-dollars", { cost: 1e300 }, {}],
+  ["an infinite cost", { cost: Infinity }, {}],
 ])("a provider that states %s", (_, stated, expected) => {
   const raw = { ...COUNTED, ...stated };
   expect(countsIn({ usage: raw })).toEqual({ ...TOKENS, ...expected });

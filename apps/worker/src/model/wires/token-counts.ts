@@ -35,7 +35,8 @@ export function tokenCounts({
  * the tokens.
  */
 function statedCost({ cost }: Counter): Pick<TokenCounts, "costMicros"> {
-  return typeof cost === "number" && cost >= 0 ? { costMicros: Math.round(cost * 1_000_000) } : {};
+  const costMicros = typeof cost === "number" && cost >= 0 ? Math.round(cost * 1_000_000) : Number.NaN;
+  return Number.isSafeInteger(costMicros) ? { costMicros } : {};
 }
 
 const has = (value: unknown, names: readonly string[]): boolean =>
