@@ -86,13 +86,13 @@ function adapterFactory() {
   };
   return new (class extends PrismaPg {
     async connect() {
-      return mended(await super.connect());
+      return corrected(await super.connect());
     }
     async connectToShadowDb() {
       const name = `prisma_migrate_shadow_db_${crypto.randomUUID()}`;
       const admin = await this.connect();
       await admin.executeScript(`CREATE DATABASE "${name}"`);
-      const shadow = mended(await new PrismaPg({ ...config, database: name }).connect());
+      const shadow = corrected(await new PrismaPg({ ...config, database: name }).connect());
       const dispose = shadow.dispose.bind(shadow);
       shadow.dispose = async () => {
         await dispose();
@@ -108,7 +108,7 @@ function adapterFactory() {
  * Corrects the behaviour of adapter-pg where it differs from the native connector in a way that the engine does not
  * support.
  */
-function mended(adapter) {
+function corrected(adapter) {
   // adapter-pg splits a script at every semicolon, including those in comments and function bodies. PostgreSQL executes
   // the whole script.
   adapter.executeScript = async (script) => {

@@ -237,10 +237,10 @@ describe("what is refused", () => {
   });
 });
 
-describe("closed doors", () => {
+describe("a closed outbound gate", () => {
   const open = { allow: ["*:*"], internal: ["127.0.0.1"], names: { "shop.test": ["127.0.0.1"] } };
 
-  test("let nothing new out, which goes on when they open again", async () => {
+  test("delays new requests and connections until it opens again", async () => {
     const { socket, gate } = await aProxy(open);
     gate.close();
     const answer = get(socket, `http://shop.test:${originPort}/`);
@@ -251,7 +251,7 @@ describe("closed doors", () => {
     expect([(await answer).status, (await opening).status]).toEqual([201, 200]);
   });
 
-  test("cut what is open, and not a byte passes", async () => {
+  test("closes open connections before another byte passes", async () => {
     const { socket, gate } = await aProxy(open);
     const [busy, idle] = [await tunnel(socket, `shop.test:${echoPort}`), await tunnel(socket, `shop.test:${echoPort}`)];
     let arrived = "";
@@ -264,7 +264,7 @@ describe("closed doors", () => {
     expect([busy.received(), third.received(), arrived]).toEqual(["", "", ""]);
   });
 
-  test("end those who wait when the execution ends", async () => {
+  test("rejects waiting requests when the execution ends", async () => {
     const { socket, gate } = await aProxy(open);
     gate.close();
     const answer = get(socket, `http://shop.test:${originPort}/`);

@@ -300,7 +300,7 @@ inEachSandbox("commit and push", (kind) => {
       expect(again.pushedSha).toBe(other);
     }));
 
-  test("nothing is pushed while the doors are closed: the push waits for them, or for the end of the execution", () =>
+  test("a push waits while the outbound gate is closed, until it opens or the execution ends", () =>
     withClone(kind, async ({ sandbox, copy, bare, dir }) => {
       await sandbox.exec("cd shop && echo new > new.txt");
       const sha = await commitAll(sandbox, copy, "Mine");
@@ -330,7 +330,7 @@ inEachSandbox("commit and push", (kind) => {
       expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
     }));
 
-  test("a push under way is ended when the doors close, changes nothing, and is made again when they open", () =>
+  test("a push is aborted without effect when the outbound gate closes, and retried when it opens", () =>
     withDirectory((root) => {
       const gate = new TestGate();
       const held: (() => void)[] = [];

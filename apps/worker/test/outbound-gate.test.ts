@@ -30,7 +30,7 @@ async function cutOff(kind: "bwrap" | "none") {
 }
 
 describe("without renewal", () => {
-  test("effects wait behind closed doors, and are made once the platform is back", async () => {
+  test("effects wait while the outbound gate is closed, and take place once the platform is back", async () => {
     const { platform, clock, ctx, sandbox } = await cutOff("bwrap");
     clock.advance(DOORS_CLOSE_MS);
     expect(() => ctx.gate.assertOpen()).toThrow(OutboundGateClosed);
@@ -59,7 +59,7 @@ describe("without renewal", () => {
     expect(attempt.completions).toEqual([]);
   });
 
-  test("an agent without a sandbox is killed as soon as the doors are closed", async () => {
+  test("an agent without a sandbox is killed as soon as the outbound gate closes", async () => {
     const { clock, ctx, sandbox } = await cutOff("none");
     clock.advance(DOORS_CLOSE_MS);
     await eventually(() => ctx.signal.aborted);

@@ -19,7 +19,7 @@ export type GatewayWire = {
   readonly outputLimit: (body: JsonObject) => unknown;
   readonly limited: (body: JsonObject, tokens: number) => JsonObject;
   /** Returns the request in a form that the provider accepts, if a harness sends a form that it does not. */
-  readonly mended?: (body: JsonObject) => JsonObject;
+  readonly repaired?: (body: JsonObject) => JsonObject;
   /**
    * Returns a response to a call of this path that ends the turn. It replaces the model's response or is appended to
    * the part already sent.
@@ -77,7 +77,7 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
       ...body,
       generationConfig: { ...objectAt(body, "generationConfig"), maxOutputTokens },
     }),
-    mended: withAllAnswers,
+    repaired: withAllAnswers,
     ending: (path) => {
       const answer = JSON.stringify({
         candidates: [

@@ -14,16 +14,16 @@ test("calls without an answer get one, in their place; everything else stays as 
     said("user", { text: "Stop." }),
   ];
   const interrupted = { error: "It was interrupted; its effect is unknown." };
-  const mended = said(
+  const repaired = said(
     "user",
     { functionResponse: { id: "c1", name: "shell", response: interrupted } },
     { functionResponse: { name: "read", response: interrupted } },
   );
   expect(withAllAnswers({ contents: [before, lost, next], tools: [] })).toEqual({
-    contents: [before, lost, mended, next],
+    contents: [before, lost, repaired, next],
     tools: [],
   });
-  expect(withAllAnswers({ contents: [before, lost] })).toEqual({ contents: [before, lost, mended] });
+  expect(withAllAnswers({ contents: [before, lost] })).toEqual({ contents: [before, lost, repaired] });
   const whole = {
     contents: [before, said("model", call("shell")), said("user", answer("shell")), said("model", { text: "Done." })],
     generationConfig: { temperature: 1 },

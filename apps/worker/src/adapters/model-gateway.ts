@@ -207,7 +207,7 @@ export class ModelGateway {
       tooCostly;
     if (failure) return this.#fail(response, failure);
     await ctx.gate.whenOpen();
-    const sent = maskRequest(wire.mended?.(limited) ?? limited, (text) => ctx.mask(text));
+    const sent = maskRequest(wire.repaired?.(limited) ?? limited, (text) => ctx.mask(text));
     const headers = Object.fromEntries(
       PASSED_HEADERS.flatMap((name) =>
         request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]],

@@ -34,10 +34,10 @@ export async function openAgentEgress(
   const { repositories, egress } = ctx.assignment;
   const git = new GitGateway(repositories, false, ctx.outbound);
   const denials = new Denials(
-    (payload) => void bestEffort("tell of a refused connection", ctx.log, () => ctx.emit("egress_denied", payload)),
+    (payload) => void bestEffort("report a denied connection", ctx.log, () => ctx.emit("egress_denied", payload)),
   );
   // unique, because an execution may have several consecutive sandboxes
-  const directory = join(ctx.dir, `way-${randomUUID().slice(0, 8)}`);
+  const directory = join(ctx.dir, `proxy-${randomUUID().slice(0, 8)}`);
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const socket = join(directory, "proxy.sock");
   const policy = new EgressPolicy(host.egress ?? NO_EGRESS, egress?.allowedHosts);

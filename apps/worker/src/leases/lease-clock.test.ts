@@ -16,8 +16,8 @@ function aLease() {
   return { clock, laptop, asleep, lease, stop, gate: outboundGateOf(lease, stop.signal) };
 }
 
-describe("the doors", () => {
-  test("close 30 s after the last successful renewal was sent", () => {
+describe("the outbound gate", () => {
+  test("closes 30 s after the last successful renewal was sent", () => {
     const { clock, lease, gate } = aLease();
     clock.advance(29_999);
     expect(() => gate.assertOpen()).not.toThrow();
@@ -33,21 +33,21 @@ describe("the doors", () => {
     expect(lease.closedForMs()).toBe(7);
   });
 
-  test("close when the wall clock says so, though the monotonic one stood still in sleep", () => {
+  test("closes by the wall clock if the monotonic clock stood still during sleep", () => {
     const { clock, asleep, gate } = aLease();
     asleep.frozen = true;
     clock.advance(DOORS_CLOSE_MS);
     expect(() => gate.assertOpen()).toThrow(OutboundGateClosed);
   });
 
-  test("close when the monotonic clock says so, though the wall clock was set back", () => {
+  test("closes by the monotonic clock if the wall clock was set back", () => {
     const { clock, gate } = aLease();
     clock.advance(DOORS_CLOSE_MS);
     clock.set("2020-01-01T00:00:00Z");
     expect(() => gate.assertOpen()).toThrow(OutboundGateClosed);
   });
 
-  test("are not opened by an answer to an older heartbeat", () => {
+  test("is not opened by a response to an older heartbeat", () => {
     const { clock, lease } = aLease();
     const older = momentOf(clock);
     clock.advance(20_000);
@@ -57,7 +57,7 @@ describe("the doors", () => {
     expect(lease.isOpen()).toBe(true);
   });
 
-  test("let those who wait go on when the lease is renewed", async () => {
+  test("releases waiting callers when the lease is renewed", async () => {
     const { clock, lease, gate } = aLease();
     clock.advance(DOORS_CLOSE_MS);
     let isThrough = false;
@@ -69,7 +69,7 @@ describe("the doors", () => {
     expect(isThrough).toBe(true);
   });
 
-  test("turn away those who wait when the attempt is over", async () => {
+  test("rejects waiting callers when the attempt has ended", async () => {
     const { clock, gate, stop } = aLease();
     clock.advance(DOORS_CLOSE_MS);
     const waiting = gate.whenOpen();

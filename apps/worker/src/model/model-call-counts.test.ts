@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { ModelCallCounts } from "./model-call-counts.ts";
 
-test("each call is told once, and again when it was not heard", () => {
+test("reports each call once, and again if the report was not received", () => {
   const counts = new ModelCallCounts();
   counts.add("anthropic", "ok");
   counts.add("anthropic", "ok");

@@ -25,7 +25,7 @@ const OPTIONS: StartOptions = {
   },
 };
 
-export type Heard = {
+export type Interpreted = {
   readonly events: readonly HarnessEvent[];
   readonly sent: readonly string[];
   readonly connection: HarnessConnection;
@@ -36,7 +36,7 @@ export function interpret(
   adapter: HarnessAdapter,
   lines: readonly string[] = [],
   over: Partial<StartOptions> = {},
-): Heard {
+): Interpreted {
   const [events, sent]: [HarnessEvent[], string[]] = [[], []];
   const connection = adapter.connect(
     { ...OPTIONS, ...over },
@@ -52,7 +52,7 @@ export async function played(
   lines: readonly string[],
   on: (event: HarnessEvent, connection: HarnessConnection) => void,
   over: Partial<StartOptions> = {},
-): Promise<Omit<Heard, "connection">> {
+): Promise<Omit<Interpreted, "connection">> {
   const { events, sent, connection } = interpret(adapter, [], over);
   let known = 0;
   const settle = async (): Promise<void> => {

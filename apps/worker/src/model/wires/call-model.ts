@@ -69,7 +69,7 @@ export async function callModel(
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
   const silence = new AbortController();
   const listen = () =>
-    timers.after(silenceMs, () => silence.abort(new CallBroken(`nothing was heard for ${silenceMs / 1_000} s`)));
+    timers.after(silenceMs, () => silence.abort(new CallBroken(`no data was received for ${silenceMs / 1_000} s`)));
   let cancel = listen();
   let ended: { usage: LanguageModelUsage; finishReason: string; raw: string | undefined } | undefined;
   let error: unknown;
