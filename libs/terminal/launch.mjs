@@ -1,9 +1,12 @@
-// Plain JavaScript without other imports: the shell's Node may be too old for anything else.
+// Plain JavaScript without third-party or TypeScript imports: the shell's Node.js may be too old for them.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** Runs a command's main file on the workspace's own Node, whatever Node the shell has. @param {string} name @param {URL} main */
+/**
+ * Runs a command's main file on the shell's Node.js, or on the workspace's own if the shell's is older than 24.
+ * @param {string} name @param {URL} main
+ */
 export function launch(name, main) {
   const pinned = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
   const isCurrent = Number(process.versions.node.split(".")[0]) >= 24;
