@@ -81,7 +81,10 @@ function readSettings(env: Env) {
     skillCheckouts: optional.list("MILLWRIGHT_WORKER_SKILLS", []),
     /** Internal hosts and networks where models and code hosts of teams may be; none by default. */
     allowedInternalHosts,
-    /** Root file systems, as `image=directory`. Runs of every other image get the machine's own tools. */
+    /**
+     * Root file systems, as `image=directory`. If any is set, runs of other images are not claimed; otherwise every
+     * image is replaced by the machine's own tools.
+     */
     rootfs: optional.list("MILLWRIGHT_SANDBOX_ROOTFS", []),
     /** The path of Claude Code's executable, in its own directory, if runs may use Claude Code; none by default. */
     claude: optional.string("MILLWRIGHT_HARNESS_CLAUDE", ""),

@@ -38,7 +38,7 @@ export const forgeApi =
     throw refusal(response);
   };
 
-/** Sends a request to a forge, whatever it answers. Errors: code_host_unavailable, internal_address_refused. */
+/** Sends a request to a forge and returns its response with any status. Errors: code_host_unavailable, internal_address_refused. */
 export const sendToForge = (
   options: ForgeOptions,
   method: "GET" | "POST",
@@ -73,11 +73,11 @@ export async function parsed(response: Response): Promise<unknown> {
   }
 }
 
-/** Whether the forge refused a request because its limit is used up. */
+/** Returns whether the forge rejected a request because its rate limit is exhausted. */
 export const isRateLimited = ({ status, headers }: Response): boolean =>
   status === 429 || (status === 403 && (headers.has("retry-after") || headers.get("x-ratelimit-remaining") === "0"));
 
-/** Returns what a refusal by a forge means to us. */
+/** Returns our error for a forge's rejection. */
 export function refusal(response: Response): DomainError {
   const { status, headers } = response;
   if (isRateLimited(response)) {

@@ -60,10 +60,11 @@ export type ForgeReaderOptions = {
 };
 
 /**
- * Returns how to read pages of a forge's REST API on condition that they have changed. A refusal because of rate limits is an answer.
+ * Returns a function that reads a page of a forge's REST API if it has changed. A rejection because of rate limits is a
+ * result, not an error.
  *
- * Errors of reads: repository_invalid, branch_invalid, resource_invalid; code_host_unauthorized, code_host_forbidden, code_host_unavailable,
- * internal_address_refused.
+ * Errors of reads: repository_invalid, branch_invalid, resource_invalid; code_host_unauthorized, code_host_forbidden,
+ * code_host_unavailable, internal_address_refused.
  */
 export const forgeReader = ({ kind, baseUrl, token, fetch }: ForgeReaderOptions): ForgeReader => {
   const headers = kind === "github" ? GITHUB_HEADERS : { accept: "application/json" };
@@ -163,7 +164,7 @@ const withoutLongTexts = (body: unknown): unknown =>
     typeof value === "string" && value.length > TEXT_LENGTH_MAX ? value.slice(0, TEXT_LENGTH_MAX) : value,
   );
 
-/** The parameter that makes the address of the next page of this one's. */
+/** Returns the query parameter that turns the address of this page into that of the next one; "" = last page. */
 function nextPageOf(headers: Headers): string {
   const [, next = ""] = /<([^>]+)>;\s*rel="next"/.exec(headers.get("link") ?? "") ?? [];
   if (!URL.canParse(next)) return "";
@@ -188,7 +189,7 @@ function rateLimitOf(headers: Headers, answeredAt: Date): RateLimit | undefined 
 
 const RETRY_SECONDS = 60;
 
-/** `Retry-After` is in seconds or a date; without it the limit resets at a time of its own. At least one second. */
+/** `Retry-After` is in seconds or a date; without it, the reset time of the rate limit applies. At least one second. */
 function retrySeconds(headers: Headers, answeredAt: Date, rateLimit: RateLimit | undefined): number {
   const retryAfter = headers.get("retry-after") ?? "";
   const seconds = /^\d{1,9}$/.test(retryAfter)

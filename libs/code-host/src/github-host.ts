@@ -34,7 +34,7 @@ export type GithubOptions = {
   readonly fetch?: typeof fetch;
 };
 
-/** Of every request to GitHub. */
+/** Headers of every request to GitHub. */
 export const GITHUB_HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
 
 /** Returns a code host that uses GitHub's REST API. Errors of all calls: those of `forgeApi`. */

@@ -25,8 +25,8 @@ export interface LocalHost extends CodeHost {
   /** Returns how many commits the head has that the base has not. Errors: branch_not_found, branch_invalid. */
   countCommits(repository: Repository, base: string, head: string): Promise<number>;
   /**
-   * Returns when a commit came into a branch; undefined: it is not part of it. A fast-forward leaves no time of its own: the time is that of the
-   * commit then. Errors: branch_not_found, branch_invalid.
+   * Returns when a commit was merged into a branch; undefined if the branch does not contain it. After a fast-forward,
+   * which leaves no merge commit, it is the commit's own time. Errors: branch_not_found, branch_invalid.
    */
   mergeTime(repository: Repository, base: string, headSha: string): Promise<Date | undefined>;
 }

@@ -9,7 +9,7 @@ export const AGENT_TYPES = ["CUSTOM", "FOREMAN", "MAIN", "TRIAGE", "SPEC", "IMPL
 
 export type ReadAgent = { path: string; part: AgentPart; read: ReadBlock; typeAt: Place };
 
-/** Reads agents/<name>/agent.md Undefined if its frontmatter is not valid YAML. */
+/** Reads agents/<name>/agent.md; undefined if its frontmatter is not valid YAML. */
 export function readAgentFile(name: string, path: string, text: string, problems: Problems): ReadAgent | undefined {
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;

@@ -8,7 +8,7 @@ import { readTrigger } from "./trigger.ts";
 
 export type ReadAutomation = { path: string; part: AutomationPart; read: ReadBlock; agent?: Placed<string> };
 
-/** Reads automations/<name>/automation.md Undefined if its frontmatter is not valid YAML. */
+/** Reads automations/<name>/automation.md; undefined if its frontmatter is not valid YAML. */
 export function readAutomationFile(
   name: string,
   path: string,

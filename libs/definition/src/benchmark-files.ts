@@ -17,7 +17,7 @@ export type ReadTask = { path: string; suite: string; part: BenchmarkTaskPart };
 
 export const START_REF = /^(github|gitlab)\.com:[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)+@[0-9a-f]{40}$/;
 
-/** Reads benchmarks/<slug>/suite.yaml Undefined if it is not valid YAML. */
+/** Reads benchmarks/<slug>/suite.yaml; undefined if it is not valid YAML. */
 export function readSuiteFile(slug: string, path: string, text: string, problems: Problems): ReadSuite | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;
@@ -68,7 +68,7 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
   };
 }
 
-/** Reads benchmarks/<suite>/tasks/<slug>.yaml. Undefined if it is not valid YAML. */
+/** Reads benchmarks/<suite>/tasks/<slug>.yaml; undefined if it is not valid YAML. */
 export function readTaskFile(
   suite: string,
   slug: string,

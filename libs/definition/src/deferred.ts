@@ -9,7 +9,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   slack: ["channels", "users", "item_users"],
 };
 
-/** Returns the names of a definition that are resolved at apply */
+/** Returns the names in a definition that are resolved when it is applied. */
 export const deferredResolutions = ({ automations }: Definition): DeferredResolution[] =>
   automations.flatMap(({ name, triggers }) =>
     triggers.flatMap(({ provider, filter }, index) =>

@@ -33,7 +33,7 @@ const KEYS = [
 
 export type ReadFactory = { part: FactoryPart; defaults: ReadBlock; scorerRunner?: Placed<string> };
 
-/** Reads factory.yaml Undefined if it is not valid YAML. */
+/** Reads factory.yaml; undefined if it is not valid YAML. */
 export function readFactoryFile(path: string, text: string, problems: Problems): ReadFactory | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;

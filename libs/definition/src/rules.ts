@@ -1,4 +1,4 @@
-/** Rules that the API and definition files share */
+/** Rules that the API and definition files share. */
 
 export const FACTORY_NAME_MAX = 100;
 export const ALIAS_MAX = 60;
@@ -16,7 +16,7 @@ export const isAlias = (alias: string): boolean =>
   alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
 
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
-/** Modes that need only a secret */
+/** Modes that need only a secret. */
 export const SIGNATURE_SCHEMES = [
   "github",
   "pagerduty",

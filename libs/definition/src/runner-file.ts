@@ -6,7 +6,7 @@ import { parseYaml } from "./yaml-document.ts";
 export const MAC_SHAPES: ReadonlySet<string> = new Set(["4/7", "6/14", "8/14", "12/28", "12/56"]);
 export const MAC_VERSIONS = ["14", "15", "26", "27"] as const;
 
-/** Reads runners/<name>.yaml Undefined if it is not valid YAML. */
+/** Reads runners/<name>.yaml; undefined if it is not valid YAML. */
 export function readRunnerFile(name: string, path: string, text: string, problems: Problems): RunnerPart | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;

@@ -20,7 +20,7 @@ const SAMPLING_RATE = 25;
 
 export type ReadScorer = { path: string; part: ScorerPart; agents: Placed<string>[] };
 
-/** Reads scorers/<slug>/scorer.md Undefined if its frontmatter is not valid YAML. */
+/** Reads scorers/<slug>/scorer.md; undefined if its frontmatter is not valid YAML. */
 export function readScorerFile(slug: string, path: string, text: string, problems: Problems): ReadScorer | undefined {
   const parsed = parseMarkdown(path, text, problems);
   if (!parsed) return undefined;

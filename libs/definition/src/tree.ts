@@ -4,7 +4,7 @@ import { isDefinitionPath } from "./layout.ts";
 /** One file of a definition tree. Bytes are decoded strictly as UTF-8; text is used unchanged. */
 export type TreeFile = { readonly path: string; readonly content: string | Uint8Array };
 
-/** Limits of a tree */
+/** Limits of a tree. */
 export const TREE_LIMITS = Object.freeze({
   fileBytesMax: 2 * 1024 * 1024,
   filesMax: 2_000,

@@ -1,10 +1,10 @@
-/** Events and filter attributes of automation triggers */
+/** Events and filter attributes of automation triggers. */
 
 /** The events of its provider on which an attribute exists. */
 type Applies = (event: string) => boolean;
 export type FilterRule = {
   readonly on: Applies;
-  /** `payload`: a payload filter (§7); `numbers`: lists of whole numbers; otherwise lists of text. */
+  /** `payload`: a payload filter; `numbers`: lists of whole numbers; otherwise lists of text. */
   readonly kind?: "payload" | "numbers";
   /** Accepts a list or `in`, but not `not_in`. */
   readonly isInclusionOnly?: boolean;
@@ -107,11 +107,11 @@ const AZURE: Provider = {
   },
 };
 
-/** Stages of a task */
+/** Stages of a task. */
 export const TASK_STAGES = ["TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "COMPLETE", "CANCELLED"] as const;
 
 /**
- * Providers whose events this platform receives; a trigger of another provider is stored but inactive (spec decisions).
+ * Providers whose events this platform receives; a trigger of another provider is stored but inactive.
  */
 export const SERVED_PROVIDERS: ReadonlySet<string> = new Set(["webhook", "schedule", "factory", "github", "gitlab"]);
 

@@ -5,7 +5,7 @@ import type { TriggerPart } from "./definition.ts";
 import type { Fields } from "./fields.ts";
 import { PROVIDERS, type FilterRule, type Provider } from "./trigger-rules.ts";
 
-/** Reads one trigger of an automation */
+/** Reads one trigger of an automation. */
 export function readTrigger(entry: Fields): TriggerPart | undefined {
   for (const key of ["provider", "event"]) entry.require(key);
   const name = entry.oneOf("provider", Object.keys(PROVIDERS));

@@ -4,7 +4,7 @@ import { Fields } from "./fields.ts";
 import { HEADER_NAME, isCredentialHeader, SIGNATURE_SCHEMES, WEBHOOK_AUTH_MODES } from "./rules.ts";
 import { parseYaml } from "./yaml-document.ts";
 
-/** Reads webhooks/<name>.yaml Undefined if it is not valid YAML. */
+/** Reads webhooks/<name>.yaml; undefined if it is not valid YAML. */
 export function readWebhookFile(name: string, path: string, text: string, problems: Problems): WebhookPart | undefined {
   const parsed = parseYaml(path, text, problems);
   if (!parsed) return undefined;

@@ -11,7 +11,7 @@ const SET: JsonSchema = {
   maxItems: FILTER_LIMITS.values,
 };
 
-/** Parts that several documents share */
+/** Parts that several documents share. */
 export const COMMON = document("common.schema.json", "Common parts", "Parts that the other documents refer to.", {
   $defs: {
     credentialStrategy: enumOf([...CREDENTIAL_STRATEGIES, null]),
