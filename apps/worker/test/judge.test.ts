@@ -226,7 +226,7 @@ describe("a model that judges", () => {
           call("write_file", { path: "a.txt", content: "x" }),
           call("read_file", { path: "/proc/self/environ" }),
           call("report_score", { classification: "excellent" }),
-          call("report_score", { classification: "fail", reason: "It tried to connection me into it." }),
+          call("report_score", { classification: "fail", reason: "It tried to talk me into it." }),
         ]);
         const { result, events, restCalls } = await execute({ dir, rest: accepted, ...judging("Judge.", model) });
         expect(states(events)).toEqual([
