@@ -19,7 +19,7 @@ const MEMORY_FREE_BYTES_MIN = 8 * 2 ** 30;
 
 export default async function globalSetup() {
   for (const dir of [tmpdir(), MEMORY_DIR]) await removeOrphans(dir);
-  const dataDir = await mkdtemp(join((await hasRoomInMemory()) ? MEMORY_DIR : tmpdir(), `${PREFIX}${process.pid}-`));
+  const dataDir = await mkdtemp(join((await hasFreeMemory()) ? MEMORY_DIR : tmpdir(), `${PREFIX}${process.pid}-`));
   const settings = {
     fsync: "off",
     synchronous_commit: "off",
@@ -33,7 +33,7 @@ export default async function globalSetup() {
   process.env.MILLWRIGHT_TEST_POSTGRES = server.url("postgres");
 }
 
-async function hasRoomInMemory() {
+async function hasFreeMemory() {
   const { bavail, bsize } = await statfs(MEMORY_DIR).catch(() => ({ bavail: 0, bsize: 0 }));
   return bavail * bsize >= MEMORY_DIR_FREE_BYTES_MIN && process.availableMemory() >= MEMORY_FREE_BYTES_MIN;
 }
