@@ -247,6 +247,14 @@ test("credits are granted once per key, and by platform administrators only", as
   await expect(world.rows("DELETE FROM credit_grants")).rejects.toThrow("cannot be changed or deleted");
 });
 
+test("a repeated grant is returned after it has expired", async () => {
+  const request = { note: "n", expiresAt: new Date(NOW.getTime() + HOUR_MS), idempotencyKey: "k" };
+  const first = await grant(request);
+  world.clock.advance(HOUR_MS);
+  expect(await grant(request)).toEqual(first);
+  expect(await grants()).toEqual(["n"]);
+});
+
 test.each<[string, Parameters<typeof grant>[0]]>([
   ["amount_usd must be between 0.000001 and 1000000000 (got 0).", { micros: 0n }],
   ["note must have at most 500 characters (got 501).", { note: "n".repeat(501) }],

@@ -69,7 +69,7 @@ export async function grantCredits(
 ): Promise<CreditGrant> {
   requirePlatformAdmin(caller, "Granting credits");
   const now = clock.now();
-  checkGrant(asked, now);
+  checkGrant(asked);
   const { idempotencyKey, ...grant } = asked;
   const { type, uid: principalUid } = actorOf(caller);
   const request = idempotentRequest(principalUid, "credit grant", idempotencyKey, {
@@ -80,6 +80,7 @@ export async function grantCredits(
   const uid = await database.transaction(async (tx) => {
     const known = request && (await storedResponse<string>(tx, request, now));
     if (known !== undefined) return known;
+    checkExpiry(asked, now); // after the stored response: a repeat may come when the grant has expired
     const added = newUid();
     await creditStore.insert(tx, { ...grant, uid: added, grantedAt: now, createdBy: { type, uid: principalUid } });
     return request ? storeResponse(tx, request, added, now) : added;
@@ -87,7 +88,7 @@ export async function grantCredits(
   return creditStore.get(database.sql, uid);
 }
 
-function checkGrant({ teamUid, micros, note, expiresAt }: AskedGrant, now: Date): void {
+function checkGrant({ teamUid, micros, note }: AskedGrant): void {
   if (!isUuid(teamUid)) throw notFound("team");
   if (micros < 1n || micros > MICROS_MAX)
     throw invalidArgument(
@@ -96,6 +97,9 @@ function checkGrant({ teamUid, micros, note, expiresAt }: AskedGrant, now: Date)
     );
   if (note.length > NOTE_MAX)
     throw invalidArgument("credits_invalid", `note must have at most ${NOTE_MAX} characters (got ${note.length}).`);
+}
+
+function checkExpiry({ expiresAt }: AskedGrant, now: Date): void {
   if (expiresAt && expiresAt <= now)
     throw invalidArgument("credits_invalid", `expires_at must be in the future (got ${expiresAt.toISOString()}).`);
 }
