@@ -11,6 +11,8 @@ test.each([
   ["a cost that is no amount", { cost: "0.1" }, {}],
   ["a negative cost", { cost: -1 }, {}],
   ["a cost that is too large to be an integer of micro-dollars", { cost: 1e300 }, {}],
+  ["a million dollars", { cost: 1_000_000 }, { costMicros: 1_000_000_000_000 }],
+  ["more than a million dollars", { cost: 1_000_000.01 }, {}],
   ["an infinite cost", { cost: Infinity }, {}],
 ])("a provider that states %s", (_, stated, expected) => {
   const raw = { ...COUNTED, ...stated };

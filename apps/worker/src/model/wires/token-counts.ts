@@ -30,13 +30,16 @@ export function tokenCounts({
   };
 }
 
+/** Dollars. The orchestrator refuses a report with a higher cost, which would lose the tokens as well. */
+const STATED_COST_MAX = 1_000_000;
+
 /**
  * Returns the cost of a call if the provider states it. Gateways for many models report it as `cost` in dollars next to
  * the tokens.
  */
 function statedCost({ cost }: Counter): Pick<TokenCounts, "costMicros"> {
-  const costMicros = typeof cost === "number" && cost >= 0 ? Math.round(cost * 1_000_000) : Number.NaN;
-  return Number.isSafeInteger(costMicros) ? { costMicros } : {};
+  const isStated = typeof cost === "number" && cost >= 0 && cost <= STATED_COST_MAX;
+  return isStated ? { costMicros: Math.round(cost * 1_000_000) } : {};
 }
 
 const has = (value: unknown, names: readonly string[]): boolean =>
