@@ -145,17 +145,17 @@ export function composeAutomations(o: AutomationsOptions): Automations {
     feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
       call(serviceCaller(signer.service, newUid())),
     );
-  const hearing = { listeningAmong, listeningFactories, enqueueDecisions };
+  const enqueueing = { listeningAmong, listeningFactories, enqueueDecisions };
   const prune = () => decisions.prune(clock.now());
   return {
     deps: { ...o.deps, decisions, deliveries, evaluatorsWith, start: (ref) => startDecidedRun(starting, ref) },
     consumers: [
-      follow("webhook-ingress", feedOf(o.upstreams.webhookIngress), onDeliveryEvents(hearing)),
+      follow("webhook-ingress", feedOf(o.upstreams.webhookIngress), onDeliveryEvents(enqueueing)),
       follow("gateway", feedOf(o.upstreams.identity), {
         handlers: onMemberEvents({ updateAutomationsOfMember, clock }),
       }),
-      follow("scheduler", feedOf(o.upstreams.scheduler), { batchHandlers: onScheduleEvents(hearing) }),
-      follow("factories", (range) => o.eventLog.read(range), { batchHandlers: onStageChanges(hearing) }), // its own log
+      follow("scheduler", feedOf(o.upstreams.scheduler), { batchHandlers: onScheduleEvents(enqueueing) }),
+      follow("factories", (range) => o.eventLog.read(range), { batchHandlers: onStageChanges(enqueueing) }), // its own log
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),

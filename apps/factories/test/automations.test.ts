@@ -469,7 +469,7 @@ describe("a delivery", () => {
       { outcome: "disabled" },
     ]);
     expect(await decisions({ automationUid: elsewhere.uid, eventUid: delivery.uid })).toMatchObject([
-      { outcome: "not_listening", explanation: "None of its triggers is about such an event." },
+      { outcome: "not_listening", explanation: "None of its triggers subscribes to this kind of event." },
     ]);
     expect((await decisions()).map(({ automationUid }) => automationUid)).toEqual([off.uid]);
     await expect(decisions({ eventUid: newUid() })).rejects.toEqual(
@@ -487,7 +487,7 @@ describe("a delivery", () => {
     w.clock.advance(1_000);
     const late = await create({ name: "late" });
     expect(await decisions({ automationUid: late.uid, eventUid: delivery.uid })).toMatchObject([
-      { outcome: "not_listening", explanation: "The automation was made after this event." },
+      { outcome: "not_listening", explanation: "The automation was created after this event." },
     ]);
   });
 
@@ -568,7 +568,7 @@ describe("a delivery", () => {
     deliver();
     await settle();
     expect(await decisions()).toMatchObject([
-      { outcome: "failed", explanation: "It matches, but no run could be made: No such agent." },
+      { outcome: "failed", explanation: "It matches, but the run could not be created: No such agent." },
     ]);
     expect((await w.service.work.counts()).filter(({ kind }) => kind === "automation.start")).toEqual([]);
   });

@@ -129,7 +129,7 @@ describe("an event on an item to which a task is bound", () => {
         eventUid,
         outcome: "continued",
         runUid: task.run.uid,
-        explanation: `It matches, and task ${task.uid}, which is about the same, goes on with it in run ${task.run.uid}.`,
+        explanation: `It matches; task ${task.uid}, which is bound to the same item, continues in run ${task.run.uid}.`,
       },
     ]);
     expect(fresh()).toEqual([]);

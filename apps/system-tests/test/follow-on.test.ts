@@ -154,7 +154,7 @@ test("an event on an issue to which a task is bound goes on with its conversatio
   expect(decision).toMatchObject({
     outcome: "continued",
     automation: "on issues",
-    explanation: `It matches, and task ${task.uid}, which is about the same, goes on with it in run ${decision.run_id}.`,
+    explanation: `It matches; task ${task.uid}, which is bound to the same item, continues in run ${decision.run_id}.`,
   });
   const run = await succeeded(api, decision.run_id);
   expect(run).toMatchObject({

@@ -62,6 +62,9 @@ export type ShownDecision = Omit<Decision, "order" | "outcome" | "isDelayed"> & 
   readonly nextAttemptAt: Date | null;
 };
 
+/** The explanation of `not_listening`. */
+export const NOT_LISTENING_EXPLANATION = "None of its triggers subscribes to this kind of event.";
+
 /** The delayed decisions of one event. `attempt`: how often the code host has been queried, including this attempt. */
 export type DelayedRef = { readonly factoryUid: string; readonly eventUid: string; readonly attempt: number };
 

@@ -37,22 +37,22 @@ const MS_PER_DAY = 24 * 3_600_000;
 export function decisionStore(database: Database) {
   const { sql } = database;
   return {
-    /** Stores decisions with their event, and work for pending ones. Existing decisions are unchanged. */
-    keep: (
+    /** Inserts decisions with their event, and work for pending ones. Existing decisions are unchanged. */
+    insert: (
       event: TriggerEvent,
       decisions: readonly Decision[],
       now: Date,
       more: (tx: Sql) => Promise<void> = async () => {},
     ): Promise<void> =>
       database.transaction(async (tx) => {
-        await keepDecisions(tx, event, decisions, now);
+        await insertDecisions(tx, event, decisions, now);
         await more(tx);
       }),
 
-    /** Stores decisions with an event that is published once. */
-    keepTold: (event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void> =>
+    /** As `insert`, and publishes an event if the trigger event is new. */
+    insertWithEvent: (event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void> =>
       database.transaction(async (tx) => {
-        if (await keepDecisions(tx, event, decisions, now)) await appendEvents(tx, [fact]);
+        if (await insertDecisions(tx, event, decisions, now)) await appendEvents(tx, [fact]);
       }),
 
     publish: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
@@ -243,7 +243,7 @@ const toDecide = (event: TriggerEvent): NewWork => ({
  * Inserts the decisions about an event in the caller's transaction. Existing decisions are unchanged. Returns whether
  * the event is new.
  */
-async function keepDecisions(
+async function insertDecisions(
   tx: Sql,
   event: TriggerEvent,
   decisions: readonly Decision[],

@@ -157,10 +157,10 @@ async function applyOnce(
   const failing = <T>(step: Promise<T>, dropped?: Activation): Promise<T> =>
     step.catch(async (error: unknown) => {
       // nothing is recorded if the caller may not apply
-      const isTold = !(isDomainError(error) && error.kind === "permission_denied");
+      const isRecorded = !(isDomainError(error) && error.kind === "permission_denied");
       await deps.applies.fail(uid, token, {
         now: deps.clock.now(),
-        ...(isTold && { error: branchErrorOf(error) }),
+        ...(isRecorded && { error: branchErrorOf(error) }),
         ...(branch && { branch }),
         ...(dropped && { dropped }),
       });

@@ -109,7 +109,8 @@ const waits = (automation: Named, delay: EventEvaluation["delay"]): Decision => 
 const noLongerListening = (automation: Named): Decision => ({
   ...of(automation),
   outcome: "not_matched",
-  explanation: "The automation was deleted, or stopped listening to such events, before the code host answered.",
+  explanation:
+    "The automation was deleted, or its triggers for this kind of event were removed, before the code host responded.",
 });
 
 /** Returns the decision, or a failed one if it is still delayed after about a day. */

@@ -33,7 +33,7 @@ export type DecideEventDeps<Tx> = {
   evaluators: Evaluators;
   automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
   decisions: {
-    keep(
+    insert(
       event: TriggerEvent,
       decisions: readonly Decision[],
       now: Date,
@@ -56,7 +56,7 @@ export async function decideEvent<Tx>(
   const automations = await deps.automations.listeningTo(event.factoryUid, event.provider);
   const evaluation = automations.length > 0 ? await deps.evaluators[event.provider]?.(event, automations) : undefined;
   const decisions = evaluation ? automations.flatMap((automation) => decideOne(automation, evaluation) ?? []) : [];
-  await deps.decisions.keep(event, decisions, deps.clock.now(), finish);
+  await deps.decisions.insert(event, decisions, deps.clock.now(), finish);
 }
 
 /** Returns the decision of an automation, or undefined if it has no trigger for such events. */

@@ -3,7 +3,12 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, type FactoryUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Automation } from "../domain/automation.ts";
-import type { DecisionQuery, EventRun, ShownDecision } from "../domain/decision.ts";
+import {
+  NOT_LISTENING_EXPLANATION,
+  type DecisionQuery,
+  type EventRun,
+  type ShownDecision,
+} from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { findAutomation, type AutomationScopeDeps } from "./automation-scope.ts";
 import { findFactory } from "./scope.ts";
@@ -59,7 +64,7 @@ export async function listDecisions(
     });
   let rows = await list();
   if (rows.length === 0 && eventUid !== undefined && !place) {
-    const unlistened = await unheard(deps, factory.uid, eventUid, automation);
+    const unlistened = await notListening(deps, factory.uid, eventUid, automation);
     rows = await list(); // the event may have been decided between the two reads
     if (rows.length === 0) return { decisions: unlistened, nextPageToken: "" };
   }
@@ -73,7 +78,7 @@ export async function listDecisions(
   };
 }
 
-async function unheard(
+async function notListening(
   { decisions }: ListDecisionsDeps,
   factoryUid: FactoryUid,
   eventUid: string,
@@ -93,8 +98,8 @@ async function unheard(
       nextAttemptAt: null,
       explanation:
         automation.createdAt > found.decidedAt
-          ? "The automation was made after this event."
-          : "None of its triggers is about such an event.",
+          ? "The automation was created after this event."
+          : NOT_LISTENING_EXPLANATION,
     },
   ];
 }

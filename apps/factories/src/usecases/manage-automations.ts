@@ -103,14 +103,14 @@ export async function createAutomation(
     { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" },
     deps.clock.now(),
   );
-  const kept = await deps.automations.create(made, automationEvent("created", made, origin), request);
-  if (!kept)
+  const created = await deps.automations.create(made, automationEvent("created", made, origin), request);
+  if (!created)
     throw new DomainError({
       kind: "conflict",
       reason: "too_many_automations",
       message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.`,
     });
-  return kept;
+  return created;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { NewEvent } from "@millwright/events";
 import { isUuid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { eventUidOf } from "../domain/automation.ts";
-import type { ShownDecision } from "../domain/decision.ts";
+import { NOT_LISTENING_EXPLANATION, type ShownDecision } from "../domain/decision.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
@@ -14,11 +14,11 @@ import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./
 import { decideOne, type Evaluators } from "./decide-event.ts";
 import type { EvaluateCodeHostDeliveryDeps } from "./evaluate-code-host-delivery.ts";
 import type { EvaluateDeliveryDeps } from "./evaluate-delivery.ts";
-import { started, type KeepToldDeps } from "./run-automation.ts";
+import { started, type StartDecisionDeps } from "./run-automation.ts";
 
 export type ReplayDeliveryDeps = AutomationScopeDeps &
-  KeepToldDeps & {
-    decisions: KeepToldDeps["decisions"] & { publish(event: NewEvent): Promise<void> };
+  StartDecisionDeps & {
+    decisions: StartDecisionDeps["decisions"] & { publish(event: NewEvent): Promise<void> };
     deliveries: {
       /** Returns a delivery, or undefined if it is absent or pruned. */
       delivery(uid: string): Promise<StoredDelivery | undefined>;
@@ -84,18 +84,18 @@ export async function replayDelivery(
     outcome: decision?.outcome ?? "not_listening",
   };
   const fact = automationEvent("requested", automation, origin, more);
-  if (!asked.dryRun) await deps.decisions.keepTold(event, decision ? [decision] : [], now, fact);
+  if (!asked.dryRun) await deps.decisions.insertWithEvent(event, decision ? [decision] : [], now, fact);
   else await deps.decisions.publish(fact);
   if (decision && !asked.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
-  const unheard = {
+  const notListening = {
     outcome: "not_listening" as const,
-    explanation: "None of its triggers is about such an event.",
+    explanation: NOT_LISTENING_EXPLANATION,
     checks: [],
     runUid: null,
   };
   return {
     decision: {
-      ...unheard,
+      ...notListening,
       ...decision,
       automationUid: automation.uid,
       automationName: automation.name,
@@ -136,4 +136,4 @@ async function findDelivery(
   };
 }
 
-const notStored = () => invalidArgument("payload_not_stored", "Only accepted deliveries keep their payload.");
+const notStored = () => invalidArgument("payload_not_stored", "The payload is stored only for accepted deliveries.");

@@ -10,10 +10,10 @@ import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { orderOf } from "./decide-event.ts";
 
-export type KeepToldDeps = {
+export type StartDecisionDeps = {
   decisions: {
-    /** Stores decisions, work for pending ones, and an event that is published once. */
-    keepTold(event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void>;
+    /** Inserts decisions, work for pending ones, and an event that is published once. */
+    insertWithEvent(event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void>;
     list(query: DecisionQuery): Promise<ShownDecision[]>;
   };
   /** Starts the run of a pending decision. */
@@ -22,7 +22,7 @@ export type KeepToldDeps = {
   log: WarnLog;
 };
 
-export type RunAutomationDeps = AutomationScopeDeps & KeepToldDeps;
+export type RunAutomationDeps = AutomationScopeDeps & StartDecisionDeps;
 
 /**
  * Starts a run of an automation for the caller, regardless of its triggers. A retry with the same key returns the same
@@ -58,12 +58,12 @@ export async function runAutomation(
     automationUid: automation.uid,
     automationName: automation.name,
     outcome: "pending",
-    explanation: "Somebody asked for it.",
+    explanation: "A user started it manually.",
     checks: [],
     order,
     runUid: null,
   };
-  await deps.decisions.keepTold(
+  await deps.decisions.insertWithEvent(
     event,
     [decision],
     now,
@@ -76,7 +76,11 @@ export async function runAutomation(
  * Starts the run immediately if possible and returns the decision's state. Otherwise the enqueued work starts it later.
  * Errors: automation_failed.
  */
-export async function started(deps: KeepToldDeps, event: TriggerEvent, automationUid: string): Promise<ShownDecision> {
+export async function started(
+  deps: StartDecisionDeps,
+  event: TriggerEvent,
+  automationUid: string,
+): Promise<ShownDecision> {
   await bestEffort("start the run of a decision", deps.log, () =>
     deps.start({ factoryUid: event.factoryUid, eventUid: event.uid, automationUid }),
   );
@@ -87,7 +91,7 @@ export async function started(deps: KeepToldDeps, event: TriggerEvent, automatio
     limit: 1,
   });
   if (!shown)
-    throw new DomainError({ kind: "internal", reason: "decision_not_kept", message: "The decision was not kept." });
+    throw new DomainError({ kind: "internal", reason: "decision_missing", message: "The decision was not stored." });
   if (shown.outcome === "failed")
     throw new DomainError({ kind: "conflict", reason: "automation_failed", message: shown.explanation });
   return shown;

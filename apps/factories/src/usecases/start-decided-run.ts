@@ -60,7 +60,7 @@ export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRe
     if (await deps.applies.isSettling(as<FactoryUid>(ref.factoryUid))) throw unsettled(error);
     await deps.decisions.settle(ref, {
       outcome: "failed",
-      explanation: `It matches, but no run could be made: ${error.message}`,
+      explanation: `It matches, but the run could not be created: ${error.message}`,
     });
   }
 }
@@ -116,7 +116,7 @@ async function start(
     return {
       outcome: "continued",
       runUid: continued.runUid,
-      explanation: `It matches, and task ${continues.taskUid}, which is about the same, goes on with it in run ${continued.runUid}.`,
+      explanation: `It matches; task ${continues.taskUid}, which is bound to the same item, continues in run ${continued.runUid}.`,
     };
   return { outcome: "fired", ...(await deps.runs.startAutomated(caller, run)) };
 }
@@ -134,7 +134,7 @@ async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Prom
   throw new DomainError({
     kind: "not_found",
     reason: "delivery_not_found",
-    message: "The delivery is not kept any more.",
+    message: "The delivery is no longer stored.",
   });
 }
 
@@ -142,6 +142,6 @@ const unsettled = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "definition_not_active",
-    message: "A new version of the definition is coming into force.",
+    message: "A new version of the definition is being activated; retry in a moment.",
     cause,
   });
