@@ -13,7 +13,7 @@ export type ScheduledAutomation = {
   readonly automationUid: string;
   readonly factoryUid: string;
   readonly teamUid: string;
-  /** Every rule; empty while the automation is disabled. */
+  /** Every rule, also while the automation is disabled. */
   readonly rules: readonly TriggerRule[];
 };
 
