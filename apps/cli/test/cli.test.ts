@@ -92,9 +92,9 @@ describe("help", () => {
     [["run"], "run needs a second word."],
     [["run", "start"], "Unknown command run start."],
     [["help", "rnu"], "Unknown command rnu. millwright --help lists all commands."],
-  ])("%j is wrong usage with a short message", async (argv, said) => {
+  ])("%j is wrong usage with a short message", async (argv, message) => {
     const { code, out, err } = await millwright(...argv);
-    expect([code, out, err.split("\n")[0]]).toEqual([2, "", said]);
+    expect([code, out, err.split("\n")[0]]).toEqual([2, "", message]);
     expect(err).not.toContain("webhook");
   });
   test("--version prints one", async () =>
@@ -583,8 +583,8 @@ describe("rejected values are wrong usage", () => {
     [["task", "move", "t1", "DONE"], "STAGE must be one of TRIAGE, SPEC"],
     [["user", "add", "a@example.com", "--role", "king"], "--role must be one of owner, admin, member, viewer"],
     [["key", "create", "k", "--scope", "run.view", "--scope", "run.fly"], '(got "run.fly")'],
-  ])("%j exits 2 and sends nothing", async (argv, said) => {
-    expect(await millwright(...argv)).toMatchObject({ code: 2, err: expect.stringContaining(said) });
+  ])("%j exits 2 and sends nothing", async (argv, message) => {
+    expect(await millwright(...argv)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
     expect(seen).toEqual([]);
   });
   test("but a refusal for the state of a run is failed work", async () => {
