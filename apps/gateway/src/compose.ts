@@ -23,7 +23,7 @@ import { RunTokens } from "./clients/run-tokens.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import type { GatewayOptions } from "./options.ts";
-import { publicDoor } from "./public-door.ts";
+import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
@@ -92,7 +92,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     clock,
     count: (requester, now) => countMetricsRequest(database.sql, requester, now),
   });
-  const door = publicDoor({
+  const app = publicApp({
     options: o,
     identity,
     upstreams,
@@ -143,8 +143,8 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   return {
     routes: rpcRoutes({ ...identity, eventLog }),
     allow: ALLOWED_SERVICES,
-    requestListener: door.listener,
-    openApi: door.document,
+    requestListener: app.listener,
+    openApi: app.document,
     bootstrap: () =>
       bootstrap({ db, clock, masterKey: o.masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
     async start() {

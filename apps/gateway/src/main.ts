@@ -30,7 +30,7 @@ await runService({
       dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
     // Workers send their own keys, which the orchestrator verifies. The orchestrator also logs their calls.
     const quiet = worker.WorkerService.methods.map(({ name }) => `${worker.WorkerService.typeName}/${name}`);
-    const door = {
+    const workerServer = {
       service: "gateway",
       verifier: base.verifier,
       open: [worker.WorkerService.typeName],
@@ -45,7 +45,11 @@ await runService({
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
-      workerDoor: mountHttp1((router) => forwardService(router, worker.WorkerService, orchestrator), door, "/rpc"),
+      workerDoor: mountHttp1(
+        (router) => forwardService(router, worker.WorkerService, orchestrator),
+        workerServer,
+        "/rpc",
+      ),
       runTokenKeys: new RemoteKeys({ owners: { "run-tokens": config.orchestratorJwksUrls } }),
     });
     return {

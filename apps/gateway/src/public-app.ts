@@ -64,7 +64,7 @@ const TEAM_HEADER = "x-service-team-uid";
 /** Header that published clients send. */
 const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
-type PublicDoorDeps = {
+type PublicAppDeps = {
   options: GatewayOptions;
   identity: IdentityRouteDeps;
   upstreams: Upstreams;
@@ -73,7 +73,7 @@ type PublicDoorDeps = {
 };
 
 /** Returns the public HTTP application: REST below `/api/v1`, pages, signed blobs and the workers' listener. */
-export function publicDoor({ options: o, identity, upstreams, answerOnce, limitMetrics }: PublicDoorDeps): RestApp {
+export function publicApp({ options: o, identity, upstreams, answerOnce, limitMetrics }: PublicAppDeps): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
   const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
