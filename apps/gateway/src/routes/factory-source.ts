@@ -106,7 +106,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       extension: true,
       summary: "Replace the definition files or their repository",
       description:
-        "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is then tracked, and branches of a previous repository are removed. " +
+        "Does not apply. Send `files`, or `repository_url` (https, or a path below a directory that the operator allows) with `branch` (default main) and `directory`. The branch is then tracked, and branches of another repository are no longer tracked. " +
         "`secret_name` is a managed secret of the team with the password or token of an https repository. `username` defaults to the user name that the code host expects with a token. Setting `secret_name` requires secret.manage, because its value is sent to the repository's host.",
       verbs: ["factory.manage"],
       errors: [403],

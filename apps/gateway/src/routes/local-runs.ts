@@ -78,8 +78,8 @@ const LocalRunAnswer = z
   .meta({ id: "LocalRunAnswer" });
 
 /**
- * Returns the routes of local runs, which a client such as `millwright run local` executes itself. The platform cannot
- * cancel them.
+ * Returns the routes of local runs, which a client such as `millwright run local` executes itself. The platform cancels
+ * them only as descendants of a cancelled run.
  */
 export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
   return [
@@ -89,7 +89,7 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
       summary: "Register a local run",
       extension: true,
       description:
-        "Registers a run that the client executes itself. The run is INPROGRESS immediately, with `execution_location` LOCAL, and cannot be cancelled or interrupted by the platform. Report at least every `report_every_ms`: without a report for four times as long, the run becomes ERROR.",
+        "Registers a run that the client executes itself. The run is INPROGRESS immediately, with `execution_location` LOCAL, and cannot be interrupted; it is cancelled only as a descendant of a cancelled run. Report at least every `report_every_ms`: without a report for more than four times as long, the run becomes ERROR.",
       verbs: ["run.create"],
       idempotent: true,
       keepsAnswer: true,
@@ -155,24 +155,24 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
   ];
 }
 
-const eventMessage = (told: z.output<typeof LocalRunEvent>): orchestrator.LocalEvent =>
+const eventMessage = (reported: z.output<typeof LocalRunEvent>): orchestrator.LocalEvent =>
   create(orchestrator.LocalEventSchema, {
-    seq: BigInt(told.seq),
-    ...(told.at ? { at: timestampFromDate(told.at) } : {}),
-    event: eventOf(told),
+    seq: BigInt(reported.seq),
+    ...(reported.at ? { at: timestampFromDate(reported.at) } : {}),
+    event: eventOf(reported),
   });
 
-function eventOf(told: z.output<typeof LocalRunEvent>): { case: "output" | "followupUid" | "end"; value: any } {
-  switch (told.kind) {
+function eventOf(reported: z.output<typeof LocalRunEvent>): { case: "output" | "followupUid" | "end"; value: any } {
+  switch (reported.kind) {
     case "output":
       return {
         case: "output",
-        value: create(orchestrator.LocalOutputSchema, { stream: told.stream, text: told.text }),
+        value: create(orchestrator.LocalOutputSchema, { stream: reported.stream, text: reported.text }),
       };
     case "followup_received":
-      return { case: "followupUid", value: told.followup_id };
+      return { case: "followupUid", value: reported.followup_id };
     case "ended": {
-      const { exit_code: exitCode, signal = "", interrupted = false, output = "", truncated = false } = told;
+      const { exit_code: exitCode, signal = "", interrupted = false, output = "", truncated = false } = reported;
       return {
         case: "end",
         value: create(orchestrator.LocalEndSchema, {
@@ -185,6 +185,6 @@ function eventOf(told: z.output<typeof LocalRunEvent>): { case: "output" | "foll
       };
     }
     default:
-      return told satisfies never;
+      return reported satisfies never;
   }
 }

@@ -11,7 +11,7 @@ const OverlapPolicy = z.enum(["allow", "skip", "buffer_one", "cancel_other"]).me
 
 const TIME_ZONE = "IANA time zone of cron_schedule. Absent: UTC.";
 const CATCH_UP =
-  "Maximum delay in seconds after which a slot still fires; default 86400. Delays up to ten seconds always fire.";
+  "How late a slot may still fire, in seconds; default 86400. A delay of up to ten seconds is always allowed.";
 
 /** A schedule. `time_zone`, `overlap_policy` and `catch_up_seconds` are Millwright extensions. */
 export const ScheduledAgent = z

@@ -73,7 +73,7 @@ export const Delivery = z
     webhook_uid: z.string(),
     delivery_id: z.string().nullable().meta({
       description:
-        "Delivery id returned to the sender. null if authentication failed, or if the body was too large and the sender provided no id.",
+        "Delivery id returned to the sender. null if the sender was not authenticated, or if the body was too large and the sender provided no id.",
     }),
     label: z.enum(Object.values(LABELS) as ["Accepted"]),
     outcome: z.enum(Object.keys(LABELS) as ["accepted"]),
