@@ -1,1 +1,1 @@
-export { priceUsage, toCents, toDollars, type Price, type Tokens } from "./price.ts";
+export { priceUsage, toCents, toDollars, toMicros, type Price, type Tokens } from "./price.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { priceUsage, toCents, toDollars, type Price } from "./index.ts";
+import { priceUsage, toCents, toDollars, toMicros, type Price } from "./index.ts";
 
 const price: Price = {
   inputPerMillionMicros: 3_000_000n,
@@ -34,5 +34,5 @@ test.each([
   [1_234_567n, 1.234567, 123.4567],
   [-20_000n, -0.02, -2],
 ])("%s micro-dollars are %d dollars, %d cents", (micros, dollars, cents) =>
-  expect([toDollars(micros), toCents(micros)]).toEqual([dollars, cents]),
+  expect([toDollars(micros), toCents(micros), toMicros(dollars)]).toEqual([dollars, cents, micros]),
 );

@@ -34,5 +34,8 @@ export function priceUsage(tokens: Tokens, price: Price): bigint {
 /** Returns micro-dollars as dollars for a public response; exact to the micro-dollar up to 9 billion dollars. */
 export const toDollars = (micros: bigint): number => Number(micros) / 1_000_000;
 
+/** Returns an amount in dollars as micro-dollars, rounded to the nearest. */
+export const toMicros = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_000));
+
 /** Returns micro-dollars as (fractional) cents for a public response. */
 export const toCents = (micros: bigint): number => Number(micros) / 10_000;

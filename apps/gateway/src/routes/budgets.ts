@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isMember, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
-import { toDollars } from "@millwright/money";
+import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { pathUid, route, timestamp, uuid, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
@@ -154,8 +154,6 @@ function teamOf({ caller, params }: { readonly caller: Caller; readonly params: 
   if (!isMember(caller, params.uid)) throw notFound("team");
   return params.uid;
 }
-
-const toMicros = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_000));
 
 const thresholdsOf = ({ thresholds_percent: percents }: { readonly thresholds_percent?: number[] | undefined }) =>
   percents ? { thresholds: { percents } } : {};

@@ -4,7 +4,7 @@ import { isMember, isPlatformAdmin } from "@millwright/caller";
 import type { metrics } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
-import { toDollars } from "@millwright/money";
+import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import {
   cursor,
@@ -18,7 +18,7 @@ import {
   type Route,
 } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
-import { Actor, actorRecord, dollarAmount, microsOf } from "./prices.ts";
+import { Actor, actorRecord, dollarAmount } from "./prices.ts";
 
 const CreditGrant = z
   .object({
@@ -117,7 +117,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
         const granted = await prices.grantCredits(
           {
             teamUid,
-            micros: microsOf(body.amount_usd),
+            micros: toMicros(body.amount_usd),
             note: body.note ?? "",
             ...present({ expiresAt: body.expires_at && timestampFromDate(body.expires_at) }),
             idempotencyKey: request.idempotency?.key ?? "",

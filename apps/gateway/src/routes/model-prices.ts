@@ -2,11 +2,11 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { toDollars } from "@millwright/money";
+import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
-import { Actor, microsOf, priceAmount } from "./prices.ts";
+import { Actor, priceAmount } from "./prices.ts";
 
 const PER_MILLION = "Dollars per million tokens.";
 const CACHED = "Dollars per million tokens; null: cached tokens cost as much as input.";
@@ -21,7 +21,7 @@ const ModelPrice = z
     cache_write_per_million_usd: z.number().nullable().meta({ description: CACHED }),
     effective_from: timestamp().meta({ description: "Of versions with the same time, the newest applies." }),
     created_at: timestamp(),
-    created_by: Actor.nullable().meta({ description: "null: part of the installation." }),
+    created_by: Actor.nullable().meta({ description: "null: created by the installation." }),
   })
   .meta({ id: "ModelPrice" });
 
@@ -35,7 +35,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
       path: PATH,
       extension: true,
       summary: "List the versions of the price book of models",
-      description: "By model, newest first. For every caller. Versions are never changed or deleted.",
+      description: "By model, newest first. Readable by every caller. Versions are immutable.",
       query: z.object({
         model_id: z.string().min(1).max(200).optional(),
         limit: pageLimit(50),
@@ -54,7 +54,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
       extension: true,
       summary: "Add a version to the price book of models (platform administrators)",
       description:
-        "It applies to calls that are recorded from `effective_from` on. Recorded calls keep their price, so a time in the past is refused.",
+        "Applies to calls that are recorded from `effective_from` on. The price of recorded calls does not change, so a time in the past is rejected.",
       errors: [403, 409],
       idempotent: true,
       status: 201,
@@ -73,11 +73,11 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
         const added = await modelPrices.addModelPrice(
           {
             modelId: body.model_id,
-            inputMicros: microsOf(body.input_per_million_usd),
-            outputMicros: microsOf(body.output_per_million_usd),
+            inputMicros: toMicros(body.input_per_million_usd),
+            outputMicros: toMicros(body.output_per_million_usd),
             ...present({
-              cacheReadMicros: cacheRead === undefined ? undefined : microsOf(cacheRead),
-              cacheWriteMicros: cacheWrite === undefined ? undefined : microsOf(cacheWrite),
+              cacheReadMicros: cacheRead === undefined ? undefined : toMicros(cacheRead),
+              cacheWriteMicros: cacheWrite === undefined ? undefined : toMicros(cacheWrite),
               effectiveFrom: body.effective_from && timestampFromDate(body.effective_from),
             }),
             idempotencyKey: request.idempotency?.key ?? "",

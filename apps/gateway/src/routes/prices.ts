@@ -2,7 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { metrics } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { toDollars } from "@millwright/money";
+import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../rest/index.ts";
 import { isoTime } from "./json-values.ts";
@@ -15,9 +15,6 @@ export const dollarAmount = (min: number, max: number) =>
     .max(max)
     .refine(isWholeMicros, "must be whole micro-dollars: at most 6 decimal places")
     .meta({ type: "number", minimum: min, maximum: max });
-
-/** Converts an amount that `dollarAmount` has validated to micro-dollars. */
-export const microsOf = (dollars: number): bigint => BigInt(Math.round(dollars * 1_000_000));
 
 const isWholeMicros = (dollars: number): boolean => Number(dollars.toFixed(6)) === dollars;
 
@@ -74,7 +71,7 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
       extension: true,
       summary: "Add a version to the price book (platform administrators)",
       description:
-        "If `effective_from` is in the past, later charges are corrected in the background by further ledger entries; " +
+        "If `effective_from` is in the past, charges since then are corrected in the background by further ledger entries; " +
         "`repricing` reports the progress.",
       errors: [403, 409],
       idempotent: true,
@@ -90,9 +87,9 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
         const { body, request } = input;
         const added = await prices.addComputePrice(
           {
-            vcpuHourMicros: microsOf(body.vcpu_hour_usd),
-            gbHourMicros: microsOf(body.gb_hour_usd),
-            platformRunMicros: microsOf(body.platform_run_usd),
+            vcpuHourMicros: toMicros(body.vcpu_hour_usd),
+            gbHourMicros: toMicros(body.gb_hour_usd),
+            platformRunMicros: toMicros(body.platform_run_usd),
             ...present({ effectiveFrom: body.effective_from && timestampFromDate(body.effective_from) }),
             idempotencyKey: request.idempotency?.key ?? "",
           },

@@ -215,7 +215,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
         extension: true,
         summary: "Replace a webhook's name, delivery-id header and enabled state",
         description:
-          "The authentication mode is immutable. For webhooks defined by files, only `enabled` can be changed.",
+          "The authentication mode is immutable. For webhooks defined by files, only `enabled` can be changed, or nothing if the files are in a repository of the team.",
         params,
         body: WebhookSettings,
         response: Webhook,
