@@ -34,7 +34,7 @@ import { changesOf, openPrisma } from "./store/prisma-client.ts";
 import { sourceStore } from "./store/source-store.ts";
 import { tasksIn, taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
-import { lookUpDueHeads } from "./usecases/branch-heads.ts";
+import { pollDueHeads } from "./usecases/branch-heads.ts";
 import { pushWork } from "./usecases/register-push.ts";
 
 /** Applied by the process that starts the service, before the service is composed. */
@@ -87,7 +87,7 @@ export type Factories = {
   /** Deletes old decisions. */
   prune(): Promise<number>;
   /** Polls the heads of tracked branches that are due. */
-  lookUpHeads(): Promise<"again" | "idle">;
+  pollHeads(): Promise<"again" | "idle">;
 };
 
 const DUE_HEADS_POLL_MS = 1_000;
@@ -157,7 +157,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   });
   const headPolling = new BackgroundLoop({
     everyMs: Math.min(DUE_HEADS_POLL_MS, deps.headPollMs),
-    step: () => lookUpDueHeads(deps),
+    step: () => pollDueHeads(deps),
     onError: (error) => log.warn({ component: "branch heads", error }, "polling branch heads failed; retrying"),
   });
   const self = serviceCaller(signer.service, newUid());
@@ -211,7 +211,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     work,
     automationEvents: automations.consumers,
     prune: () => automations.prune(),
-    lookUpHeads: () => lookUpDueHeads(deps),
+    pollHeads: () => pollDueHeads(deps),
     routes(router) {
       factoryRoutes(router, deps);
       automationRoutes(router, automations.deps);

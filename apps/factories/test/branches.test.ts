@@ -68,7 +68,7 @@ const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branche
 /** Polls every head now. */
 const pollHeads = async () => {
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
-  while ((await w.service.lookUpHeads()) === "again");
+  while ((await w.service.pollHeads()) === "again");
 };
 const polledBranch = async (): Promise<factories.Branch> => {
   await pollHeads();
@@ -314,10 +314,10 @@ describe("retiring", () => {
     const { uid } = await track("side");
     await remove(uid);
     await w.rows("UPDATE tracked_branches SET deleted_at = now() - interval '29 days 23 hours' WHERE uid = $1", [uid]);
-    await w.service.lookUpHeads();
+    await w.service.pollHeads();
     expect(await get(uid)).toMatchObject({ state: "DELETED" });
     await w.rows("UPDATE tracked_branches SET deleted_at = now() - interval '30 days 1 minute' WHERE uid = $1", [uid]);
-    await w.service.lookUpHeads();
+    await w.service.pollHeads();
     await expect(get(uid)).rejects.toEqual(gone);
     await remove(uid);
     await expect(apply(uid)).rejects.toEqual(gone);
@@ -628,7 +628,7 @@ describe("heads", () => {
     await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
     await Promise.all(
       [w.service, other, w.service, other].map(async (replica) => {
-        while ((await replica.lookUpHeads()) === "again");
+        while ((await replica.pollHeads()) === "again");
       }),
     );
     // A branch that was polled twice would have failed twice.

@@ -123,7 +123,7 @@ async function prepared(): Promise<{ factoryUid: string; branchUid: string; firs
     { path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") },
   ]);
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   const [branch] = (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches;
   return { factoryUid, branchUid: branch!.uid, first, second };
 }

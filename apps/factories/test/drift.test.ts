@@ -30,7 +30,7 @@ const drift = (caller = VIEWER) => w.factories.getDrift({ factoryUid }, call(cal
 const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
 const look = async () => {
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
 };
 
 needs("git", "there is none when the head is in force and every owner serves it", async () => {

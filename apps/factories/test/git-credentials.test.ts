@@ -56,7 +56,7 @@ needs("git", "a private repository is read with the team's secret, whatever char
   expect(await apply()).toMatchObject({ state: "APPLIED", activeRevision: head, secretName: "GIT" });
   // only after the server has requested it
   expect(new Set(server.authorizations)).toEqual(new Set([undefined, basic(`x-access-token:${SECRET}`)]));
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   expect(await production()).toMatchObject({ freshness: "CURRENT", registeredHeadSha: head });
 });
 needs("git", "and with a user name", async () => {
@@ -82,7 +82,7 @@ needs(
       await put(source);
       const error = await apply().catch((thrown: unknown) => thrown);
       expect(error).toEqual(domainError({ kind: "invalid_argument", reason: "source_refused" }));
-      await w.service.lookUpHeads();
+      await w.service.pollHeads();
       expect(await production()).toMatchObject({
         state: "FAILED",
         freshness: "UNKNOWN",

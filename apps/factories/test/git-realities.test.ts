@@ -70,7 +70,7 @@ needs("git", "a tree of 2,000 files is applied, and one more is said to be too m
   expect(await apply()).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
   repository.commit(skills(1_997));
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   expect((await refused()).details).toMatchObject([{ code: "FF_LIMIT_EXCEEDED" }]);
   expect(await production()).toMatchObject({
     state: "FAILED",
@@ -158,7 +158,7 @@ needs("git", "a file of the definition that a filtering server sends is held to 
   expect((await refused()).details).toMatchObject([{ path: "agents/hand/agent.md", code: "FF_LIMIT_EXCEEDED" }]);
   repository.commit([...aTree(), { path: "agents/hand/agent.md", content: randomBytes(6 * 1024 * 1024) }]);
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   expect((await refused()).reason).toBe("source_too_large");
   leavesNothing();
 });
@@ -167,7 +167,7 @@ needs("git", "an empty repository, and one that is none, have no branch and no h
   await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
   rmSync(join(repository.path, ".git"), { recursive: true });
   await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   expect(await production()).toMatchObject({ freshness: "UNKNOWN", lastError: { code: "source_unreachable" } });
   await put(`${server.url}/team/nothing.git`);
   expect((await refused()).reason).toBe("source_unreachable");
@@ -176,7 +176,7 @@ needs("git", "an empty repository, and one that is none, have no branch and no h
 needs("git", "over https, a registered head is applied though a newer one is there", async () => {
   const head = repository.commit(aTree());
   await put(`${server.url}/team/factory/.git`);
-  await w.service.lookUpHeads();
+  await w.service.pollHeads();
   repository.commit();
   expect(await apply()).toMatchObject({
     appliedSha: head,

@@ -131,7 +131,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return (await prisma.trackedBranch.findMany({ where: { teamUid, name, deletedAt: null } })).map(toBranch);
     },
 
-    async lookSoon(uids: readonly string[]): Promise<void> {
+    async pollSoon(uids: readonly string[]): Promise<void> {
       await sql.query(
         "UPDATE tracked_branches SET check_at = now() WHERE uid = ANY ($1::uuid[]) AND check_at > now()",
         [uids],
@@ -139,7 +139,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     },
 
     /** Deletes branches that were retired long ago. */
-    async forget(days: number): Promise<void> {
+    async prune(days: number): Promise<void> {
       await sql.query("DELETE FROM tracked_branches WHERE deleted_at < now() - make_interval(days => $1)", [days]);
     },
   };

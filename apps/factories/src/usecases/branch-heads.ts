@@ -22,7 +22,7 @@ export type HeadDeps = {
     ): Promise<TrackedBranch | undefined>;
     /** Claims due branches. A `claim` is valid until the head is polled, pushed or requested again. */
     claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
-    forget(days: number): Promise<void>;
+    prune(days: number): Promise<void>;
   };
   trees: {
     /** Returns the commit of a branch, or undefined if the branch does not exist. Errors: as `take`. */
@@ -53,7 +53,7 @@ export const MISSING: BranchError = {
  * @param claim makes the result count only while the claim is valid, so that a slow poll does not overwrite a newer
  * result
  */
-export async function lookUpHead(
+export async function pollHead(
   deps: HeadDeps,
   branch: TrackedBranch,
   claim?: string,
@@ -92,13 +92,13 @@ export const registerHead = (
   );
 
 /** Polls the due heads concurrently. Returns "again" if more may be due. */
-export async function lookUpDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
+export async function pollDueHeads(deps: HeadDeps): Promise<"again" | "idle"> {
   const due = await deps.branches.claimDue(AT_ONCE, CLAIM_SECONDS);
-  const results = await Promise.allSettled(due.map(({ branch, claim }) => lookUpHead(deps, branch, claim)));
+  const results = await Promise.allSettled(due.map(({ branch, claim }) => pollHead(deps, branch, claim)));
   const failed = results.find((result) => result.status === "rejected");
   if (failed) throw failed.reason;
   if (due.length === AT_ONCE) return "again";
-  await deps.branches.forget(RETIRED_DAYS);
+  await deps.branches.prune(RETIRED_DAYS);
   return "idle";
 }
 

@@ -8,7 +8,7 @@ import { checkBranchName, type Source, type SourceSettings } from "../domain/sou
 import { branchCreated, branchRetired } from "../events/branch-events.ts";
 import { originOf } from "../events/origin.ts";
 import { putInForce, type ApplySourceDeps } from "./apply-source.ts";
-import { lookUpHead, type HeadDeps } from "./branch-heads.ts";
+import { pollHead, type HeadDeps } from "./branch-heads.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 type ReadDeps = ScopeDeps & {
@@ -136,7 +136,7 @@ export async function applyBranch(
   const found = await findBranch(deps, factory.uid, branchUid);
   if (found.deletedAt) throw branchDeleted();
   if (found.registeredHeadSha === null) {
-    const polled = await lookUpHead(deps, found);
+    const polled = await pollHead(deps, found);
     if (polled?.checkError && polled.checkError.code !== "branch_missing") throw problemOf(polled.checkError);
   }
   await putInForce(deps, caller, factory, { branchUid: found.uid });

@@ -11,7 +11,7 @@ export type RegisterPushDeps = HeadDeps & {
     /** Returns the tracked branches of a team with this name. */
     findNamed(teamUid: string, name: string): Promise<TrackedBranch[]>;
     /** Marks their heads as due for a poll. */
-    lookSoon(uids: readonly string[]): Promise<void>;
+    pollSoon(uids: readonly string[]): Promise<void>;
   };
   heads: { wake(): void };
 };
@@ -37,7 +37,7 @@ export async function registerPush(
       push.headSha === undefined ? { head: null, error: MISSING } : { head: push.headSha, error: null },
     );
   }
-  await deps.branches.lookSoon(moved.map(({ uid }) => uid));
+  await deps.branches.pollSoon(moved.map(({ uid }) => uid));
   deps.heads.wake();
 }
 
