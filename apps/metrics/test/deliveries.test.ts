@@ -315,7 +315,7 @@ test("reads a delivery again until the webhook ingress answers", async () => {
   on.github(...opened());
   await world.settle();
   await world.service.work.drain();
-  await world.rows("UPDATE stream.work_items SET due_at = now() WHERE state = 'waiting'");
+  await world.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
   await on.settle();
   expect((await on.record(factoryUid)).historyComplete).toBe(true);
 });

@@ -46,7 +46,9 @@ test("a version with a later time applies from then on, whichever was added last
   await p.database.sql.query(
     "UPDATE model_prices SET effective_from = now() - interval '1 second' WHERE model_id = 'later' AND version <> 2",
   );
-  await p.database.sql.query("UPDATE model_prices SET effective_from = now() WHERE model_id = 'later' AND version = 2");
+  await p.database.sql.query(
+    "UPDATE model_prices SET effective_from = now() - interval '0.5 seconds' WHERE model_id = 'later' AND version = 2",
+  );
   expect(await inForce("later")).toBe("2");
 });
 
