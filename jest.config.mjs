@@ -1,10 +1,10 @@
-// Every suite under fire is `npm run fire`; these few are in every run.
-const UNDER_FIRE = process.env["MILLWRIGHT_FIRE"] === "1" ? [] : ["/under-fire/(?!tree|factory|nats-factory)"];
+// `npm run chaos` runs all suites against killed processes; every test run includes these few.
+const CHAOS = process.env["MILLWRIGHT_CHAOS"] === "1" ? [] : ["/test/chaos/(?!tree|factory|nats-factory)"];
 
 export default {
   testEnvironment: "node",
   testMatch: ["<rootDir>/{apps,libs,tools}/*/{src,test}/**/*.test.ts", "<rootDir>/tools/**/*.test.ts"],
-  testPathIgnorePatterns: ["/node_modules/", "/dist/", ...UNDER_FIRE],
+  testPathIgnorePatterns: ["/node_modules/", "/dist/", ...CHAOS],
   modulePathIgnorePatterns: ["/dist/", "<rootDir>/.nx/"],
   extensionsToTreatAsEsm: [".ts"],
   testEnvironmentOptions: { customExportConditions: ["@millwright/source", "node", "node-addons"] },

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { killAll, processesWith } from "../../apps/system-tests/src/index.ts";
+import { killAll, processesWith } from "@millwright/test-platform";
 import { startBaseline } from "./baseline/start.ts";
 import type { Bench } from "./bench.ts";
 import { chartOf } from "./chart.ts";

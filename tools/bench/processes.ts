@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Cluster } from "../../apps/system-tests/src/index.ts";
+import { Cluster } from "@millwright/test-platform";
 import { API_KEY, type Platform } from "./platform.ts";
 
 /**

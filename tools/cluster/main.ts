@@ -4,8 +4,8 @@
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
+import { Cluster } from "@millwright/test-platform";
 import { modelSettings } from "../../apps/orchestrator/src/model-settings.ts";
-import { Cluster } from "../../apps/system-tests/src/index.ts";
 
 const kept = process.env["MILLWRIGHT_DATA_DIR"];
 const dir = kept ? resolve(kept) : undefined;

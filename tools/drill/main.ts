@@ -5,7 +5,7 @@
 //
 // With a seed and without a count, only this schedule is executed. Exit code 1 if any guarantee was violated.
 import { parseArgs } from "node:util";
-import { drillTree } from "../../apps/system-tests/src/index.ts";
+import { drillTree } from "@millwright/test-platform";
 import { drillSchedules } from "./schedules.ts";
 import { printRows } from "./table.ts";
 

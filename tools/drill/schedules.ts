@@ -1,8 +1,8 @@
-import { drill } from "../../apps/system-tests/src/index.ts";
+import { drill } from "@millwright/test-platform";
 import { printRows, say } from "./table.ts";
 
 const SLOW_MS = 30_000;
-const PATIENCE_MS = 180_000;
+const STALL_TIMEOUT_MS = 180_000;
 const TELL_EVERY = 50;
 
 /** Executes schedules and prints the results. Returns whether every guarantee was met. */
@@ -18,15 +18,15 @@ export async function drillSchedules({
   const began = Date.now();
   const secondsSoFar = (): number => Math.round((Date.now() - began) / 1_000);
   let done = 0;
-  const { played, breaches } = await drill({
+  const { played, violations } = await drill({
     seeds: Array.from({ length: count }, (_, n) => seed + n),
     width,
-    patienceMs: PATIENCE_MS,
-    onPlayed: ({ seed: of, breaches: found, tookMs, givenUp }) => {
+    stallTimeoutMs: STALL_TIMEOUT_MS,
+    onPlayed: ({ seed: of, violations: found, tookMs, givenUp }) => {
       done += 1;
       if (tookMs > SLOW_MS) say(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
       for (const reason of givenUp) say(`given up in seed ${of}: ${reason}`);
-      for (const breach of found) say(`BROKEN  seed ${of}: ${breach}`);
+      for (const violation of found) say(`VIOLATED  seed ${of}: ${violation}`);
       if (done % TELL_EVERY === 0) say(`${done} of ${count} schedules, ${secondsSoFar()} s`);
     },
   });
@@ -52,9 +52,9 @@ export async function drillSchedules({
     ["runs given up, as the limits say", sum(({ givenUp }) => givenUp.length)],
     ["follow-ups, each with one fate", sum(({ followUps }) => followUps)],
     ["schedule until everything ended, median / 99 % / longest", shares.join(" / ")],
-    ["promises broken", breaches.length],
+    ["guarantees violated", violations.length],
   ]);
-  for (const breach of breaches) say(`BROKEN  ${breach}`);
-  if (breaches.length > 0) say("A schedule is played again by: npm run drill -- --seed N");
-  return breaches.length === 0;
+  for (const violation of violations) say(`VIOLATED  ${violation}`);
+  if (violations.length > 0) say("A schedule is played again by: npm run drill -- --seed N");
+  return violations.length === 0;
 }

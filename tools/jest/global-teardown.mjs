@@ -1,7 +1,7 @@
 // Stops what global-setup.mjs started and platforms that a failed test left running, and removes the cgroups of workers
 // that tests killed.
 import { rm } from "node:fs/promises";
-import { removeLeftovers } from "../../apps/system-tests/src/directory.ts";
+import { removeLeftovers } from "../../libs/test-platform/src/directory.ts";
 import { Cgroups } from "../../apps/worker/src/sandbox/cgroups.ts";
 
 export default async function globalTeardown() {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { eventually } from "@millwright/testing";
-import { bareRepository, type Deployment } from "../src/index.ts";
+import { bareRepository, type Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";

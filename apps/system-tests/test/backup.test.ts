@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, ModelServer } from "@millwright/testing";
-import { bareRepository, git } from "../src/git.ts";
-import { Platform, type Deployment } from "../src/index.ts";
+import { bareRepository, type Deployment, git, Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs } from "./support/runs.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, s3Server, type S3Server } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { reached, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";

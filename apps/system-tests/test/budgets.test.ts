@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, seededRandom } from "@millwright/testing";
-import { ClusterUnderFire, type Deployment } from "../src/index.ts";
+import { ChaosCluster, type Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment } from "./support/hand-worker.ts";
@@ -76,7 +76,7 @@ onDeployments(["standalone"], (deployment) => {
    * killed, so that the kills happen before the budget is spent.
    */
   async function nextTokens(): Promise<number> {
-    if (!(platform instanceof ClusterUnderFire) || killsOf(platform, "orchestrator") >= 2) return tokensOf();
+    if (!(platform instanceof ChaosCluster) || killsOf(platform, "orchestrator") >= 2) return tokensOf();
     const { spent_usd: spent } = await theBudget();
     return micros(spent) < LIMIT / 2 ? tokensOf() : 1;
   }
@@ -165,5 +165,5 @@ onDeployments(["standalone"], (deployment) => {
   );
 });
 
-const killsOf = ({ kills }: ClusterUnderFire, service: string): number =>
+const killsOf = ({ kills }: ChaosCluster, service: string): number =>
   kills.filter((name) => name.startsWith(service)).length;

@@ -10,7 +10,7 @@ import {
   type ModelAnswer,
   type ModelRequest,
 } from "@millwright/testing";
-import { OWNER_KEY, type Deployment } from "../src/index.ts";
+import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { findEverywhere, formsOf } from "./support/canaries.ts";
 import { connect, type Client } from "./support/client.ts";
 import { metricsUrls, onDeployments, startPlatform } from "./support/deployment.ts";

@@ -7,9 +7,15 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createDemoRepositories } from "@millwright/standalone/demo-repositories";
 import { aFakeHarness, eventually, ModelServer, needs } from "@millwright/testing";
 import { connect as connectNats } from "nats";
-import { Cluster, SERVICES } from "../src/index.ts";
-import { bareRepository, git, pushFiles } from "../src/git.ts";
-import { newDirectory, removeDirectory } from "../src/directory.ts";
+import {
+  bareRepository,
+  Cluster,
+  git,
+  newDirectory,
+  pushFiles,
+  removeDirectory,
+  SERVICES,
+} from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";

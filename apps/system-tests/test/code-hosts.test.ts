@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";

@@ -1,22 +1,22 @@
 import { expect, test } from "@jest/globals";
 import { timeoutFactor } from "@millwright/testing";
-import { coveringSeeds, drill } from "../src/index.ts";
+import { coveringSeeds, drill } from "@millwright/test-platform";
 
 /** These schedules inflict every type of fault on every kind of run; `npm run drill` plays thousands of schedules. */
 const SEEDS = coveringSeeds(1_000);
-const PATIENCE_MS = 180_000;
+const STALL_TIMEOUT_MS = 180_000;
 /** Detects a test that hangs; does not measure speed. */
 const TIMEOUT_MS = 40 * 60_000;
 
 test(
   `${SEEDS.length} schedules of killed, frozen and cut processes leave no immortal run, no event lost or doubled, no double claim, no zombie's write, and no end without a cause`,
   async () => {
-    const { played, breaches } = await drill({
+    const { played, violations } = await drill({
       seeds: SEEDS,
       width: 6,
-      patienceMs: PATIENCE_MS * timeoutFactor(),
+      stallTimeoutMs: STALL_TIMEOUT_MS * timeoutFactor(),
     });
-    expect(breaches).toEqual([]);
+    expect(violations).toEqual([]);
     expect(played).toHaveLength(SEEDS.length);
     expect(played.flatMap(({ states }) => states)).toContain("SUCCEEDED");
     expect(played.reduce((sum, { faults }) => sum + faults, 0)).toBeGreaterThan(SEEDS.length / 2);

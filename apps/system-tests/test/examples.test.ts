@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { bareRepository } from "../src/git.ts";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
+import { bareRepository } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "@jest/globals";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
+import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { bareRepository, git } from "../src/git.ts";
 import { ended, eventsOf, reached, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
 import { eventually, type Answer } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect } from "./support/client.ts";
 
 /** Slightly more than the databases of a new platform need. */

@@ -8,9 +8,8 @@ import {
   type ModelAnswer,
   type ModelCall,
 } from "@millwright/testing";
-import { git } from "../src/git.ts";
-import type { Program } from "../src/index.ts";
-import { processesOfRuns } from "../src/processes.ts";
+import type { Program } from "@millwright/test-platform";
+import { git, processesOfRuns } from "@millwright/test-platform";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";

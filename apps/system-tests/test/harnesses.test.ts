@@ -10,10 +10,8 @@ import {
   type ModelAnswer,
   type ModelRequest,
 } from "@millwright/testing";
-import { newDirectory, removeDirectory } from "../src/directory.ts";
-import { git } from "../src/git.ts";
-import type { Program } from "../src/index.ts";
-import { processesOfRuns } from "../src/processes.ts";
+import type { Program } from "@millwright/test-platform";
+import { git, newDirectory, processesOfRuns, removeDirectory } from "@millwright/test-platform";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
 import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";

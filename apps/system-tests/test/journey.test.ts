@@ -1,7 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- onStandalone declares tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";

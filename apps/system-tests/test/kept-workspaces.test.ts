@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { processesWith, Program, type Deployment } from "../src/index.ts";
+import { type Deployment, processesWith, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun } from "./support/runs.ts";

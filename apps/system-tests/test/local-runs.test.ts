@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { OWNER_KEY, processesWith, Program, type Deployment } from "../src/index.ts";
+import { type Deployment, OWNER_KEY, processesWith, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, reached, runOf, script, sees, succeeded } from "./support/runs.ts";

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { TraceCollector } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";

@@ -4,10 +4,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, ModelServer, needs, type ModelAnswer, type ModelRequest } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
+import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { bareRepository, git } from "../src/git.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, aTeam, teamOf } from "./support/world.ts";
 

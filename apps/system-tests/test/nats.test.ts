@@ -2,7 +2,7 @@
 import { afterAll, expect } from "@jest/globals";
 import { eventually, natsServer, needs, type NatsServer } from "@millwright/testing";
 import { connect as connectNats, type NatsConnection } from "nats";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
 

@@ -2,7 +2,7 @@
 import { existsSync, globSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { Cluster } from "../src/index.ts";
+import { Cluster } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { eventsOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 

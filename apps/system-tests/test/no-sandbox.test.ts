@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { afterEach, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
+import { Platform } from "@millwright/test-platform";
 import { connect } from "./support/client.ts";
 import { ended, script, startRun, succeeded } from "./support/runs.ts";
 

@@ -1,7 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- onDeployments() declares the tests */
 import { writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { Platform, Program, type Deployment } from "../src/index.ts";
+import { type Deployment, Platform, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, script, sees, startRun, succeeded } from "./support/runs.ts";

@@ -2,9 +2,8 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, jest, test } from "@jest/globals";
 import { freePort } from "@millwright/database";
 import OzAPI, { APIConnectionError, APIError, BadRequestError, ConflictError, NotFoundError } from "oz-agent-sdk";
-import { OWNER_KEY, type Deployment } from "../src/index.ts";
+import { bareRepository, type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { bareRepository } from "../src/git.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
 import { ended, script, shellOutputs, succeeded } from "./support/runs.ts";
@@ -49,7 +48,7 @@ const aClient = (more: Options = {}): OzAPI => new OzAPI(settings(more));
  * itself can be counted.
  */
 const reaching: typeof fetch = async (input, init) => {
-  if (!platform.isUnderFire) return fetch(input, init);
+  if (!platform.hasChaos) return fetch(input, init);
   const { status, headers, bytes } = await api.send(new Request(input).url, init ?? {});
   return new Response(status === 204 ? null : new Uint8Array(bytes), { status, headers });
 };

@@ -5,7 +5,7 @@ import { sign as signForGitHub } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { Database } from "@millwright/database";
 import { eventually } from "@millwright/testing";
-import type { Cluster } from "../src/index.ts";
+import type { Cluster } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS } from "./support/runs.ts";

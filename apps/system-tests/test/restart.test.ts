@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { processesWith, type Deployment } from "../src/index.ts";
+import { type Deployment, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, script, sees, spawn, succeeded } from "./support/runs.ts";

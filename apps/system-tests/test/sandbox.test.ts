@@ -1,8 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { Platform } from "../src/index.ts";
-import { processesWith } from "../src/processes.ts";
+import { Platform, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { ended, eventsOf, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";

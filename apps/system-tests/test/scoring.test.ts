@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { Deployment } from "../src/index.ts";
-import { bareRepository } from "../src/git.ts";
+import type { Deployment } from "@millwright/test-platform";
+import { bareRepository } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";

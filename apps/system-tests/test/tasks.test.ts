@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { eventually } from "@millwright/testing";
 import { randomUUID } from "node:crypto";
 import OzAPI from "oz-agent-sdk";
-import { OWNER_KEY, type Deployment } from "../src/index.ts";
+import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { eventually, loopbackCertificate } from "@millwright/testing";
-import { Cluster, SERVICES } from "../src/index.ts";
+import { Cluster, SERVICES } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { script, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";

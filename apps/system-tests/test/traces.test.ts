@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, ModelServer, needs, TraceCollector, type CollectedSpan } from "@millwright/testing";
-import { Cluster, OWNER_KEY, Platform } from "../src/index.ts";
+import { Cluster, OWNER_KEY, Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, teamOf } from "./support/world.ts";

@@ -1,7 +1,7 @@
 /* oxlint-disable jest/no-standalone-expect -- needs() declares the tests */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
-import { processesWith, type Deployment } from "../src/index.ts";
+import { type Deployment, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import {

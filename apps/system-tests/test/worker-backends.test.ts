@@ -1,7 +1,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { Program, type Deployment } from "../src/index.ts";
+import { type Deployment, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
 import { onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";

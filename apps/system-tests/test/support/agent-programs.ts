@@ -1,5 +1,5 @@
 import { AGENT_PROGRAMS, eventually, type AgentProgram, type FakeHarness, type ModelServer } from "@millwright/testing";
-import { bareRepository, Program, type Deployment } from "../../src/index.ts";
+import { bareRepository, type Deployment, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./client.ts";
 import { startPlatform } from "./deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS } from "./runs.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { responseValidator, type Answer, type OpenApiDocument } from "@millwright/testing";
-import { OWNER_KEY, type Deployment } from "../../src/index.ts";
+import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { ask, patiently, type Told } from "./patient.ts";
 import { readStream } from "./stream.ts";
 
@@ -32,7 +32,7 @@ export type ApiDocument = OpenApiDocument & {
 export type Client = {
   readonly url: string;
   readonly key: string;
-  readonly isUnderFire: boolean;
+  readonly hasChaos: boolean;
   readonly document: ApiDocument;
   call(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Returns the body of a successful response. Throws the problem otherwise. */
@@ -51,19 +51,19 @@ export type Client = {
 
 type Server = {
   url: string;
-  isUnderFire: boolean;
+  hasChaos: boolean;
   document: ApiDocument;
   validate: ReturnType<typeof responseValidator>;
   output(): string;
 };
 
 export async function connect(
-  platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "isUnderFire">>,
+  platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "hasChaos">>,
 ): Promise<Client> {
-  const { url, isUnderFire = false } = platform;
+  const { url, hasChaos = false } = platform;
   const document = JSON.parse((await patiently(() => ask(`${url}/api/v1/openapi.json`, {}))).text) as ApiDocument;
   return clientOf(
-    { url, isUnderFire, document, validate: responseValidator(document), output: () => platform.output() },
+    { url, hasChaos, document, validate: responseValidator(document), output: () => platform.output() },
     OWNER_KEY,
   );
 }
@@ -88,7 +88,7 @@ function clientOf(server: Server, ownKey: string): Client {
       status,
       headers: told,
       text,
-    } = await (isStream ? readStream(url, init, server.isUnderFire) : send(server, url, init, asked)).catch(
+    } = await (isStream ? readStream(url, init, server.hasChaos) : send(server, url, init, asked)).catch(
       (cause: unknown) => {
         throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
       },
@@ -112,7 +112,7 @@ function clientOf(server: Server, ownKey: string): Client {
     put: (path, body, asked = {}) => must("PUT", path, { ...asked, body }),
     patch: (path, body, asked = {}) => must("PATCH", path, { ...asked, body }),
     delete: (path) => must("DELETE", path),
-    fetch: (url, init = {}) => (server.isUnderFire ? patiently(() => ask(url, init)) : ask(url, init)),
+    fetch: (url, init = {}) => (server.hasChaos ? patiently(() => ask(url, init)) : ask(url, init)),
     send: (url, init) => send(server, url, init, {}),
     as: (key) => clientOf(server, key),
   };
@@ -123,7 +123,7 @@ const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rota
 
 /** Sends a request; retries it if processes of the platform are killed. */
 async function send(
-  { isUnderFire, document }: Server,
+  { hasChaos, document }: Server,
   url: string,
   init: RequestInit,
   { isOnce = false, isAbsent = false, isHarmless = false }: Ask,
@@ -135,7 +135,7 @@ async function send(
     init.method !== "POST" ||
     headers["idempotency-key"] !== undefined ||
     CONVERGING.test(new URL(url).pathname);
-  if (!isUnderFire || isOnce || !mayRepeat) return ask(url, init);
+  if (!hasChaos || isOnce || !mayRepeat) return ask(url, init);
   return patiently(async (attempt) => {
     const told = await ask(url, { ...init, headers });
     // The first attempt deleted the resource, but its response was lost; the repeated DELETE returns 404.

@@ -1,22 +1,22 @@
 import { describe } from "@jest/globals";
 import { timeoutFactor } from "@millwright/testing";
 import {
+  ChaosCluster,
   Cluster,
-  ClusterUnderFire,
-  Platform,
-  SERVICES,
   type Deployment,
   type DeploymentOptions,
-} from "../../src/index.ts";
+  Platform,
+  SERVICES,
+} from "@millwright/test-platform";
 
 /** Deployments that the suites can run against; `MILLWRIGHT_SYSTEM` selects one. */
 const DEPLOYMENTS = {
   standalone: (options) => Platform.start(options),
   cluster: (options) => Cluster.start(options),
   processes: (options) => Cluster.start({ replicas: 1, workers: 1, ...options }),
-  "processes-under-fire": (options) => ClusterUnderFire.start("processes", brisk(options)),
-  "services-under-fire": (options) => ClusterUnderFire.start("services", brisk(options)),
-  "nats-under-fire": (options) => ClusterUnderFire.start("nats", options),
+  "processes-chaos": (options) => ChaosCluster.start("processes", brisk(options)),
+  "services-chaos": (options) => ChaosCluster.start("services", brisk(options)),
+  "nats-chaos": (options) => ChaosCluster.start("nats", options),
 } satisfies Record<string, (options: DeploymentOptions) => Promise<Deployment>>;
 
 export type DeploymentName = keyof typeof DEPLOYMENTS;
@@ -58,15 +58,15 @@ export async function startPlatform(options: DeploymentOptions = {}, name = name
 }
 
 /** Returns the platform of this test file, whose processes are killed repeatedly. Throws if there is none. */
-export function burning(): ClusterUnderFire {
-  if (!(started instanceof ClusterUnderFire)) throw new Error("No platform under fire has been started.");
+export function chaosCluster(): ChaosCluster {
+  if (!(started instanceof ChaosCluster)) throw new Error("No platform with chaos has been started.");
   return started;
 }
 
 /** Returns the addresses that serve metrics. */
 export function metricsUrls(platform: Deployment): readonly string[] {
   if (platform instanceof Platform) return [platform.url];
-  const cluster = platform instanceof ClusterUnderFire ? platform.cluster : (platform as Cluster);
+  const cluster = platform instanceof ChaosCluster ? platform.cluster : (platform as Cluster);
   return SERVICES.flatMap((service) => cluster.opsUrls(service));
 }
 

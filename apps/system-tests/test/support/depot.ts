@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { eventually } from "@millwright/testing";
-import { killAll, processesWith, Program, type Deployment } from "../../src/index.ts";
+import { type Deployment, killAll, processesWith, Program } from "@millwright/test-platform";
 import type { Client } from "./client.ts";
 import { SLOW_MS } from "./deployment.ts";
 import { teamOf } from "./world.ts";

@@ -12,7 +12,7 @@ export type Assignment = Lease & {
   readonly inputs: readonly { uid: string; text: string; kind: string }[];
 };
 
-type Door = Pick<Client, "url" | "isUnderFire">;
+type Door = Pick<Client, "url" | "hasChaos">;
 
 /** A worker controlled by the test. It uses the same API as real workers and can keep a run in any state. */
 export class HandWorker {
@@ -106,7 +106,7 @@ const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt
  * Calls a method of the worker service. If processes of the platform are killed, it retries like a real worker: when
  * there is no response or the platform is unavailable.
  */
-async function rpc({ url, isUnderFire }: Door, token: string, method: string, request: object): Promise<any> {
+async function rpc({ url, hasChaos }: Door, token: string, method: string, request: object): Promise<any> {
   const send = () =>
     ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
       method: "POST",
@@ -117,7 +117,7 @@ async function rpc({ url, isUnderFire }: Door, token: string, method: string, re
       },
       body: JSON.stringify(request),
     });
-  const { status, text } = await (isUnderFire ? patiently(send, ({ status: code }) => code === 503) : send());
+  const { status, text } = await (hasChaos ? patiently(send, ({ status: code }) => code === 503) : send());
   const answer: any = JSON.parse(text);
   if (status >= 300) throw new Error(`${method}: ${status} ${JSON.stringify(answer)}`);
   return answer;

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { eventually } from "@millwright/testing";
-import { bareRepository } from "../../src/git.ts";
-import type { Deployment } from "../../src/index.ts";
+import type { Deployment } from "@millwright/test-platform";
+import { bareRepository } from "@millwright/test-platform";
 import { connect, type Client } from "./client.ts";
 import { RUN_TIMEOUT_MS, script, succeeded } from "./runs.ts";
 

@@ -1,0 +1,3 @@
+import { withChaos } from "../support/chaos.ts";
+
+await withChaos("nats-chaos", () => import("../journey.test.ts"));

@@ -1,0 +1,3 @@
+import { withChaos } from "../support/chaos.ts";
+
+await withChaos("services-chaos", () => import("../scorers.test.ts"));

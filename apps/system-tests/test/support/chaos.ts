@@ -1,0 +1,52 @@
+/* oxlint-disable jest/no-standalone-expect -- needs() declares a test */
+/* oxlint-disable import/no-unassigned-import -- set before whatever measures by it is loaded */
+import { type ServiceName, SERVICES } from "@millwright/test-platform";
+import "./chaos-timeouts.ts";
+import { expect, jest, test } from "@jest/globals";
+import { Database } from "@millwright/database";
+import { eventually, isExpected, needs } from "@millwright/testing";
+import { chaosCluster, SLOW_MS, type DeploymentName } from "./deployment.ts";
+
+/**
+ * Runs a suite against a platform whose processes are killed repeatedly, then checks that no event is lost and nothing
+ * is dead-lettered.
+ */
+export async function withChaos(deployment: DeploymentName, suite: () => Promise<unknown>): Promise<void> {
+  process.env["MILLWRIGHT_SYSTEM"] = deployment;
+  jest.setTimeout(SLOW_MS);
+  if (deployment === "nats-chaos") {
+    needs("nats-server", "there is a nats-server to kill", () => expect(chaosCluster().cluster.nats).toBeDefined());
+    if (!isExpected("nats-server")) return;
+  }
+  await suite();
+  test("whatever was killed is back, and nothing is parked, stuck or failed inside", async () => {
+    await chaosCluster().stopKilling();
+    expect(chaosCluster().kills.length).toBeGreaterThan(0);
+    for (const service of SERVICES) await eventually(() => isHealthy(service));
+    expect(chaosCluster().cluster.errors()).toEqual([]);
+  });
+}
+
+/** Checks that all events are published and that no event, feed reader or work item is dead-lettered. */
+async function isHealthy(service: ServiceName): Promise<void> {
+  const database = Database.open(chaosCluster().cluster.databaseUrl(service), {
+    max: 1,
+    applicationName: "system tests",
+  });
+  const count = async (from: string) =>
+    (await database.sql.query<{ count: number }>(`SELECT count(*) FROM stream.${from}`)).rows[0]?.count;
+  try {
+    const hasWork = (
+      await database.sql.query<{ is: boolean }>("SELECT to_regclass('stream.work_items') IS NOT NULL AS is")
+    ).rows[0]?.is;
+    const found = {
+      pending: await count("event_pending"),
+      parkedEvents: await count("parked_events"),
+      parkedReaders: await count("feed_cursors WHERE parked_reason IS NOT NULL"),
+      parkedWork: hasWork ? await count("work_items WHERE state = 'parked'") : 0,
+    };
+    expect({ service, ...found }).toEqual({ service, pending: 0, parkedEvents: 0, parkedReaders: 0, parkedWork: 0 });
+  } finally {
+    await database.close();
+  }
+}

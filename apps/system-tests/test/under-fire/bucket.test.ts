@@ -1,3 +1,0 @@
-import { underFire } from "../support/under-fire.ts";
-
-await underFire("services-under-fire", () => import("../bucket.test.ts"));

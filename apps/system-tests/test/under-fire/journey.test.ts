@@ -1,3 +1,0 @@
-import { underFire } from "../support/under-fire.ts";
-
-await underFire("processes-under-fire", () => import("../journey.test.ts"));

@@ -1,0 +1,87 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { contradictions } from "./facts.ts";
+import { faultsIn } from "./faults-in-logs.ts";
+import { play, type Played } from "./play.ts";
+import { Rig } from "./rig.ts";
+import { scheduleOf, told } from "./schedule.ts";
+
+const SAMPLE_MS = 1_000;
+
+export type DrillOptions = {
+  /** Seeds of the schedules, in the order in which they are started. */
+  readonly seeds: readonly number[];
+  /** Number of schedules played concurrently. */
+  readonly width: number;
+  /** Longest time in which a run may make no progress or a request may get no response, in milliseconds. */
+  readonly stallTimeoutMs: number;
+  readonly onPlayed?: (played: Played) => void;
+};
+
+export type Report = {
+  readonly played: readonly Played[];
+  /** All violated invariants, each with the seed of its schedule. */
+  readonly violations: readonly string[];
+};
+
+/** Plays schedules on one platform. */
+export async function drill({ seeds, width, stallTimeoutMs, onPlayed }: DrillOptions): Promise<Report> {
+  const rig = await Rig.start({ stallTimeoutMs });
+  const played: Played[] = [];
+  const violations: string[] = [];
+  const sampler = new AbortController();
+  const sampling = sample(rig, violations, sampler.signal);
+  const waiting = seeds.values();
+  const player = async (): Promise<void> => {
+    for (const seed of waiting) {
+      const schedule = scheduleOf(seed);
+      const done = await play(rig, schedule, stallTimeoutMs).catch((error: unknown) => failed(schedule.seed, error));
+      played.push(done);
+      const faults = schedule.faults.map(told).join("; ");
+      violations.push(...done.violations.map((violation) => `seed ${schedule.seed} (${faults}): ${violation}`));
+      onPlayed?.(done);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: width }, player));
+    sampler.abort();
+    await sampling;
+    violations.push(...rig.deaths, ...faultsIn(rig.cluster.errors()));
+    return { played, violations };
+  } finally {
+    sampler.abort();
+    await rig.close();
+  }
+}
+
+const failed = (seed: number, error: unknown): Played => ({
+  seed,
+  violations: [
+    `the schedule could not be played: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  ],
+  tookMs: 0,
+  faults: 0,
+  states: [],
+  losses: 0,
+  givenUp: [],
+  followUps: 0,
+});
+
+/**
+ * Checks once per `SAMPLE_MS` that rows do not contradict each other and that a queued run has a reason for being
+ * queued.
+ */
+async function sample(rig: Rig, violations: string[], signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await pause(SAMPLE_MS, undefined, { signal }).catch(() => {});
+    for (const violation of await contradictions(rig.database.sql))
+      if (!violations.includes(violation)) violations.push(violation);
+    const { rows } = await rig.database.sql.query<{ uid: string }>(
+      "SELECT uid FROM runs WHERE state = 'QUEUED' ORDER BY random() LIMIT 1",
+    );
+    for (const { uid } of rows) {
+      const { body } = await rig.client.ask("GET", `/agent/runs/${uid}/queue`);
+      if (body.state === "QUEUED" && !body.message)
+        violations.push(`run ${uid} is queued for no reason: ${JSON.stringify(body)}`);
+    }
+  }
+}

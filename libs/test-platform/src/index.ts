@@ -1,0 +1,13 @@
+export { ChaosCluster, type ChaosScope } from "./chaos-cluster.ts";
+export { Cluster, SERVICES, type ClusterOptions, type ServiceName } from "./cluster.ts";
+export { OWNER_KEY, type Deployment, type DeploymentOptions } from "./deployment.ts";
+export { coveringSeeds } from "./drill/covering-seeds.ts";
+export { drill, type DrillOptions, type Report } from "./drill/drill.ts";
+export { drillTree, type TreeReport } from "./drill/tree.ts";
+export { bareRepository, git, pushFiles } from "./git.ts";
+export { Platform } from "./platform.ts";
+export { Relay, type NetworkFault } from "./relay.ts";
+export { newDirectory, removeDirectory, removeLeftovers } from "./directory.ts";
+export { killAll, processesOfRuns, processesWith, type RunningProcess } from "./processes.ts";
+export { Program } from "./program.ts";
+export { deliveryChaos, type DeliveryChaosOptions, type DeliveryChaosReport } from "./delivery-chaos/delivery-chaos.ts";
