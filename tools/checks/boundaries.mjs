@@ -7,7 +7,7 @@
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
  * Apps never import apps, except that standalone and admin may import each app's /compose, and system-tests standalone.
  * Only tests import layer:test. Cycles are rejected. Relative imports stay within their package. Folders inside an app:
- * see FOLDERS.
+ * see FOLDERS. Modules inside an app: see CLOSED_MODULES.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
@@ -85,6 +85,12 @@ const FOLDERS = {
   },
 };
 
+/**
+ * Modules of an app that import nothing else of it except its generated code, so that each can become a service by
+ * moving its folder. The rules of FOLDERS apply inside a module.
+ */
+const CLOSED_MODULES = { "apps/gateway": ["identity"] };
+
 /** Apps that import /compose of other apps: standalone runs all of them, admin accesses their databases. */
 const COMPOSERS = ["apps/standalone", "apps/admin"];
 
@@ -135,7 +141,10 @@ function checkImport(one, file, specifier) {
   if (specifier.startsWith(".")) checkRelative(one, file, specifier);
   else if (byName.has(packageOf(specifier))) checkInternal(one, file, specifier);
   else if (!specifier.startsWith("node:")) checkThirdParty(one, file, packageOf(specifier));
-  if (!file.isTest) checkFolder(one, file, specifier);
+  if (!file.isTest) {
+    checkFolder(one, file, specifier);
+    checkClosedModule(one, file, specifier);
+  }
 }
 
 function checkInternal(one, file, specifier) {
@@ -187,10 +196,23 @@ function checkFolder(one, file, specifier) {
   if (isWrongFolder || rule.specifier(specifier, layerOf)) report(file.path, `imports ${specifier}; ${rule.why}`);
 }
 
-/** Returns the folder below src/ that contains a path; "" for files of src/ itself. */
+function checkClosedModule(one, file, specifier) {
+  const module = closedModuleOf(one, file.path);
+  if (module === undefined || !specifier.startsWith(".")) return;
+  const target = join(dirname(file.path), specifier);
+  if (closedModuleOf(one, target) !== module && folderOf(one, target) !== "gen")
+    report(file.path, `imports ${specifier}; ${module}/ imports nothing else of its app`);
+}
+
+function closedModuleOf(one, path) {
+  return (CLOSED_MODULES[one.dir] ?? []).find((module) => path.startsWith(`${one.dir}/src/${module}/`));
+}
+
+/** Returns the folder below src/, or below its closed module, that contains a path; "" for files directly in it. */
 function folderOf(one, path) {
-  const parts = path.split("/").slice(one.dir.split("/").length);
-  return parts[0] === "src" && parts.length > 2 ? parts[1] : "";
+  const module = closedModuleOf(one, path);
+  const parts = path.slice(`${one.dir}/src/${module === undefined ? "" : `${module}/`}`.length).split("/");
+  return path.startsWith(`${one.dir}/src/`) && parts.length > 1 ? parts[0] : "";
 }
 
 function checkEnvironment(one, file) {

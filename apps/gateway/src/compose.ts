@@ -3,40 +3,26 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import {
-  Consumer,
-  EventLog,
-  feedReader,
-  Relay,
-  type WakeupBus,
-  type ConsumerDeps,
-  type FeedReader,
-} from "@millwright/events";
+import { Consumer, feedReader, Relay, type WakeupBus, type ConsumerDeps, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
-import { deriveKey, Vault } from "@millwright/vault";
-import { secretPusher } from "./clients/secret-pusher.ts";
+import { deriveKey } from "@millwright/vault";
 import { connectUpstreams } from "./clients/upstreams.ts";
-import { RunTokens } from "./clients/run-tokens.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
-import { onFactoryEvents } from "./events/on-factory-events.ts";
 import type { GatewayOptions } from "./options.ts";
 import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
-import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
-import { credentialReader, noteUse } from "./store/credential-store.ts";
 import { answerOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
-import { IdentityDb } from "./store/identity-db.ts";
 import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
-import { Authenticator } from "./usecases/authenticate.ts";
-import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
+import { composeIdentity } from "./identity/compose.ts";
+import type { Bootstrap } from "./identity/usecases/bootstrap.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
-export { chosenKey } from "./chosen-key.ts";
-export { createOwnerKey } from "./create-owner-key.ts";
+export { chosenKey } from "./identity/chosen-key.ts";
+export { createOwnerKey } from "./identity/create-owner-key.ts";
 export { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Directory of this service's migrations, which must be applied before the service starts. */
@@ -67,34 +53,21 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     applicationName: "gateway",
     ...(o.poolSize ? { max: o.poolSize } : {}),
   });
-  const db = new IdentityDb(database);
-  const vault = Vault.fromMasterKey(o.masterKey);
+  const identity = composeIdentity({ ...o, database });
+  const { db, vault, eventLog } = identity;
   const upstreams = connectUpstreams(o.upstreams, o.signer);
-  const runTokens = new RunTokens({ keys: o.runTokenKeys, runs: upstreams.runs, clock });
-  const authenticator = new Authenticator({
-    findCredential: credentialReader(database, clock),
-    noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now),
-    clock,
-    log,
-    runTokens,
-  });
-  const eventLog = new EventLog({ database, clock, log, ...wakeupsOf(o) });
-  const identity = {
-    db,
-    clock,
-    vault,
-    pushSecret: secretPusher(upstreams.webhooks),
-    authenticator,
-    cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
-    once: createOnce({ db, vault, clock }),
-  };
   const limitMetrics = limitMetricsRequests({
     clock,
     count: (requester, now) => countMetricsRequest(database.sql, requester, now),
   });
   const app = publicApp({
     options: o,
-    identity,
+    identity: {
+      ...identity,
+      clock,
+      cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
+      once: createOnce({ db, vault, clock }),
+    },
     upstreams,
     answerOnce: answerOnce({ db, vault, clock }),
     limitMetrics,
@@ -115,7 +88,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     batchHandlers: onAuditedEvents(source),
   });
   const consumers = [
-    consumer("identity", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents({ clock }) }),
+    consumer("identity", "factories", readFeed(o.upstreams.factories), { handlers: identity.factoryEventHandlers }),
     consumer("audit", "gateway", (range) => eventLog.read(range), auditOf("gateway")),
     consumer("audit", "factories", readFeed(o.upstreams.factories), auditOf("factories")),
     consumer("audit", "orchestrator", readFeed(o.upstreams.orchestrator), auditOf("orchestrator")),
@@ -141,12 +114,11 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     void (await Promise.all([pruner.stop(), countPruner.stop(), ...consumers.map((each) => each.stop())]));
 
   return {
-    routes: rpcRoutes({ ...identity, eventLog }),
-    allow: ALLOWED_SERVICES,
+    routes: identity.routes,
+    allow: identity.allow,
     requestListener: app.listener,
     openApi: app.document,
-    bootstrap: () =>
-      bootstrap({ db, clock, masterKey: o.masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
+    bootstrap: identity.bootstrap,
     async start() {
       eventLog.start();
       relay?.start();

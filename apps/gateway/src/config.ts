@@ -1,7 +1,7 @@
 import { blobSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { serviceSettings } from "@millwright/service";
-import { chosenKey } from "./chosen-key.ts";
+import { chosenKey } from "./identity/chosen-key.ts";
 import { egressRangesSetting } from "./egress-ranges.ts";
 
 const BOOTSTRAP_KEY = chosenKey("MILLWRIGHT_BOOTSTRAP_API_KEY");

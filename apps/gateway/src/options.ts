@@ -1,35 +1,30 @@
 import type { Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
-import type { KeySource } from "@millwright/rpc";
 import type { ServiceOptions } from "@millwright/service";
+import type { IdentityOptions } from "./identity/compose.ts";
 import type { RequestListener } from "./rest/index.ts";
 
 /** Options of the gateway. */
-export type GatewayOptions = ServiceOptions & {
-  readonly upstreams: {
-    orchestrator: Transport;
-    factories: Transport;
-    scheduler: Transport;
-    scoring: Transport;
-    metrics: Transport;
-    webhookIngress: Transport;
+export type GatewayOptions = ServiceOptions &
+  Omit<IdentityOptions, "database" | "upstreams"> & {
+    readonly upstreams: {
+      orchestrator: Transport;
+      factories: Transport;
+      scheduler: Transport;
+      scoring: Transport;
+      metrics: Transport;
+      webhookIngress: Transport;
+    };
+    /** Serves the store's signed URLs under `/blobs/…`. Absent if signed URLs point to a bucket. */
+    readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
+    /** The orchestrator's listener for workers, mounted under `/rpc/`. */
+    readonly workerDoor?: RequestListener;
+    /** The webhook ingress's listener, mounted under `/webhooks/`. Absent if the webhook ingress has its own port. */
+    readonly webhookDoor?: RequestListener;
+    /** Serves `/metrics` on the public port. Absent if the process has an operations port. */
+    readonly publicMetrics?: { readonly metricsKey?: string | undefined };
+    /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */
+    readonly egressRanges?: readonly string[];
+    /** Alternative names of the active-team header, in addition to the specification's name. */
+    readonly teamHeaderAliases?: readonly string[];
   };
-  /** Serves the store's signed URLs under `/blobs/…`. Absent if signed URLs point to a bucket. */
-  readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
-  /** The first owner's key, used on the first start only. If absent, a random key is generated. */
-  readonly bootstrapApiKey?: string | undefined;
-  /** The platform's worker key. If absent, it is derived from the master key. */
-  readonly workerKey?: string | undefined;
-  /** The orchestrator's listener for workers, mounted under `/rpc/`. */
-  readonly workerDoor?: RequestListener;
-  /** The webhook ingress's listener, mounted under `/webhooks/`. Absent if the webhook ingress has its own port. */
-  readonly webhookDoor?: RequestListener;
-  /** Serves `/metrics` on the public port. Absent if the process has an operations port. */
-  readonly publicMetrics?: { readonly metricsKey?: string | undefined };
-  /** Public keys for run tokens, which the orchestrator signs. */
-  readonly runTokenKeys: KeySource;
-  /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */
-  readonly egressRanges?: readonly string[];
-  /** Alternative names of the active-team header, in addition to the specification's name. */
-  readonly teamHeaderAliases?: readonly string[];
-};

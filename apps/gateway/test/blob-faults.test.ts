@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { directoryBlobs, type BlobStore } from "@millwright/blobs";
 import { systemClock } from "@millwright/clock";
 import { memoryLog } from "@millwright/testing";
-import { blobMount } from "../src/routes/blobs.ts";
+import { blobMount } from "../src/routes/platform/blobs.ts";
 
 const signingKey = new Uint8Array(32).fill(5);
 const log = memoryLog();

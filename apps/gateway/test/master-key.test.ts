@@ -3,7 +3,7 @@ import { testDatabase, type TestDatabase } from "@millwright/testing";
 import { newUid } from "@millwright/ids";
 import { masterKeyId, Vault } from "@millwright/vault";
 import { migrationsDir } from "../src/compose.ts";
-import { verifyMasterKey } from "../src/usecases/verify-master-key.ts";
+import { verifyMasterKey } from "../src/identity/usecases/verify-master-key.ts";
 
 const [KEY, OTHER] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
 

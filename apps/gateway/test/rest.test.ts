@@ -19,7 +19,7 @@ import {
   type RestOptions,
   type Route,
 } from "../src/rest/index.ts";
-import { aboutErrorsRoute } from "../src/routes/about-errors.ts";
+import { aboutErrorsRoute } from "../src/routes/platform/about-errors.ts";
 import { serveApi, type Api } from "./support/api.ts";
 
 const Echo = z.object({ saw: z.unknown() }).meta({ id: "Echo" });

@@ -3,8 +3,8 @@ import { newUid } from "@millwright/ids";
 import { domainError, eventually } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
 import { answerOnce } from "../src/store/idempotency-store.ts";
-import { IdentityDb } from "../src/store/identity-db.ts";
-import { issueOwnerKey } from "../src/usecases/issue-owner-key.ts";
+import { IdentityDb } from "../src/identity/store/identity-db.ts";
+import { issueOwnerKey } from "../src/identity/usecases/issue-owner-key.ts";
 import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/identity.ts";
 import { CALLERS } from "./support/people.ts";
 

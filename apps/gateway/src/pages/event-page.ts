@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Decision } from "../routes/automation-schemas.ts";
+import type { Decision } from "../routes/triggers/automation-schemas.ts";
 import { page } from "./layout.ts";
 import { markup, type Markup } from "./markup.ts";
 

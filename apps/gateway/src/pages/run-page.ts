@@ -1,4 +1,4 @@
-import type { RunJson } from "../routes/run-record.ts";
+import type { RunJson } from "../routes/runs/run-record.ts";
 import { page } from "./layout.ts";
 import { asText, markup, safeHref, type Markup } from "./markup.ts";
 

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ScheduledAgent, ScheduleSlot } from "../routes/schedule-schemas.ts";
+import type { ScheduledAgent, ScheduleSlot } from "../routes/triggers/schedule-schemas.ts";
 import { page } from "./layout.ts";
 import { markup, type Markup } from "./markup.ts";
 

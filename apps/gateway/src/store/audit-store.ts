@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import type { StoredEvent } from "@millwright/events";
 import type { AuditEntry } from "../gen/prisma/client.ts";
-import type { Tx } from "./identity-db.ts";
+import type { Tx } from "../identity/store/identity-db.ts";
 
 export type { AuditEntry };
 

@@ -6,7 +6,7 @@ import { DomainError } from "@millwright/errors";
 import type { Vault } from "@millwright/vault";
 import { canonicalJson } from "@millwright/json";
 import type { AnswerOnce, IdempotencyKey } from "../rest/index.ts";
-import type { IdentityDb, Tx } from "./identity-db.ts";
+import type { IdentityDb, Tx } from "../identity/store/identity-db.ts";
 
 const KEPT_MS = 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,6 @@
 import { VERBS, type Caller } from "@millwright/caller";
 import type { RunUid, TeamUid } from "@millwright/ids";
-import type { Profile } from "../../src/routes/profiles.ts";
+import type { Profile } from "../../src/routes/identity/profiles.ts";
 
 export const TEAM = "0198c2d0-0000-7000-8000-00000000000a" as TeamUid;
 export const OTHER_TEAM = "0198c2d0-0000-7000-8000-00000000000b" as TeamUid;

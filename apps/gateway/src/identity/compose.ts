@@ -1,0 +1,73 @@
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { orchestrator, webhooks } from "@millwright/contracts";
+import type { Database } from "@millwright/database";
+import { EventLog, type EventHandlers } from "@millwright/events";
+import { clientFor, type KeySource, type ServerOptions } from "@millwright/rpc";
+import type { ServiceOptions } from "@millwright/service";
+import { Vault } from "@millwright/vault";
+import { RunTokens } from "./clients/run-tokens.ts";
+import { secretPusher } from "./clients/secret-pusher.ts";
+import { onFactoryEvents } from "./events/on-factory-events.ts";
+import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
+import { credentialReader, noteUse } from "./store/credential-store.ts";
+import { IdentityDb } from "./store/identity-db.ts";
+import { Authenticator } from "./usecases/authenticate.ts";
+import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
+import type { PushSecret } from "./usecases/manage-secrets.ts";
+
+export type IdentityOptions = Pick<ServiceOptions, "masterKey" | "signer" | "clock" | "log" | "wakeups"> & {
+  /** Database that the process shares with the rest of the gateway. */
+  readonly database: Database;
+  readonly upstreams: { readonly orchestrator: Transport; readonly webhookIngress: Transport };
+  /** Public keys for run tokens, which the orchestrator signs. */
+  readonly runTokenKeys: KeySource;
+  /** The first owner's key, used on the first start only. If absent, a random key is generated. */
+  readonly bootstrapApiKey?: string | undefined;
+  /** The platform's worker key. If absent, it is derived from the master key. */
+  readonly workerKey?: string | undefined;
+};
+
+export type Identity = {
+  readonly db: IdentityDb;
+  readonly vault: Vault;
+  readonly authenticator: Authenticator;
+  readonly pushSecret: PushSecret;
+  /** Events that identity publishes. */
+  readonly eventLog: EventLog;
+  /** Handlers of the feed of factories. */
+  readonly factoryEventHandlers: EventHandlers;
+  readonly routes: (router: ConnectRouter) => void;
+  readonly allow: NonNullable<ServerOptions["allow"]>;
+  /** Creates the initial records of a new platform. On later starts, it only returns the worker key. */
+  readonly bootstrap: () => Promise<Bootstrap>;
+};
+
+/** Returns the identity module: teams, members, keys, secrets, agents, and the authentication of callers. */
+export function composeIdentity(o: IdentityOptions): Identity {
+  const { clock, database, log, masterKey, signer, upstreams, wakeups } = o;
+  const db = new IdentityDb(database);
+  const vault = Vault.fromMasterKey(masterKey);
+  const authenticator = new Authenticator({
+    findCredential: credentialReader(database, clock),
+    noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now),
+    clock,
+    log,
+    runTokens: new RunTokens({
+      keys: o.runTokenKeys,
+      runs: clientFor(orchestrator.RunService, upstreams.orchestrator, { signer }),
+      clock,
+    }),
+  });
+  const eventLog = new EventLog({ database, clock, log, ...(wakeups ? { wakeups } : {}) });
+  return {
+    db,
+    vault,
+    authenticator,
+    pushSecret: secretPusher(clientFor(webhooks.WebhookService, upstreams.webhookIngress, { signer })),
+    eventLog,
+    factoryEventHandlers: onFactoryEvents({ clock }),
+    routes: rpcRoutes({ db, clock, vault, authenticator, eventLog }),
+    allow: ALLOWED_SERVICES,
+    bootstrap: () => bootstrap({ db, clock, masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
+  };
+}

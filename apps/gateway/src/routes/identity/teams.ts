@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { isMember } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { pathUid, route, type Route } from "../../rest/index.ts";
+import { getTeam, listTeams } from "../../identity/store/team-store.ts";
+import { createTeam } from "../../identity/usecases/create-team.ts";
+import { updateTeam } from "../../identity/usecases/update-team.ts";
+import type { IdentityRouteDeps } from "./identity-deps.ts";
+import { emailAddress, IssuedKey, keyRecord, teamRecord, TeamRecord } from "./identity-schemas.ts";
+
+const params = z.object({ uid: pathUid("team") });
+
+const NewTeam = z.object({
+  name: z.string().trim().min(1).max(100),
+  owner_email: emailAddress().optional().meta({
+    description:
+      "A person who is new to the platform. Default: the caller. Existing users must be invited: 409 `user_exists`.",
+  }),
+  owner_name: z.string().trim().min(1).max(100).optional().meta({
+    description: "Name of an owner who is new to the platform. Default: the local part of the e-mail address.",
+  }),
+});
+
+const TeamPatch = z.object({
+  name: z.string().trim().min(1).max(100).optional(),
+  capabilities: z
+    .object({ factory_branches: z.boolean().optional(), metadata_filter: z.boolean().optional() })
+    .optional(),
+  concurrency_limit: z.int().min(0).max(100_000).optional(),
+  queue_weight: z.number().min(0.01).max(100).optional(),
+  queue_paused: z.boolean().optional(),
+  agent_defaults: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** Returns the routes of teams, which own resources. Millwright extension. */
+export function teamRoutes(deps: IdentityRouteDeps): Route[] {
+  const { db, clock } = deps;
+  return [
+    route({
+      method: "POST",
+      path: "/team",
+      extension: true,
+      summary: "Create a team with its first owner (platform administrators)",
+      status: 201,
+      errors: [403, 409],
+      idempotent: true,
+      body: NewTeam,
+      response: IssuedKey.extend({ team: TeamRecord }).meta({ id: "CreatedTeam" }),
+      handler: ({ caller, body, request }) =>
+        deps.once(caller, request.idempotency, async (tx) => {
+          const ownerEmail = body.owner_email ?? caller.principal.email ?? "";
+          const ownerName = body.owner_name ?? ownerEmail.split("@")[0] ?? "";
+          const { team, key, text } = await createTeam({ tx, clock }, caller, {
+            name: body.name,
+            ownerEmail,
+            ownerName,
+          });
+          return { team: teamRecord(team), key: keyRecord(key), api_key: text };
+        }),
+    }),
+    route({
+      method: "GET",
+      path: "/team",
+      extension: true,
+      summary: "List the caller's teams, oldest first",
+      response: z.object({ teams: z.array(TeamRecord) }),
+      handler: async ({ caller }) => ({
+        teams: (
+          await listTeams(
+            db.now,
+            caller.teams.map((team) => team.teamUid),
+          )
+        ).map(teamRecord),
+      }),
+    }),
+    route({
+      method: "GET",
+      path: "/team/{uid}",
+      extension: true,
+      summary: "Get a team",
+      params,
+      response: TeamRecord,
+      handler: async ({ caller, params: { uid } }) => {
+        if (!isMember(caller, uid)) throw notFound("team");
+        return teamRecord(await getTeam(db.now, uid));
+      },
+    }),
+    route({
+      method: "PATCH",
+      path: "/team/{uid}",
+      extension: true,
+      summary: "Update a team's name, capabilities, limits or defaults; absent members are unchanged",
+      verbs: ["team.manage"],
+      errors: [403],
+      params,
+      body: TeamPatch,
+      response: TeamRecord,
+      handler: async ({ caller, params: { uid }, body }) => {
+        const {
+          name,
+          capabilities,
+          concurrency_limit: concurrencyLimit,
+          queue_weight: queueWeight,
+          queue_paused: queuePaused,
+          agent_defaults: agentDefaults,
+        } = body;
+        const changes = {
+          ...(name === undefined ? {} : { name }),
+          ...(capabilities?.factory_branches === undefined ? {} : { factoryBranches: capabilities.factory_branches }),
+          ...(capabilities?.metadata_filter === undefined ? {} : { metadataFilter: capabilities.metadata_filter }),
+          ...(concurrencyLimit === undefined ? {} : { concurrencyLimit }),
+          ...(queueWeight === undefined ? {} : { queueWeight }),
+          ...(queuePaused === undefined ? {} : { queuePaused }),
+          ...(agentDefaults === undefined ? {} : { agentDefaults }),
+        };
+        return teamRecord(await db.transaction((tx) => updateTeam({ tx, clock }, caller, { teamUid: uid, changes })));
+      },
+    }),
+  ];
+}

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { VERBS } from "@millwright/caller";
+import { ROLES } from "../../identity/domain/roles.ts";
+import { route, type Route } from "../../rest/index.ts";
+import type { IdentityDb } from "../../identity/store/identity-db.ts";
+import { listTeams } from "../../identity/store/team-store.ts";
+
+const WhoAmI = z
+  .object({
+    principal: z.object({
+      type: z.enum(["user", "service_account", "worker"]),
+      uid: z.string(),
+      display_name: z.string().optional(),
+      email: z.string().optional(),
+    }),
+    platform_admin: z.boolean(),
+    active_team_uid: z.string().optional(),
+    teams: z.array(
+      z.object({
+        uid: z.string(),
+        name: z.string(),
+        role: z
+          .enum(ROLES)
+          .optional()
+          .meta({ description: "Role of a user. Absent for agents, which have the permissions of a member." }),
+        permissions: z
+          .array(z.enum(VERBS))
+          .meta({ description: "Permissions of this credential: those of the role, limited by the key's scopes." }),
+      }),
+    ),
+    personal_permissions: z.array(z.enum(VERBS)).meta({
+      description:
+        "Permissions of this credential for the principal's personal runs, schedules and environments. Empty for agents, team runs and keys created by another user.",
+    }),
+    run_id: z.string().optional().meta({ description: "Present with a run token." }),
+  })
+  .meta({ id: "WhoAmI" });
+
+/** Returns the route that describes the principal and permissions of a credential. */
+export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
+  route({
+    method: "GET",
+    path: "/whoami",
+    summary: "Read the principal and permissions of the credential",
+    teamHeader: true,
+    response: WhoAmI,
+    handler: async ({ caller }) => {
+      const { principal, run } = caller;
+      const names = new Map(
+        (
+          await listTeams(
+            db.now,
+            caller.teams.map((team) => team.teamUid),
+          )
+        ).map((team) => [team.uid, team.name]),
+      );
+      const memberships =
+        principal.type === "user" && !run
+          ? await db.now.prisma.membership.findMany({ where: { userUid: principal.uid } })
+          : [];
+      const roles = new Map(memberships.map(({ teamUid, role }) => [teamUid, role as (typeof ROLES)[number]]));
+      return {
+        principal: {
+          type:
+            principal.type === "agent"
+              ? ("service_account" as const)
+              : principal.type === "worker"
+                ? ("worker" as const)
+                : ("user" as const),
+          uid: principal.uid,
+          ...(principal.displayName ? { display_name: principal.displayName } : {}),
+          ...(principal.email ? { email: principal.email } : {}),
+        },
+        platform_admin: caller.platformAdmin,
+        ...(names.has(caller.activeTeamUid ?? "") ? { active_team_uid: caller.activeTeamUid } : {}),
+        teams: caller.teams.map(({ teamUid, verbs }) => {
+          const role = roles.get(teamUid);
+          return { uid: teamUid, name: names.get(teamUid) ?? "", ...(role ? { role } : {}), permissions: [...verbs] };
+        }),
+        personal_permissions: [...(caller.personal ?? [])],
+        ...(run ? { run_id: run.runUid } : {}),
+      };
+    },
+  });
