@@ -1,8 +1,8 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { migrate } from "@millwright/database";
-import { testDatabase } from "@millwright/testing";
+import { describeRows, describeSchema, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { prisma } from "./prisma.mjs";
 
@@ -37,6 +37,15 @@ describe.each(apps)("the migrations of %s", (app) => {
       status: 0,
       output: "-- This is an empty migration.",
     });
+  });
+
+  test("make the schema and the rows of tools/database/schemas", async () => {
+    await migrate(t.url, migrations);
+    const { sql } = t.database;
+    const described = [...(await describeSchema(sql)), ...(await describeRows(sql)), ""].join("\n");
+    const file = join(import.meta.dirname, "schemas", `${app}.txt`);
+    if (process.env["MILLWRIGHT_WRITE_SCHEMAS"]) writeFileSync(file, described);
+    expect(described).toBe(readFileSync(file, "utf8"));
   });
 
   test("when applied by our runner are applied for Prisma's, and the other way round", async () => {

@@ -5,7 +5,7 @@ import { missingTables, testDatabase } from "@millwright/testing";
 test("a migrated database misses no table, and an empty one misses all of them", async () => {
   const t = await testDatabase();
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toContain(
-    "column event_meta.head bigint not null default 0",
+    "table stream.event_meta column head bigint not null default 0",
   );
   await t.database.pool.query(EVENT_TABLES_SQL);
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toEqual([]);

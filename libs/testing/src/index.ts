@@ -20,6 +20,6 @@ export type { TestDatabase } from "./postgres.ts";
 export { TraceCollector, type CollectedSpan } from "./trace-collector.ts";
 export { seededRandom, type SeededRandom } from "./seeded-random.ts";
 export { s3Server, type S3Server } from "./s3-server.ts";
-export { missingTables } from "./tables.ts";
+export { describeRows, describeSchema, missingTables } from "./schema.ts";
 export { ModelServer, type ModelAnswer, type ModelRequest } from "./model-server.ts";
 export type { WireName } from "./model-wires.ts";

@@ -1,26 +1,33 @@
--- Tables of libs/work, as every service's migrations leave them; the first migration of a new service contains this text.
+-- Tables of libs/work. The first migration of a service that uses it contains this text.
 CREATE SCHEMA IF NOT EXISTS stream;
 
--- Remote effects to be carried out, written in the transaction that decided them.
+-- Calls to other systems, written in the transaction that decided them.
 CREATE TABLE stream.work_items (
-  id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind       text NOT NULL,
-  key        text NOT NULL, -- the cause; also the idempotency key of the effect
-  team_uid   uuid,
-  payload    jsonb NOT NULL,
-  state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
-  due_at     timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
-  lease      uuid, -- the claim that may finish it
-  tries      integer NOT NULL DEFAULT 0,
-  last_error text,
-  traceparent text, -- W3C trace context of what decided it
-  created_at timestamptz(3) NOT NULL,
-  ended_at   timestamptz(3),
+  id          bigint         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind        text           NOT NULL,
+  key         text           NOT NULL, -- the cause; also the idempotency key of the call
+  team_uid    uuid,
+  payload     jsonb          NOT NULL,
+  state       text           NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
+  due_at      timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
+  lease       uuid,                    -- the claim that may finish the item
+  tries       integer        NOT NULL DEFAULT 0,
+  last_error  text,
+  traceparent text,                    -- W3C trace context of the operation that decided it
+  created_at  timestamptz(3) NOT NULL,
+  ended_at    timestamptz(3),
   UNIQUE (kind, key)
 ) WITH (fillfactor = 80);
-CREATE INDEX work_items_due ON stream.work_items (due_at) WHERE state IN ('waiting', 'running');
--- Teams take turns: what is due of one team, and how much of each is being carried out. Items of no team share a turn.
-CREATE INDEX work_items_by_team ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id) WHERE state IN ('waiting', 'running');
-CREATE INDEX work_items_running ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid))) WHERE state = 'running';
-CREATE INDEX work_items_parked ON stream.work_items (kind) WHERE state = 'parked';
-CREATE INDEX work_items_done ON stream.work_items (ended_at) WHERE state = 'done';
+CREATE INDEX work_items_due ON stream.work_items (due_at)
+  WHERE state IN ('waiting', 'running');
+-- Teams take turns: the due items of a team, and how many items of each team are running. Items without a team share a turn.
+CREATE INDEX work_items_by_team
+  ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id)
+  WHERE state IN ('waiting', 'running');
+CREATE INDEX work_items_running
+  ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)))
+  WHERE state = 'running';
+CREATE INDEX work_items_parked ON stream.work_items (kind)
+  WHERE state = 'parked';
+CREATE INDEX work_items_done ON stream.work_items (ended_at)
+  WHERE state = 'done';
