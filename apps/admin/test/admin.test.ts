@@ -64,6 +64,19 @@ describe("migrate", () => {
     });
   });
 
+  test("refuses a database of a version before 0.1.0 and says what to do", async () => {
+    const former = await testDatabase(metricsMigrations);
+    try {
+      await former.database.sql.query("UPDATE _prisma_migrations SET checksum = 'other'");
+      const { code, errors } = await admin("migrate metrics", { DATABASE_URL: former.url });
+      expect(code).toBe(1);
+      expect(errors).toContain("was made by a development version before 0.1.0 (migration 0001_init)");
+      expect(errors).toContain("start this version with an empty database");
+    } finally {
+      await former.close();
+    }
+  });
+
   test.each(["migrate", "migrate metrics gateway"])("refuses %s with one database", async (line) => {
     expect(await admin(line, { DATABASE_URL: metrics!.url })).toMatchObject({ code: 2, printed: "" });
   });

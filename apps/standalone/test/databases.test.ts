@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { Database } from "@millwright/database";
+import { migrationsDir } from "@millwright/scheduler/compose";
 import { createLogger } from "@millwright/telemetry";
 import { eventually } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
-import { startDatabases } from "../src/databases.ts";
+import { prepareDatabase, startDatabases } from "../src/databases.ts";
 
 test("an embedded server that was killed is started again, where it was, with what was committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
@@ -29,6 +30,27 @@ test("an embedded server that was killed is started again, where it was, with wh
     expect(databases.url("none")).toBe(url.replace(/[^/]+$/, "millwright_none"));
   } finally {
     await database.close();
+    await databases.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});
+
+test("a data directory of a version before 0.1.0 is refused, and the message says what to do", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
+  const databases = await startDatabases(
+    loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }),
+    createLogger({ service: "test", level: "silent" }),
+  );
+  try {
+    const url = await prepareDatabase(databases, "scheduler", migrationsDir);
+    expect(await prepareDatabase(databases, "scheduler", migrationsDir)).toBe(url);
+    const database = Database.open(url, { max: 1, applicationName: "test" });
+    await database.sql.query("UPDATE _prisma_migrations SET migration_name = '0001_runs'");
+    await database.close();
+    await expect(prepareDatabase(databases, "scheduler", migrationsDir)).rejects.toThrow(
+      /millwright_scheduler was made by a development version before 0\.1\.0 .* another data directory \(MILLWRIGHT_DATA_DIR\)/,
+    );
+  } finally {
     await databases.stop();
     await rm(dataDir, { recursive: true, force: true });
   }

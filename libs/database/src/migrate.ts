@@ -28,7 +28,9 @@ export async function readMigrations(dir: string): Promise<Migration[]> {
  * Applies the missing migrations and returns their names. Runners may start concurrently. Uses the ledger of Prisma
  * Migrate, so its CLI agrees. A migration file is one implicit transaction.
  *
- * Throws an error with the name of a migration that failed before, or was edited after it was applied.
+ * Throws if the database's first migration is not the directory's first one, and an error with the name of a migration
+ * that failed before, or was edited after it was applied. Migrations that the directory does not contain are accepted:
+ * the next release may already run.
  */
 export async function migrate(url: string, dir: string): Promise<string[]> {
   const migrations = await readMigrations(dir);
@@ -38,6 +40,7 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
   try {
     await db.query("SELECT pg_advisory_lock($1)", [PRISMA_LOCK]);
     await db.query(LEDGER);
+    await rejectOtherHistory(db, migrations[0]);
     const applied: string[] = [];
     for (const migration of migrations) {
       if (await isApplied(db, migration)) continue;
@@ -48,6 +51,26 @@ export async function migrate(url: string, dir: string): Promise<string[]> {
   } finally {
     await db.end();
   }
+}
+
+/** Throws if the database has migrations, but not the first one of the directory. */
+async function rejectOtherHistory(db: Client, first: Migration | undefined): Promise<void> {
+  const { rows } = await db.query<{ database: string; applied: string; known: boolean }>(
+    `SELECT current_database() AS database,
+            min(migration_name) AS applied,
+            bool_or(migration_name = $1 AND (checksum = $2 OR finished_at IS NULL)) AS known
+       FROM _prisma_migrations
+      WHERE rolled_back_at IS NULL
+     HAVING count(*) > 0`,
+    [first?.name, first?.checksum],
+  );
+  const [history] = rows;
+  if (history && !history.known)
+    throw new Error(
+      `Database ${history.database} was made by a development version before 0.1.0 (migration ${history.applied}) and ` +
+        "cannot be upgraded. Export what you need with the version that made it, then start this version with an empty " +
+        "database; a standalone platform needs another data directory (MILLWRIGHT_DATA_DIR).",
+    );
 }
 
 async function isApplied(db: Client, { name, checksum }: Migration): Promise<boolean> {

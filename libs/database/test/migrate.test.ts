@@ -42,8 +42,31 @@ test("concurrent runners apply migrations once", async () => {
 
 test("an edited migration is rejected by name", async () => {
   await migrate(t.url, dir);
-  await add("0001_init", "CREATE TABLE things (n bigint);");
-  await expect(migrate(t.url, dir)).rejects.toThrow("0001_init was edited");
+  await add("0002_more", "INSERT INTO things VALUES (22);");
+  await expect(migrate(t.url, dir)).rejects.toThrow("0002_more was edited");
+});
+
+test.each([
+  ["the first one has another name", "0001_things"],
+  ["the first one has another text", "0001_init"],
+])("a database with other migrations is rejected and not changed if %s", async (_, name) => {
+  await migrate(t.url, dir);
+  await rm(dir, { recursive: true });
+  await add(name, "CREATE TABLE things (n bigint);");
+  await add("0003_last", "INSERT INTO things VALUES (3);");
+  const { database } = (await t.database.sql.query<{ database: string }>("SELECT current_database() AS database"))
+    .rows[0]!;
+  await expect(migrate(t.url, dir)).rejects.toThrow(
+    `Database ${database} was made by a development version before 0.1.0 (migration 0001_init) and cannot be upgraded.`,
+  );
+  expect(await readRows()).toEqual([1, 2]);
+});
+
+test("migrations of a newer release are ignored", async () => {
+  await add("0003_next", "INSERT INTO things VALUES (3);");
+  await migrate(t.url, dir);
+  await rm(join(dir, "0003_next"), { recursive: true });
+  expect(await migrate(t.url, dir)).toEqual([]);
 });
 
 test("a failed migration leaves only its record, and stops the next start until it is resolved", async () => {
