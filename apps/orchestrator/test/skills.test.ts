@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -8,7 +7,6 @@ import { serviceCaller, type Caller } from "@millwright/caller";
 import { manualClock } from "@millwright/clock";
 import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aCaller, domainError } from "@millwright/testing";
-import { migrationsDir } from "../src/compose.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 
 const clock = manualClock("2026-11-20T10:00:00Z");
@@ -253,22 +251,6 @@ describe("skills of factories", () => {
     const ofOther = await aRunOf(other, idOf(other));
     expect([await runsOf(idOf(factoryUid)), await runsOf(idOf(other))]).toEqual([[run], [ofOther]]);
     await expect(aRunOf(factoryUid, idOf(other))).rejects.toEqual(domainError({ reason: "skill_not_found" }));
-  });
-
-  test("that runs of earlier releases stored by their paths are renamed by the migration", async () => {
-    const run = await aRunOf(factoryUid, "triage");
-    await p.database.sql.query(
-      `UPDATE runs SET skill_spec = 'skills/triage/SKILL.md', agent_skill = agent_skill || '{"full_path": "skills/triage/SKILL.md"}',
-              agent_config = agent_config || '{"skill_spec": "skills/triage/SKILL.md", "skills": ["skills/triage/SKILL.md", "acme/app:skills/build/SKILL.md"]}' WHERE uid = $1`,
-      [run],
-    );
-    const migration = await readFile(join(migrationsDir, "0036_factory_skills/migration.sql"), "utf8");
-    await p.database.transaction(async (tx) => void (await tx.query(migration)));
-    expect(await runsOf(idOf(factoryUid))).toEqual([run]);
-    expect(await p.getRun(caller, run)).toMatchObject({
-      agentConfig: { skill_spec: idOf(factoryUid), skills: [idOf(factoryUid), "acme/app:skills/build/SKILL.md"] },
-      agentSkill: { name: "triage", full_path: idOf(factoryUid) },
-    });
   });
 });
 

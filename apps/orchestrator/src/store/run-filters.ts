@@ -163,7 +163,7 @@ const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
 
 /**
  * Returns a condition on the state that lets the planner use the partial indexes. The indexes on a run's creation
- * attributes contain terminal runs only (migration 0032); active runs are found by their state. Without a filter by
+ * attributes contain terminal runs only; active runs are found by their state. Without a filter by
  * state the condition is true for every run, but the planner needs it to combine the indexes.
  */
 function endedOrNot({

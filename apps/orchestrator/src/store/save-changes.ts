@@ -15,7 +15,7 @@ import { appendRunEvents } from "./run-events-store.ts";
 
 /**
  * Saves the changes of locked runs: rows, capacity, leases, event streams, then the lifecycle events. All capacity is
- * released before any leaf row is changed (see the lock order in migration 0001). No statement waits for a result: all
+ * released before any leaf row is changed (see the lock order in 0001_init). No statement waits for a result: all
  * statements and the commit are sent to the server in one batch.
  */
 export async function saveChanges(

@@ -1,7 +1,0 @@
--- W3C trace context of what brought an event about: its readers go on with that trace.
-ALTER TABLE stream.event_pending ADD COLUMN traceparent text;
-ALTER TABLE stream.event_log ADD COLUMN traceparent text;
--- The same of work to be carried out.
-ALTER TABLE stream.work_items ADD COLUMN traceparent text;
--- And of executions, for the worker that takes one and the events of its run.
-ALTER TABLE executions ADD COLUMN traceparent text;
