@@ -208,11 +208,11 @@ function closedModuleOf(one, path) {
   return (CLOSED_MODULES[one.dir] ?? []).find((module) => path.startsWith(`${one.dir}/src/${module}/`));
 }
 
-/** Returns the folder below src/, or below its closed module, that contains a path; "" for files directly in it. */
+/** Returns the layer folder (a key of FOLDERS, or gen) below src/ or src/<module>/ that contains a path; "" if none. */
 function folderOf(one, path) {
-  const module = closedModuleOf(one, path);
-  const parts = path.slice(`${one.dir}/src/${module === undefined ? "" : `${module}/`}`.length).split("/");
-  return path.startsWith(`${one.dir}/src/`) && parts.length > 1 ? parts[0] : "";
+  const [src, ...folders] = path.split("/").slice(one.dir.split("/").length, -1);
+  if (src !== "src") return "";
+  return folders.slice(0, 2).find((folder) => folder in FOLDERS || folder === "gen") ?? "";
 }
 
 function checkEnvironment(one, file) {

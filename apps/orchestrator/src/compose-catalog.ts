@@ -10,52 +10,58 @@ import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
-import { topics, type Bell } from "./bell.ts";
-import type { LiveTexts } from "./live-texts.ts";
-import { codeHosts, forgeReaders } from "./clients/code-hosts.ts";
-import { identityClient } from "./clients/identity-client.ts";
-import type { RepositoryRef } from "./domain/agent-config.ts";
-import type { Job } from "./domain/assignment.ts";
-import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
-import type { PlatformProvider } from "./domain/model-providers.ts";
-import { modelCatalogue, type ModelAliases } from "./domain/models.ts";
-import type { ResolveRunRequest } from "./domain/resolved-run.ts";
-import type { RunListQuery, RunPosition } from "./domain/run-list.ts";
-import type { Owner, Run } from "./domain/run.ts";
-import type { ListOpenRuns } from "./domain/session-sharing.ts";
-import type { Timings } from "./domain/timings.ts";
-import type { WorkerSession } from "./domain/worker-session.ts";
-import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./events/on-definition-activated.ts";
-import { budgetEvents } from "./events/budget-events.ts";
-import { artifactRoutes } from "./rpc/artifact-routes.ts";
-import { budgetRoutes } from "./rpc/budget-routes.ts";
-import { modelPriceRoutes } from "./rpc/model-price-routes.ts";
-import { catalogRoutes } from "./rpc/catalog-routes.ts";
-import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
-import { evidenceAllowList, evidenceRoutes } from "./rpc/evidence-routes.ts";
-import { factsAllowList, factsRoutes } from "./rpc/facts-routes.ts";
-import { runMessage } from "./rpc/run-messages.ts";
-import { runViewMethods } from "./rpc/run-view-routes.ts";
-import { workerArtifactMethods } from "./rpc/worker-artifact-routes.ts";
-import { artifactStore } from "./store/artifact-store.ts";
+import { topics, type Bell } from "./storage/bell.ts";
+import type { LiveTexts } from "./runs/live-texts.ts";
+import { codeHosts, forgeReaders } from "./catalog/clients/code-hosts.ts";
+import { identityClient } from "./catalog/clients/identity-client.ts";
+import type { RepositoryRef } from "./catalog/domain/agent-config.ts";
+import type { Job } from "./runs/domain/assignment.ts";
+import type { ManagedMcpServers } from "./catalog/domain/mcp-servers.ts";
+import type { PlatformProvider } from "./catalog/domain/model-providers.ts";
+import { modelCatalogue, type ModelAliases } from "./catalog/domain/models.ts";
+import type { ResolveRunRequest } from "./runs/domain/resolved-run.ts";
+import type { RunListQuery, RunPosition } from "./runs/domain/run-list.ts";
+import type { Owner, Run } from "./runs/domain/run.ts";
+import type { ListOpenRuns } from "./runs/domain/session-sharing.ts";
+import type { Timings } from "./runs/domain/timings.ts";
+import type { WorkerSession } from "./runs/domain/worker-session.ts";
+import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./catalog/events/on-definition-activated.ts";
+import { budgetEvents } from "./budgets/events/budget-events.ts";
+import { artifactRoutes } from "./artifacts/rpc/artifact-routes.ts";
+import { budgetRoutes } from "./budgets/rpc/budget-routes.ts";
+import { modelPriceRoutes } from "./catalog/rpc/model-price-routes.ts";
+import { catalogRoutes } from "./catalog/rpc/catalog-routes.ts";
+import { definitionAllowList, definitionRoutes } from "./catalog/rpc/definition-routes.ts";
+import { evidenceAllowList, evidenceRoutes } from "./evidence/rpc/evidence-routes.ts";
+import { factsAllowList, factsRoutes } from "./facts/rpc/facts-routes.ts";
+import { runMessage } from "./runs/rpc/run-messages.ts";
+import { runViewMethods } from "./runs/rpc/run-view-routes.ts";
+import { workerArtifactMethods } from "./artifacts/rpc/worker-artifact-routes.ts";
+import { artifactStore } from "./artifacts/store/artifact-store.ts";
 import {
   blockSnapshotStore,
   type BlockSnapshotRecord,
   type ConversationOfOwner,
-} from "./store/block-snapshot-store.ts";
-import { DELETE_BLOB, enqueueBlobDeletion, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./store/blob-work.ts";
-import { codeHostStore } from "./store/code-host-store.ts";
-import { budgetStore } from "./store/budget-store.ts";
-import { activateVersion, definitionStore } from "./store/definition-store.ts";
-import { costStore } from "./store/cost-store.ts";
-import { environmentStore } from "./store/environment-store.ts";
-import { findRunWithFrozen } from "./store/frozen-store.ts";
-import { requireLease } from "./store/lease-store.ts";
-import { openPrisma } from "./store/prisma-client.ts";
-import { once } from "./store/idempotency-store.ts";
-import { pullRequestStore } from "./store/pull-request-store.ts";
-import { appendRunEvents, findNewestEvent, listRunEvents } from "./store/run-events-store.ts";
-import { followupsOf } from "./store/message-store.ts";
+} from "./conversations/store/block-snapshot-store.ts";
+import {
+  DELETE_BLOB,
+  enqueueBlobDeletion,
+  enqueueSweep,
+  SWEEP_BLOBS,
+  WRITE_TRANSCRIPT,
+} from "./storage/store/blob-work.ts";
+import { codeHostStore } from "./catalog/store/code-host-store.ts";
+import { budgetStore } from "./budgets/store/budget-store.ts";
+import { activateVersion, definitionStore } from "./catalog/store/definition-store.ts";
+import { costStore } from "./budgets/store/cost-store.ts";
+import { environmentStore } from "./catalog/store/environment-store.ts";
+import { findRunWithFrozen } from "./runs/store/frozen-store.ts";
+import { requireLease } from "./leases/store/lease-store.ts";
+import { openPrisma } from "./storage/store/prisma-client.ts";
+import { once } from "./storage/store/idempotency-store.ts";
+import { pullRequestStore } from "./artifacts/store/pull-request-store.ts";
+import { appendRunEvents, findNewestEvent, listRunEvents } from "./runs/store/run-events-store.ts";
+import { followupsOf } from "./runs/store/message-store.ts";
 import {
   conversationsByUrl,
   findByReference,
@@ -66,33 +72,37 @@ import {
   listRuns,
   listTreeUids,
   currentRunsOfConversations,
-} from "./store/run-list-store.ts";
-import { listOpenRuns } from "./store/open-run-store.ts";
-import { runFactsStore } from "./store/run-facts-store.ts";
-import { runSpendStore } from "./store/run-spend-store.ts";
-import { findNewestOfConversation, findRun, visibleRunReader } from "./store/run-store.ts";
-import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./store/run-view-store.ts";
-import { scoredRunStore } from "./store/scored-run-store.ts";
-import { skillStore, type ReadRepository } from "./store/skill-store.ts";
-import { snapshotStore } from "./store/snapshot-store.ts";
-import { sweepStore } from "./store/sweep-store.ts";
-import { teamEventReader } from "./store/team-event-store.ts";
-import { harnessTranscriptStore, transcriptStore, type TranscriptRecord } from "./store/transcript-store.ts";
-import { modelPriceStore } from "./store/model-price-store.ts";
-import { usageStore } from "./store/usage-store.ts";
-import { findStartingCommits } from "./store/workspace-store.ts";
-import { writeBlockSnapshot } from "./usecases/block-snapshots.ts";
-import { describeRuns } from "./usecases/describe-runs.ts";
-import { reachEnvironment } from "./usecases/environments.ts";
-import type { Transaction } from "./usecases/lease-check.ts";
-import { assignmentDetails } from "./usecases/prepare-assignment.ts";
-import type { ReportUsageDeps } from "./usecases/report-usage.ts";
-import { lockBudgets, readBudgets, spendBudgets } from "./usecases/spend-budgets.ts";
-import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./usecases/resolve-run.ts";
-import { SharedReads } from "./usecases/shared-reads.ts";
-import { skillsElsewhere } from "./usecases/skills-elsewhere.ts";
-import { nextSweep, sweepBlobs } from "./usecases/sweep-blobs.ts";
-import { writeTranscript } from "./usecases/transcripts.ts";
+} from "./runs/store/run-list-store.ts";
+import { listOpenRuns } from "./runs/store/open-run-store.ts";
+import { runFactsStore } from "./facts/store/run-facts-store.ts";
+import { runSpendStore } from "./facts/store/run-spend-store.ts";
+import { findNewestOfConversation, findRun, visibleRunReader } from "./runs/store/run-store.ts";
+import { connectedWorkers, environmentUse, isSettled, WORKER_SHOWN_SECONDS } from "./runs/store/run-view-store.ts";
+import { scoredRunStore } from "./evidence/store/scored-run-store.ts";
+import { skillStore, type ReadRepository } from "./catalog/store/skill-store.ts";
+import { snapshotStore } from "./runs/store/snapshot-store.ts";
+import { sweepStore } from "./artifacts/store/sweep-store.ts";
+import { teamEventReader } from "./runs/store/team-event-store.ts";
+import {
+  harnessTranscriptStore,
+  transcriptStore,
+  type TranscriptRecord,
+} from "./conversations/store/transcript-store.ts";
+import { modelPriceStore } from "./catalog/store/model-price-store.ts";
+import { usageStore } from "./budgets/store/usage-store.ts";
+import { findStartingCommits } from "./runs/store/workspace-store.ts";
+import { writeBlockSnapshot } from "./conversations/usecases/block-snapshots.ts";
+import { describeRuns } from "./runs/usecases/describe-runs.ts";
+import { reachEnvironment } from "./catalog/usecases/environments.ts";
+import type { Transaction } from "./runs/usecases/lease-check.ts";
+import { assignmentDetails } from "./leases/usecases/prepare-assignment.ts";
+import type { ReportUsageDeps } from "./budgets/usecases/report-usage.ts";
+import { lockBudgets, readBudgets, spendBudgets } from "./budgets/usecases/spend-budgets.ts";
+import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./runs/usecases/resolve-run.ts";
+import { SharedReads } from "./catalog/usecases/shared-reads.ts";
+import { skillsElsewhere } from "./runs/usecases/skills-elsewhere.ts";
+import { nextSweep, sweepBlobs } from "./artifacts/usecases/sweep-blobs.ts";
+import { writeTranscript } from "./conversations/usecases/transcripts.ts";
 
 export type CatalogOptions = {
   readonly database: Database;

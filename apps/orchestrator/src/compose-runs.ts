@@ -5,41 +5,41 @@ import { BackgroundLoop, isTransient, type Database, type Sql } from "@millwrigh
 import { bestEffort } from "@millwright/errors";
 import type { ReplicaNotifier, ReplicaBroadcast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
-import { Bell } from "./bell.ts";
-import { LiveTexts } from "./live-texts.ts";
-import { tellText, type TextPiece } from "./usecases/tell-text.ts";
-import type { Job } from "./domain/assignment.ts";
-import { OFFER_TOKEN_PREFIX } from "./domain/offer-token.ts";
-import type { LocalStart } from "./domain/local-run.ts";
-import type { NewRun } from "./domain/new-run.ts";
-import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./domain/queue-settings.ts";
-import type { AnnouncedFile, PreparedAttachment } from "./domain/prepared-attachment.ts";
-import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./domain/resolved-run.ts";
-import type { Run } from "./domain/run.ts";
-import type { RunTokenClaims } from "./domain/run-token.ts";
-import type { ListOpenRuns } from "./domain/session-sharing.ts";
-import type { Timings } from "./domain/timings.ts";
-import type { LeaseRef, WorkerRegistration, WorkerSession } from "./domain/worker-session.ts";
-import { putSettings } from "./store/capacity-store.ts";
-import { closeFactory } from "./store/closed-factory-store.ts";
-import { findByCauses } from "./store/create-many-store.ts";
-import { findOfferedLease, handLeaseOver, watchDispatches } from "./store/dispatch-store.ts";
-import { ackDirectives, pendingDirectives as listPending } from "./store/directive-store.ts";
-import { sweepIdempotencyKeys } from "./store/idempotency-store.ts";
-import { runOfExecution } from "./store/locked-runs.ts";
-import { findRunWithFrozen, findTrialSettings } from "./store/frozen-store.ts";
-import { findJob } from "./store/job-store.ts";
-import { findLiveLease, findRunOfLease, renewLeases } from "./store/lease-store.ts";
-import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./store/local-run-store.ts";
-import { promptFiles, runOfMessage, textsOf } from "./store/message-store.ts";
-import { preparedStore } from "./store/prepared-store.ts";
-import { requeueFunded } from "./store/budget-lanes.ts";
-import { readQueueFacts } from "./store/queue-status-store.ts";
-import { claim } from "./store/queue-store.ts";
-import { findBrokenLimits, tickReaper } from "./store/reaper-store.ts";
-import { listRunEvents } from "./store/run-events-store.ts";
-import { listOpenRuns } from "./store/open-run-store.ts";
-import { currentRunsOfConversations } from "./store/run-list-store.ts";
+import { Bell } from "./storage/bell.ts";
+import { LiveTexts } from "./runs/live-texts.ts";
+import { tellText, type TextPiece } from "./runs/usecases/tell-text.ts";
+import type { Job } from "./runs/domain/assignment.ts";
+import { OFFER_TOKEN_PREFIX } from "./leases/domain/offer-token.ts";
+import type { LocalStart } from "./runs/domain/local-run.ts";
+import type { NewRun } from "./runs/domain/new-run.ts";
+import type { CapacityDefaults, QueueSettings, ScopeSettings } from "./catalog/domain/queue-settings.ts";
+import type { AnnouncedFile, PreparedAttachment } from "./conversations/domain/prepared-attachment.ts";
+import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./runs/domain/resolved-run.ts";
+import type { Run } from "./runs/domain/run.ts";
+import type { RunTokenClaims } from "./runs/domain/run-token.ts";
+import type { ListOpenRuns } from "./runs/domain/session-sharing.ts";
+import type { Timings } from "./runs/domain/timings.ts";
+import type { LeaseRef, WorkerRegistration, WorkerSession } from "./runs/domain/worker-session.ts";
+import { putSettings } from "./runs/store/capacity-store.ts";
+import { closeFactory } from "./runs/store/closed-factory-store.ts";
+import { findByCauses } from "./runs/store/create-many-store.ts";
+import { findOfferedLease, handLeaseOver, watchDispatches } from "./leases/store/dispatch-store.ts";
+import { ackDirectives, pendingDirectives as listPending } from "./runs/store/directive-store.ts";
+import { sweepIdempotencyKeys } from "./storage/store/idempotency-store.ts";
+import { runOfExecution } from "./runs/store/locked-runs.ts";
+import { findRunWithFrozen, findTrialSettings } from "./runs/store/frozen-store.ts";
+import { findJob } from "./leases/store/job-store.ts";
+import { findLiveLease, findRunOfLease, renewLeases } from "./leases/store/lease-store.ts";
+import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./runs/store/local-run-store.ts";
+import { promptFiles, runOfMessage, textsOf } from "./runs/store/message-store.ts";
+import { preparedStore } from "./conversations/store/prepared-store.ts";
+import { requeueFunded } from "./budgets/store/budget-lanes.ts";
+import { readQueueFacts } from "./leases/store/queue-status-store.ts";
+import { claim } from "./leases/store/queue-store.ts";
+import { findBrokenLimits, tickReaper } from "./leases/store/reaper-store.ts";
+import { listRunEvents } from "./runs/store/run-events-store.ts";
+import { listOpenRuns } from "./runs/store/open-run-store.ts";
+import { currentRunsOfConversations } from "./runs/store/run-list-store.ts";
 import {
   countLiveRuns,
   earlierRuns,
@@ -48,8 +48,8 @@ import {
   findTitles,
   visibleRunReader,
   liveRunsOfAgent,
-} from "./store/run-store.ts";
-import { runTransactions, sharedRunTransactions } from "./store/run-transaction.ts";
+} from "./runs/store/run-store.ts";
+import { runTransactions, sharedRunTransactions } from "./runs/store/run-transaction.ts";
 import {
   endSession,
   findSession,
@@ -57,36 +57,36 @@ import {
   putSession,
   sweepSessions,
   touchSession,
-} from "./store/session-store.ts";
-import { findLeftWorkspace } from "./store/workspace-store.ts";
-import { acceptOffers } from "./usecases/accept-offers.ts";
-import { appendEvents, type EventBatch } from "./usecases/append-events.ts";
-import { authenticateSession } from "./usecases/authenticate-session.ts";
-import { cancelRun, type CancelRequest } from "./usecases/cancel-run.ts";
-import { cancelRunsOfAgent, type RunsOfAgent } from "./usecases/cancel-runs-of-agent.ts";
-import { checkLease } from "./usecases/check-lease.ts";
-import { completeExecutions, type Completion } from "./usecases/complete-executions.ts";
-import { continueConversation } from "./usecases/continue-conversation.ts";
-import { createFollowup, type FollowupRequest } from "./usecases/create-followup.ts";
-import { createRuns } from "./usecases/create-runs.ts";
-import { declineOffers } from "./usecases/decline-offers.ts";
-import { dispatchOffers } from "./usecases/dispatch-offers.ts";
-import { failDispatch, type DispatchFailure } from "./usecases/fail-dispatch.ts";
-import { getQueueStatus, type GetQueueStatusDeps } from "./usecases/get-queue-status.ts";
-import { heartbeat, type Heartbeat, type ModelCallCount } from "./usecases/heartbeat.ts";
-import { interruptRun } from "./usecases/interrupt-run.ts";
-import type { RunTarget } from "./usecases/run-target.ts";
-import { LeaseWork } from "./usecases/lease-work.ts";
-import { reportLocalRun, type LocalReport } from "./usecases/report-local-run.ts";
-import { retryRun, type RetryRequest } from "./usecases/retry-run.ts";
-import { pendingDirectives } from "./usecases/pending-directives.ts";
-import { prepareAttachments } from "./usecases/prepare-attachments.ts";
-import { readHistory, type HistoryRequest } from "./usecases/read-history.ts";
-import { reap } from "./usecases/reap.ts";
-import { returnLeases, type ReturnedLease } from "./usecases/return-leases.ts";
-import { registerWorker, type WorkerKey } from "./usecases/register-worker.ts";
-import { takeOffer, type NewSession, type TakeOfferDeps } from "./usecases/take-offer.ts";
-import { watchDirectives } from "./usecases/watch-directives.ts";
+} from "./leases/store/session-store.ts";
+import { findLeftWorkspace } from "./runs/store/workspace-store.ts";
+import { acceptOffers } from "./leases/usecases/accept-offers.ts";
+import { appendEvents, type EventBatch } from "./runs/usecases/append-events.ts";
+import { authenticateSession } from "./leases/usecases/authenticate-session.ts";
+import { cancelRun, type CancelRequest } from "./runs/usecases/cancel-run.ts";
+import { cancelRunsOfAgent, type RunsOfAgent } from "./runs/usecases/cancel-runs-of-agent.ts";
+import { checkLease } from "./leases/usecases/check-lease.ts";
+import { completeExecutions, type Completion } from "./runs/usecases/complete-executions.ts";
+import { continueConversation } from "./conversations/usecases/continue-conversation.ts";
+import { createFollowup, type FollowupRequest } from "./conversations/usecases/create-followup.ts";
+import { createRuns } from "./runs/usecases/create-runs.ts";
+import { declineOffers } from "./leases/usecases/decline-offers.ts";
+import { dispatchOffers } from "./leases/usecases/dispatch-offers.ts";
+import { failDispatch, type DispatchFailure } from "./leases/usecases/fail-dispatch.ts";
+import { getQueueStatus, type GetQueueStatusDeps } from "./leases/usecases/get-queue-status.ts";
+import { heartbeat, type Heartbeat, type ModelCallCount } from "./leases/usecases/heartbeat.ts";
+import { interruptRun } from "./runs/usecases/interrupt-run.ts";
+import type { RunTarget } from "./runs/usecases/run-target.ts";
+import { LeaseWork } from "./leases/usecases/lease-work.ts";
+import { reportLocalRun, type LocalReport } from "./leases/usecases/report-local-run.ts";
+import { retryRun, type RetryRequest } from "./runs/usecases/retry-run.ts";
+import { pendingDirectives } from "./leases/usecases/pending-directives.ts";
+import { prepareAttachments } from "./conversations/usecases/prepare-attachments.ts";
+import { readHistory, type HistoryRequest } from "./leases/usecases/read-history.ts";
+import { reap } from "./leases/usecases/reap.ts";
+import { returnLeases, type ReturnedLease } from "./leases/usecases/return-leases.ts";
+import { registerWorker, type WorkerKey } from "./leases/usecases/register-worker.ts";
+import { takeOffer, type NewSession, type TakeOfferDeps } from "./leases/usecases/take-offer.ts";
+import { watchDirectives } from "./leases/usecases/watch-directives.ts";
 
 export type RunLifeOptions = {
   readonly database: Database;

@@ -21,23 +21,23 @@ import { call, clientFor, mountHttp1, type PublicKey, type ServerOptions } from 
 import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
-import { workerKeysClient } from "./clients/worker-keys-client.ts";
+import { workerKeysClient } from "./leases/clients/worker-keys-client.ts";
 import { catalogAllowList, composeCatalog } from "./compose-catalog.ts";
 import { composeRuns } from "./compose-runs.ts";
-import type { CapacityDefaults } from "./domain/queue-settings.ts";
-import type { ManagedMcpServers } from "./domain/mcp-servers.ts";
-import type { PlatformProvider } from "./domain/model-providers.ts";
-import type { ModelAliases } from "./domain/models.ts";
-import { scaleTimings } from "./domain/timings.ts";
-import { AGENT_DELETED, onAgentDeleted } from "./events/on-agent-deleted.ts";
-import { onFactoryQueueSettings, onIdentityQueueSettings } from "./events/on-queue-settings.ts";
+import type { CapacityDefaults } from "./catalog/domain/queue-settings.ts";
+import type { ManagedMcpServers } from "./catalog/domain/mcp-servers.ts";
+import type { PlatformProvider } from "./catalog/domain/model-providers.ts";
+import type { ModelAliases } from "./catalog/domain/models.ts";
+import { scaleTimings } from "./runs/domain/timings.ts";
+import { AGENT_DELETED, onAgentDeleted } from "./runs/events/on-agent-deleted.ts";
+import { onFactoryQueueSettings, onIdentityQueueSettings } from "./leases/events/on-queue-settings.ts";
 import { ALLOWED_SERVICES, routes } from "./rpc/routes.ts";
-import { CANCEL_RUNS_OF_AGENT, type RunsOfAgent } from "./usecases/cancel-runs-of-agent.ts";
+import { CANCEL_RUNS_OF_AGENT, type RunsOfAgent } from "./runs/usecases/cancel-runs-of-agent.ts";
 import { runMetrics } from "./run-metrics.ts";
-import { bearerOf, workerRoutes } from "./rpc/worker-routes.ts";
-import { mintRunToken, runTokenKeys } from "./run-tokens.ts";
+import { bearerOf, workerRoutes } from "./leases/rpc/worker-routes.ts";
+import { mintRunToken, runTokenKeys } from "./leases/run-tokens.ts";
 
-export { modelSettings, platformProviders } from "./model-settings.ts";
+export { modelSettings, platformProviders } from "./catalog/model-settings.ts";
 
 /** The directory of this service's migrations. The process that starts the service applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));

@@ -2,7 +2,7 @@ import { blobSettings, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
 import { serviceSettings } from "@millwright/service";
-import { modelSettings } from "./model-settings.ts";
+import { modelSettings } from "./catalog/model-settings.ts";
 
 /** Every environment variable of this service. Variables of all services are in libs/service. */
 export const loadConfig = (env: Env) =>

@@ -5,7 +5,7 @@ import { runService } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { composeOrchestrator, migrationsDir, QUIET_METHODS } from "./compose.ts";
 import { loadConfig } from "./config.ts";
-import { platformProviders } from "./model-settings.ts";
+import { platformProviders } from "./catalog/model-settings.ts";
 
 await runService({
   name: "orchestrator",

@@ -1,13 +1,13 @@
 import type { Database } from "@millwright/database";
 import type { Metrics } from "@millwright/telemetry";
-import { MODEL_PROVIDERS } from "./domain/model-providers.ts";
-import { explainQueue } from "./domain/queue-reason.ts";
-import type { Timings } from "./domain/timings.ts";
-import type { TokenCounts } from "./domain/usage.ts";
-import type { ModelCallCount } from "./usecases/heartbeat.ts";
-import { finishedState } from "./store/finished-news.ts";
-import { readLoad } from "./store/load-store.ts";
-import { readQueuedLanes } from "./store/queue-status-store.ts";
+import { MODEL_PROVIDERS } from "./catalog/domain/model-providers.ts";
+import { explainQueue } from "./leases/domain/queue-reason.ts";
+import type { Timings } from "./runs/domain/timings.ts";
+import type { TokenCounts } from "./catalog/domain/usage.ts";
+import type { ModelCallCount } from "./leases/usecases/heartbeat.ts";
+import { finishedState } from "./runs/store/finished-news.ts";
+import { readLoad } from "./leases/store/load-store.ts";
+import { readQueuedLanes } from "./leases/store/queue-status-store.ts";
 
 export type RunMetrics = {
   /** Counts the tokens of a model call that was recorded for the first time, and its cost, if it is known. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
-import { directiveMessage } from "../src/rpc/worker-messages.ts";
+import { directiveMessage } from "../src/leases/rpc/worker-messages.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { aCaller, seededRandom } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
-import type { NewRun } from "../src/domain/new-run.ts";
+import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { EVENTS_PER_RUN_MAX } from "../src/domain/run-events.ts";
+import { EVENTS_PER_RUN_MAX } from "../src/runs/domain/run-events.ts";
 import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

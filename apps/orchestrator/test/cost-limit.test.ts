@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
-import { assignmentMessage } from "../src/rpc/worker-messages.ts";
-import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
+import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
+import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 

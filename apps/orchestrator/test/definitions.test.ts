@@ -3,8 +3,8 @@ import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import type { StoredEvent } from "@millwright/events";
 import { newUid, runnerUidOf, type FactoryUid } from "@millwright/ids";
-import { DEFINITION_ACTIVATED } from "../src/events/on-definition-activated.ts";
-import { definitionStore } from "../src/store/definition-store.ts";
+import { DEFINITION_ACTIVATED } from "../src/catalog/events/on-definition-activated.ts";
+import { definitionStore } from "../src/catalog/store/definition-store.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 
 let p: CatalogPlatform;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
-import { onAgentDeleted } from "../src/events/on-agent-deleted.ts";
+import { onAgentDeleted } from "../src/runs/events/on-agent-deleted.ts";
 import { hold } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
-import type { LeaseRef, WorkerRegistration, WorkerSession } from "../src/domain/worker-session.ts";
+import type { LeaseRef, WorkerRegistration, WorkerSession } from "../src/runs/domain/worker-session.ts";
 import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { EVENTS_PER_RUN_MAX } from "../src/domain/run-events.ts";
-import type { Run, RunStatus } from "../src/domain/run.ts";
-import type { NewRun } from "../src/domain/new-run.ts";
+import { EVENTS_PER_RUN_MAX } from "../src/runs/domain/run-events.ts";
+import type { Run, RunStatus } from "../src/runs/domain/run.ts";
+import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, frozenFor, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Cursors } from "@millwright/paging";
 import { domainError } from "@millwright/testing";
-import type { MessageMode } from "../src/domain/message.ts";
-import { followupState } from "../src/domain/followup.ts";
-import { assignmentMessage } from "../src/rpc/worker-messages.ts";
-import { followupsOf } from "../src/store/message-store.ts";
-import * as listing from "../src/usecases/list-followups.ts";
+import type { MessageMode } from "../src/runs/domain/message.ts";
+import { followupState } from "../src/runs/domain/followup.ts";
+import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
+import { followupsOf } from "../src/runs/store/message-store.ts";
+import * as listing from "../src/conversations/usecases/list-followups.ts";
 import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { eventually, memoryLog } from "@millwright/testing";
-import { DEFAULT_TIMINGS, scaleTimings } from "../src/domain/timings.ts";
+import { DEFAULT_TIMINGS, scaleTimings } from "../src/runs/domain/timings.ts";
 import { HeldExecution, hold } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
-import type { NewRun } from "../src/domain/new-run.ts";
-import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
-import { assignmentMessage } from "../src/rpc/worker-messages.ts";
-import { sweepStore } from "../src/store/sweep-store.ts";
+import type { NewRun } from "../src/runs/domain/new-run.ts";
+import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
+import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
+import { sweepStore } from "../src/artifacts/store/sweep-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";

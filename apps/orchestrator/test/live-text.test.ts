@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { domainError, eventually } from "@millwright/testing";
-import type { RunEvent } from "../src/domain/run-events.ts";
-import type { Run } from "../src/domain/run.ts";
-import { LiveTexts, type LiveText } from "../src/live-texts.ts";
-import { watchRun } from "../src/usecases/watch-run.ts";
+import type { RunEvent } from "../src/runs/domain/run-events.ts";
+import type { Run } from "../src/runs/domain/run.ts";
+import { LiveTexts, type LiveText } from "../src/runs/live-texts.ts";
+import { watchRun } from "../src/runs/usecases/watch-run.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

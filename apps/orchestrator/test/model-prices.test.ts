@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { aCaller, domainError } from "@millwright/testing";
-import { modelPriceStore } from "../src/store/model-price-store.ts";
+import { modelPriceStore } from "../src/catalog/store/model-price-store.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 
 let p: CatalogPlatform;

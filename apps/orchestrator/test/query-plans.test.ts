@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
-import { unreportedChildren } from "../src/store/children-store.ts";
-import { readLoad } from "../src/store/load-store.ts";
-import { liveDescendants, lockRuns } from "../src/store/locked-runs.ts";
-import { inputsOf, untakeMessages } from "../src/store/message-store.ts";
+import { unreportedChildren } from "../src/runs/store/children-store.ts";
+import { readLoad } from "../src/leases/store/load-store.ts";
+import { liveDescendants, lockRuns } from "../src/runs/store/locked-runs.ts";
+import { inputsOf, untakeMessages } from "../src/runs/store/message-store.ts";
 import {
   conversationsByUrl,
   findByReference,
@@ -13,15 +13,15 @@ import {
   listRuns,
   listTreeUids,
   type ListedRun,
-} from "../src/store/run-list-store.ts";
-import { pullRequestStore } from "../src/store/pull-request-store.ts";
-import { readQueuedLanes } from "../src/store/queue-status-store.ts";
-import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/store/run-store.ts";
-import { scoredRunStore } from "../src/store/scored-run-store.ts";
-import { skillStore } from "../src/store/skill-store.ts";
-import { environmentUse } from "../src/store/run-view-store.ts";
-import { RUN_SORTS, type RunSort } from "../src/domain/run-list.ts";
-import type { Run } from "../src/domain/run.ts";
+} from "../src/runs/store/run-list-store.ts";
+import { pullRequestStore } from "../src/artifacts/store/pull-request-store.ts";
+import { readQueuedLanes } from "../src/leases/store/queue-status-store.ts";
+import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/runs/store/run-store.ts";
+import { scoredRunStore } from "../src/evidence/store/scored-run-store.ts";
+import { skillStore } from "../src/catalog/store/skill-store.ts";
+import { environmentUse } from "../src/runs/store/run-view-store.ts";
+import { RUN_SORTS, type RunSort } from "../src/runs/domain/run-list.ts";
+import type { Run } from "../src/runs/domain/run.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 // With this many rows, a full scan is never the cheapest way to read a few of them.

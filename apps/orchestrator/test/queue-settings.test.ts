@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { EventHandlers } from "@millwright/events";
 import { newUid } from "@millwright/ids";
-import { onFactoryQueueSettings, onIdentityQueueSettings } from "../src/events/on-queue-settings.ts";
+import { onFactoryQueueSettings, onIdentityQueueSettings } from "../src/leases/events/on-queue-settings.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid, type TeamUid } from "@millwright/ids";
-import { DEFAULT_QUEUE_SETTINGS } from "../src/domain/queue-settings.ts";
+import { DEFAULT_QUEUE_SETTINGS } from "../src/catalog/domain/queue-settings.ts";
 import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -2,8 +2,8 @@
 import { afterEach, expect } from "@jest/globals";
 import { NatsLink } from "@millwright/events";
 import { eventually, memoryLog, natsServer, needs } from "@millwright/testing";
-import { topics } from "../src/bell.ts";
-import { DEFAULT_TIMINGS } from "../src/domain/timings.ts";
+import { topics } from "../src/storage/bell.ts";
+import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import { HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import type { ResolveRunRequest } from "../src/domain/resolved-run.ts";
+import type { ResolveRunRequest } from "../src/runs/domain/resolved-run.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { hold } from "./support/fake-worker.ts";
 

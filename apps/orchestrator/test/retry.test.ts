@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
-import type { NewRun } from "../src/domain/new-run.ts";
-import { DEFAULT_QUEUE_SETTINGS } from "../src/domain/queue-settings.ts";
+import type { NewRun } from "../src/runs/domain/new-run.ts";
+import { DEFAULT_QUEUE_SETTINGS } from "../src/catalog/domain/queue-settings.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

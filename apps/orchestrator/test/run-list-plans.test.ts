@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
-import { RUN_SORTS, type RunListQuery } from "../src/domain/run-list.ts";
-import { findSimilarRuns, listRuns } from "../src/store/run-list-store.ts";
+import { RUN_SORTS, type RunListQuery } from "../src/runs/domain/run-list.ts";
+import { findSimilarRuns, listRuns } from "../src/runs/store/run-list-store.ts";
 import { aCaller, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 // With this many rows, a full scan is never the cheapest way to read a few of them.

@@ -3,8 +3,8 @@ import { aCaller, domainError, eventually } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
-import { enqueueTranscript } from "../src/store/blob-work.ts";
-import { transcriptStore } from "../src/store/transcript-store.ts";
+import { enqueueTranscript } from "../src/storage/store/blob-work.ts";
+import { transcriptStore } from "../src/conversations/store/transcript-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { hold, holdStarted } from "./support/fake-worker.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { pagesRead } from "@millwright/testing";
-import type { Run } from "../src/domain/run.ts";
-import { blockSnapshotStore } from "../src/store/block-snapshot-store.ts";
-import { findByCauses } from "../src/store/create-many-store.ts";
-import { earlierAttachments } from "../src/store/message-store.ts";
+import type { Run } from "../src/runs/domain/run.ts";
+import { blockSnapshotStore } from "../src/conversations/store/block-snapshot-store.ts";
+import { findByCauses } from "../src/runs/store/create-many-store.ts";
+import { earlierAttachments } from "../src/runs/store/message-store.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 // PostgreSQL caches a plan until the table is analyzed again, a minute later or more. A plan made for few rows must not

@@ -2,8 +2,8 @@ import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { events, orchestrator } from "@millwright/contracts";
 import { serveEventFeed, type EventLog } from "@millwright/events";
 import { allowServices } from "@millwright/rpc";
-import { localRunMethods, type LocalRunRoutesDeps } from "./local-run-routes.ts";
-import { runAllowList, runMethods, type RunRoutesDeps } from "./run-routes.ts";
+import { localRunMethods, type LocalRunRoutesDeps } from "../runs/rpc/local-run-routes.ts";
+import { runAllowList, runMethods, type RunRoutesDeps } from "../runs/rpc/run-routes.ts";
 
 type RunService = ServiceImpl<typeof orchestrator.RunService>;
 type Views = Omit<RunService, keyof ReturnType<typeof runMethods> | keyof ReturnType<typeof localRunMethods>>;

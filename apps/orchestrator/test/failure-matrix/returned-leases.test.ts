@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { ReturnedLease } from "../../src/usecases/return-leases.ts";
+import type { ReturnedLease } from "../../src/leases/usecases/return-leases.ts";
 import { hold, holdStarted, type HeldExecution } from "../support/fake-worker.ts";
 import { aCaller, resolvedFor, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 

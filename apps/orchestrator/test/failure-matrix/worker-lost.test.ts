@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
-import { REAPER_BATCH } from "../../src/store/reaper-store.ts";
+import { REAPER_BATCH } from "../../src/leases/store/reaper-store.ts";
 import { hold, holdStarted } from "../support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 

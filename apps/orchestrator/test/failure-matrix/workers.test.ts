@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
-import { WORKER_VERSION_MIN, type WorkerRegistration } from "../../src/domain/worker-session.ts";
+import { WORKER_VERSION_MIN, type WorkerRegistration } from "../../src/runs/domain/worker-session.ts";
 import { holdStarted } from "../support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 

@@ -1,10 +1,10 @@
-import type { Assignment } from "../../src/domain/assignment.ts";
-import type { Directive } from "../../src/domain/directive.ts";
-import type { WorkerEvent } from "../../src/domain/run-events.ts";
-import type { Outcome } from "../../src/domain/run.ts";
-import type { WorkerSession } from "../../src/domain/worker-session.ts";
-import type { EventBatch } from "../../src/usecases/append-events.ts";
-import type { Completion } from "../../src/usecases/complete-executions.ts";
+import type { Assignment } from "../../src/runs/domain/assignment.ts";
+import type { Directive } from "../../src/runs/domain/directive.ts";
+import type { WorkerEvent } from "../../src/runs/domain/run-events.ts";
+import type { Outcome } from "../../src/runs/domain/run.ts";
+import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
+import type { EventBatch } from "../../src/runs/usecases/append-events.ts";
+import type { Completion } from "../../src/runs/usecases/complete-executions.ts";
 
 /** The worker's side of one accepted execution: sends events in order and drops duplicate directives. */
 export class HeldByWorker {

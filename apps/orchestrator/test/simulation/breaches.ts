@@ -1,4 +1,4 @@
-import { TERMINAL_STATES } from "../../src/domain/run.ts";
+import { TERMINAL_STATES } from "../../src/runs/domain/run.ts";
 import type { RawView } from "./view.ts";
 
 /**

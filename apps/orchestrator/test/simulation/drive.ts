@@ -1,4 +1,4 @@
-import type { LeaseRef, WorkerSession } from "../../src/domain/worker-session.ts";
+import type { LeaseRef, WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { aRun } from "../support/platform.ts";
 import { HeldByWorker } from "./agent.ts";
 import type { Cast } from "./cast.ts";

@@ -1,4 +1,4 @@
-import type { RunChange } from "../../src/domain/run-change.ts";
+import type { RunChange } from "../../src/runs/domain/run-change.ts";
 import { appendEvents, queueExecution } from "./memory-transaction.ts";
 import { releaseCapacity } from "./memory-queue.ts";
 import type { ExecutionRow, Rows } from "./rows.ts";

@@ -1,9 +1,9 @@
 import { DomainError } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
-import type { LockedExecution, LockedRun } from "../../src/domain/run-change.ts";
-import type { NewRunEvent } from "../../src/domain/run-events.ts";
-import type { RunOfExecution, RunTransaction } from "../../src/domain/run-transaction.ts";
-import { isTerminal, type Run } from "../../src/domain/run.ts";
+import type { LockedExecution, LockedRun } from "../../src/runs/domain/run-change.ts";
+import type { NewRunEvent } from "../../src/runs/domain/run-events.ts";
+import type { RunOfExecution, RunTransaction } from "../../src/runs/domain/run-transaction.ts";
+import { isTerminal, type Run } from "../../src/runs/domain/run.ts";
 import { ensureCapacity, laneOf } from "./memory-queue.ts";
 import { saveChange } from "./memory-save.ts";
 import { directiveOf, type ExecutionRow, type MessageRow, type Rows, type RunRow } from "./rows.ts";

@@ -1,7 +1,7 @@
 import { isMember, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import type { Run } from "../../src/domain/run.ts";
-import type { WorkerSession } from "../../src/domain/worker-session.ts";
+import type { Run } from "../../src/runs/domain/run.ts";
+import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { claimInMemory } from "./memory-queue.ts";
 import { memoryTransaction, runOfExecution, viewOf } from "./memory-transaction.ts";
 import { directiveOf, Rows, type LeaseRow } from "./rows.ts";

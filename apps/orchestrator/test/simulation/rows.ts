@@ -1,9 +1,9 @@
-import type { Directive } from "../../src/domain/directive.ts";
-import type { NewDirective, Wait } from "../../src/domain/run-change.ts";
-import type { MessageKind, MessageMode } from "../../src/domain/message.ts";
-import type { NewRunEvent, WorkerEvent } from "../../src/domain/run-events.ts";
-import type { RunRecord } from "../../src/domain/run-record.ts";
-import type { ExecutionState, Outcome, RunState, RunStatus } from "../../src/domain/run.ts";
+import type { Directive } from "../../src/runs/domain/directive.ts";
+import type { NewDirective, Wait } from "../../src/runs/domain/run-change.ts";
+import type { MessageKind, MessageMode } from "../../src/runs/domain/message.ts";
+import type { NewRunEvent, WorkerEvent } from "../../src/runs/domain/run-events.ts";
+import type { RunRecord } from "../../src/runs/domain/run-record.ts";
+import type { ExecutionState, Outcome, RunState, RunStatus } from "../../src/runs/domain/run.ts";
 import { Journal, Table } from "./tables.ts";
 
 export type RunRow = {

@@ -22,8 +22,8 @@ import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { WorkQueue } from "@millwright/work";
 import { catalogAllowList, composeCatalog } from "../../src/compose-catalog.ts";
-import type { ManagedMcpServers } from "../../src/domain/mcp-servers.ts";
-import type { PlatformProvider } from "../../src/domain/model-providers.ts";
+import type { ManagedMcpServers } from "../../src/catalog/domain/mcp-servers.ts";
+import type { PlatformProvider } from "../../src/catalog/domain/model-providers.ts";
 import { testPlatform } from "./platform.ts";
 
 type AgentAnswer = MessageInitShape<typeof identity.ResolveAgentResponseSchema>;

@@ -1,9 +1,9 @@
-import type { Assignment } from "../../src/domain/assignment.ts";
-import type { WorkerEventKind } from "../../src/domain/run-events.ts";
-import type { JsonObject, Outcome } from "../../src/domain/run.ts";
-import type { Wait } from "../../src/domain/run-change.ts";
-import type { WorkerSession } from "../../src/domain/worker-session.ts";
-import type { Completion } from "../../src/usecases/complete-executions.ts";
+import type { Assignment } from "../../src/runs/domain/assignment.ts";
+import type { WorkerEventKind } from "../../src/runs/domain/run-events.ts";
+import type { JsonObject, Outcome } from "../../src/runs/domain/run.ts";
+import type { Wait } from "../../src/runs/domain/run-change.ts";
+import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
+import type { Completion } from "../../src/runs/usecases/complete-executions.ts";
 import type { TestPlatform } from "./platform.ts";
 
 type Worker = { readonly token: string; readonly session: WorkerSession };

@@ -5,13 +5,13 @@ import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { newUid, type RunUid, type TeamUid } from "@millwright/ids";
 import { composeRuns, type RunLifeOptions } from "../../src/compose-runs.ts";
-import type { NewRun } from "../../src/domain/new-run.ts";
-import { DEFAULT_QUEUE_SETTINGS, type CapacityDefaults } from "../../src/domain/queue-settings.ts";
-import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/domain/resolved-run.ts";
-import { DEFAULT_TIMINGS, type Timings } from "../../src/domain/timings.ts";
-import type { WorkerRegistration, WorkerSession } from "../../src/domain/worker-session.ts";
-import { claim } from "../../src/store/queue-store.ts";
-import { listRunEvents } from "../../src/store/run-events-store.ts";
+import type { NewRun } from "../../src/runs/domain/new-run.ts";
+import { DEFAULT_QUEUE_SETTINGS, type CapacityDefaults } from "../../src/catalog/domain/queue-settings.ts";
+import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/runs/domain/resolved-run.ts";
+import { DEFAULT_TIMINGS, type Timings } from "../../src/runs/domain/timings.ts";
+import type { WorkerRegistration, WorkerSession } from "../../src/runs/domain/worker-session.ts";
+import { claim } from "../../src/leases/store/queue-store.ts";
+import { listRunEvents } from "../../src/runs/store/run-events-store.ts";
 
 export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pathname;
 

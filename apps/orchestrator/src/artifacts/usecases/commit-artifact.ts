@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import type { BlobStore } from "@millwright/blobs";
+import type { Sql } from "@millwright/database";
+import { DomainError, notFound } from "@millwright/errors";
+import { artifactCreated } from "../domain/artifact-event.ts";
+import type { StoredArtifact } from "../domain/artifact.ts";
+import type { NewRunEvent } from "../../runs/domain/run-events.ts";
+import type { LeaseRef } from "../../runs/domain/worker-session.ts";
+import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+
+export type CommitArtifactDeps = {
+  readonly transaction: Transaction;
+  readonly requireLease: RequireLease;
+  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
+  readonly artifacts: {
+    findOfRun(sql: Sql, runUid: string, uid: string): Promise<StoredArtifact | undefined>;
+    commit(tx: Sql, uid: string): Promise<boolean>;
+  };
+  readonly blobs: Pick<BlobStore, "get" | "delete">;
+};
+
+/**
+ * Makes an uploaded artifact visible after checking its size and hash against the announced ones. Safe to repeat.
+ *
+ * Errors: lease_lost · artifact_not_found · artifact_not_uploaded (conflict) · artifact_content_mismatch (conflict).
+ */
+export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, artifactUid: string): Promise<void> {
+  const artifact = await deps.transaction(async (tx) => {
+    const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    return deps.artifacts.findOfRun(tx, runUid, artifactUid);
+  });
+  if (!artifact) throw notFound("artifact");
+  if (artifact.isCommitted || artifact.blobKey === undefined) return;
+  if (!(await holds(deps, artifact.blobKey, artifact))) {
+    await deps.blobs.delete(artifact.blobKey);
+    throw conflict("artifact_content_mismatch", "What was uploaded is not what was announced; upload it again.");
+  }
+  await deps.transaction(async (tx) => {
+    await deps.requireLease(tx, lease.executionId, lease.attempt);
+    if (await deps.artifacts.commit(tx, artifact.uid))
+      return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+    const now = await deps.artifacts.findOfRun(tx, artifact.runUid, artifact.uid);
+    if (!now?.isCommitted) throw notFound("artifact"); // announced again, or swept
+  });
+}
+
+async function holds(deps: CommitArtifactDeps, key: string, { sizeBytes, sha256 }: StoredArtifact): Promise<boolean> {
+  const blob = await deps.blobs.get(key);
+  if (!blob) throw conflict("artifact_not_uploaded", "Nothing was uploaded yet.");
+  const hash = createHash("sha256");
+  for await (const chunk of blob.body) hash.update(chunk as Uint8Array);
+  return blob.size === sizeBytes && hash.digest("hex") === sha256;
+}
+
+const conflict = (reason: string, message: string): DomainError =>
+  new DomainError({ kind: "conflict", reason, message });

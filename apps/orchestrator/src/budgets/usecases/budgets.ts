@@ -1,0 +1,170 @@
+import { actorOf, requireVerb, type Caller } from "@millwright/caller";
+import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import { notFound } from "@millwright/errors";
+import { isUuid, newUid } from "@millwright/ids";
+import {
+  checkLimit,
+  checkNewBudget,
+  checkThresholds,
+  periodAt,
+  type AskedBudget,
+  type Budget,
+  type BudgetSettings,
+  type CountedPeriod,
+  type NewBudget,
+} from "../domain/budget.ts";
+import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+import type { Transaction } from "../../runs/usecases/lease-check.ts";
+import { inPeriodAt, publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
+
+export type BudgetsDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly transaction: Transaction;
+  readonly once: <T>(tx: Sql, request: OnceRequest, f: () => Promise<T>) => Promise<T>;
+  readonly announce: Announcements & SpendBudgetsDeps["announce"];
+  readonly budgets: Pick<SpendBudgetsDeps["budgets"], "sums" | "raise" | "publishThresholds"> & {
+    list(sql: Sql, teamUid: string): Promise<Budget[]>;
+    find(sql: Sql, teamUid: string, uid: string, isLocked?: boolean): Promise<Budget | undefined>;
+    insert(tx: Sql, budget: NewBudget & { uid: string; teamUid: string; now: Date }): Promise<Budget>;
+    update(tx: Sql, uid: string, settings: BudgetSettings, now: Date): Promise<Budget>;
+    delete(tx: Sql, uid: string): Promise<void>;
+  };
+};
+
+type Announcements = {
+  created(tx: Sql, budget: Budget, caller: Caller): Promise<void>;
+  updated(tx: Sql, budget: Budget, changed: readonly string[], caller: Caller): Promise<void>;
+  deleted(tx: Sql, budget: Budget, caller: Caller): Promise<void>;
+};
+
+/** A budget and its current period. */
+export type BudgetView = {
+  readonly budget: Budget;
+  readonly period: CountedPeriod;
+  readonly spentMicros: bigint;
+  readonly reservedMicros: bigint;
+};
+
+/** Returns a team's budgets, oldest first. Errors: team_not_found · not_authorized. */
+export async function listBudgets(deps: BudgetsDeps, caller: Caller, teamUid: string): Promise<BudgetView[]> {
+  requireVerb(caller, teamUid, "run.view", "team");
+  return viewsOf(deps, await deps.budgets.list(deps.sql, teamUid));
+}
+
+/** Returns one budget of a team. Errors: team_not_found · not_authorized · budget_not_found. */
+export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: string, uid: string): Promise<BudgetView> {
+  requireVerb(caller, teamUid, "run.view", "team");
+  return viewOf(deps, await found(deps, deps.sql, teamUid, uid));
+}
+
+/**
+ * Creates a budget, once per key. It counts the costs that are recorded after its creation.
+ *
+ * Errors: team_not_found · not_authorized · budget_invalid · budget_exists, idempotency_mismatch (conflict).
+ */
+export async function createBudget(
+  deps: BudgetsDeps,
+  caller: Caller,
+  asked: AskedBudget,
+  key = "",
+): Promise<BudgetView> {
+  requireVerb(caller, asked.teamUid, "team.manage", "team");
+  const checked = checkNewBudget(asked);
+  const body = [
+    asked.teamUid,
+    checked.scope,
+    checked.scopeUid,
+    checked.period,
+    String(checked.limitMicros),
+    checked.thresholdsPercent,
+  ];
+  const { uid } = await deps.transaction((tx) =>
+    deps.once(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
+      const budget = await deps.budgets.insert(tx, {
+        ...checked,
+        uid: newUid(),
+        teamUid: asked.teamUid,
+        now: deps.clock.now(),
+      });
+      await deps.announce.created(tx, budget, caller);
+      return { uid: budget.uid };
+    }),
+  );
+  return viewOf(deps, await found(deps, deps.sql, asked.teamUid, uid));
+}
+
+/** Changes the given settings. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
+export async function updateBudget(
+  deps: BudgetsDeps,
+  caller: Caller,
+  {
+    teamUid,
+    uid,
+    limitMicros,
+    thresholdsPercent,
+  }: { readonly teamUid: string; readonly uid: string } & Partial<BudgetSettings>,
+): Promise<BudgetView> {
+  requireVerb(caller, teamUid, "team.manage", "team");
+  const changes = {
+    ...(limitMicros === undefined ? {} : { limitMicros: checkLimit(limitMicros) }),
+    ...(thresholdsPercent === undefined ? {} : { thresholdsPercent: checkThresholds(thresholdsPercent) }),
+  };
+  const changed = [
+    ...(limitMicros === undefined ? [] : ["limit_usd"]),
+    ...(thresholdsPercent === undefined ? [] : ["thresholds_percent"]),
+  ];
+  const budget = await deps.transaction(async (tx) => {
+    const before = await found(deps, tx, teamUid, uid, true);
+    if (changed.length === 0) return before;
+    const after = await deps.budgets.update(tx, uid, { ...before, ...changes }, deps.clock.now());
+    await deps.announce.updated(tx, after, changed, caller);
+    await publishPassed(deps, tx, after);
+    return after;
+  });
+  return viewOf(deps, budget);
+}
+
+/** Publishes the thresholds that are reached because the limit was lowered. */
+async function publishPassed(deps: BudgetsDeps, tx: Sql, budget: Budget): Promise<void> {
+  const period = periodAt(budget, deps.clock.now());
+  const sum = (await deps.budgets.raise(tx, [{ budget, period }], 0n)).get(budget.uid);
+  if (sum) await publishReached(deps, tx, { budget, period }, sum);
+}
+
+/** Deletes a budget. It no longer limits runs. Errors: team_not_found · not_authorized · budget_not_found. */
+export async function deleteBudget(deps: BudgetsDeps, caller: Caller, teamUid: string, uid: string): Promise<void> {
+  requireVerb(caller, teamUid, "team.manage", "team");
+  await deps.transaction(async (tx) => {
+    const budget = await found(deps, tx, teamUid, uid, true);
+    await deps.budgets.delete(tx, uid);
+    await deps.announce.deleted(tx, { ...budget, version: budget.version + 1n }, caller);
+  });
+}
+
+/** Errors: budget_not_found. */
+async function found(
+  { budgets }: BudgetsDeps,
+  sql: Sql,
+  teamUid: string,
+  uid: string,
+  isLocked = false,
+): Promise<Budget> {
+  const budget = isUuid(uid) ? await budgets.find(sql, teamUid, uid, isLocked) : undefined;
+  if (!budget) throw notFound("budget");
+  return budget;
+}
+
+const viewOf = async (deps: BudgetsDeps, budget: Budget): Promise<BudgetView> => (await viewsOf(deps, [budget]))[0]!;
+
+async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Budget[]): Promise<BudgetView[]> {
+  const asked = inPeriodAt(listed, clock.now());
+  const sums = await budgets.sums(sql, asked);
+  return asked.map(({ budget, period }) => ({
+    budget,
+    period,
+    spentMicros: sums.get(budget.uid)?.spentMicros ?? 0n,
+    reservedMicros: sums.get(budget.uid)?.reservedMicros ?? 0n,
+  }));
+}

@@ -1,0 +1,67 @@
+import type { Sql } from "@millwright/database";
+import { invalidArgument } from "@millwright/errors";
+import type { LimitingBudget } from "../domain/budget.ts";
+import { decideCost, type CostDecision, type LimitedRun } from "../domain/cost-limit.ts";
+import { costOf, type PriceVersion } from "../../catalog/domain/usage.ts";
+import type { LeaseRef } from "../../runs/domain/worker-session.ts";
+import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+
+export type ReserveCostDeps = {
+  readonly transaction: Transaction;
+  readonly requireLease: RequireLease;
+  readonly usage: { currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined> };
+  readonly costs: {
+    lockTree(tx: Sql, runUid: string): Promise<void>;
+    limitsOf(tx: Sql, runUid: string, exceptExecution: number): Promise<readonly LimitedRun[]>;
+    reserve(tx: Sql, reservation: LeaseRef & { runUid: string; micros: bigint }): Promise<void>;
+    release(tx: Sql, executionId: number): Promise<void>;
+  };
+  /**
+   * Locks the budgets that cover a run until the transaction ends. Reservations of `exceptExecution` are not counted.
+   */
+  readonly lockBudgets: (tx: Sql, runUid: string, exceptExecution: number) => Promise<readonly LimitingBudget[]>;
+};
+
+export type PlannedCall = {
+  readonly lease: LeaseRef;
+  readonly modelId: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+};
+
+/**
+ * Reserves the maximum cost of a model call before the call is made. All runs of a tree share what remains of the
+ * limits above them, and all runs under a budget share what remains of it. The costs therefore exceed a limit by less
+ * than one call, regardless of how many runs request concurrently. A repeated call replaces the reservation of the
+ * execution.
+ *
+ * Errors: lease_lost · cost_limit_unpriced · usage_invalid.
+ */
+export async function reserveCost(
+  deps: ReserveCostDeps,
+  { lease, modelId, inputTokens, outputTokens }: PlannedCall,
+): Promise<CostDecision> {
+  if (![inputTokens, outputTokens].every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+  return deps.transaction(async (tx) => {
+    const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    await deps.costs.lockTree(tx, runUid);
+    const limits = [
+      ...(await deps.costs.limitsOf(tx, runUid, lease.executionId)),
+      ...(await deps.lockBudgets(tx, runUid, lease.executionId)),
+    ];
+    const decision = decideCost(runUid, limits);
+    if (decision.outcome !== "granted" || limits.length === 0) {
+      await deps.costs.release(tx, lease.executionId);
+      return decision;
+    }
+    const micros = costOf({ input: inputTokens, output: outputTokens }, await deps.usage.currentPrice(tx, modelId));
+    if (micros === undefined)
+      throw invalidArgument(
+        "cost_limit_unpriced",
+        `The cost limit or budget of this run cannot be enforced: the model "${modelId}" has no price here.`,
+      );
+    await deps.costs.reserve(tx, { ...lease, runUid, micros });
+    return decision;
+  });
+}

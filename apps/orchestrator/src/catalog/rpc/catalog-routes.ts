@@ -1,0 +1,296 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { requireVerbAs, teamsInView, type Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { as, type TeamUid } from "@millwright/ids";
+import { toDollars, type Price } from "@millwright/money";
+import { callerOf } from "@millwright/rpc";
+import type { CodeHost } from "../domain/code-host.ts";
+import type { EnvironmentGrant } from "../domain/environment.ts";
+import type { Model, ModelCatalogue } from "../domain/models.ts";
+import type { Owner } from "../../runs/domain/run.ts";
+import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
+import {
+  describePullRequests,
+  type DescribePullRequestsDeps,
+} from "../../artifacts/usecases/describe-pull-requests.ts";
+import {
+  createEnvironment,
+  deleteEnvironment,
+  getEnvironment,
+  grantEnvironment,
+  listEnvironmentGrants,
+  listEnvironments,
+  replaceEnvironment,
+  revokeEnvironmentGrant,
+  type EnvironmentsDeps,
+  type EnvironmentUse,
+  type EnvironmentView,
+} from "../usecases/environments.ts";
+import { readCodeHost, type ReadCodeHostDeps } from "../../artifacts/usecases/read-code-host.ts";
+import { findSkills } from "../usecases/find-skills.ts";
+import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
+
+type ConnectedWorker = {
+  readonly workerHost: string;
+  readonly connectionCount: number;
+  readonly connectedAt: Date;
+  readonly lastSeenAt: Date;
+  readonly sandbox: string;
+  readonly sandboxFeatures: readonly string[];
+};
+
+export type CatalogRoutesDeps = EnvironmentsDeps &
+  ListSkillsDeps &
+  CodeHostsDeps &
+  DescribePullRequestsDeps &
+  ReadCodeHostDeps & {
+    /** Without a team: the models that the platform offers to every team. */
+    readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
+    readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
+    /** Errors: environment_not_found, environment_personal. */
+    readonly checkEnvironment: (caller: Caller, owner: Owner, uid: string) => Promise<void>;
+    readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly ConnectedWorker[]>;
+  };
+
+/** Registers CatalogService: the models, workers, skills, environments and code hosts that runs can use. */
+export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): void {
+  router.service(orchestrator.CatalogService, {
+    async listModels({ teamUid }, context) {
+      const teams = teamsInView(callerOf(context), "run.view");
+      const team = teamUid === "" ? (teams.length === 1 ? teams[0] : undefined) : teams.find((one) => one === teamUid);
+      const { defaultModelId, models } = await deps.teamModels(team);
+      const prices = await deps.currentPrices(models.map(({ id }) => id));
+      return { defaultModelId, models: models.map((model) => modelMessage(model, prices.get(model.id))) };
+    },
+    async listWorkers({ teamUid }, context) {
+      const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
+      const workers = await deps.connectedWorkers(teams);
+      return {
+        workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({
+          ...one,
+          sandboxFeatures: [...sandboxFeatures],
+          connectedAt: timestampFromDate(connectedAt),
+          lastSeenAt: timestampFromDate(lastSeenAt),
+        })),
+      };
+    },
+    async listSkills({ teamUid, repo, refresh, sortBy, includeMalformed }, context) {
+      if (!["", "name", "last_run"].includes(sortBy))
+        throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
+      const query = {
+        teamUid: teamUid || undefined,
+        repo: repo || undefined,
+        isRefresh: refresh,
+        sortBy: sortBy === "last_run" ? ("last_run" as const) : ("name" as const),
+        includeMalformed,
+      };
+      return { skills: (await listSkills(deps, callerOf(context), query)).map(skillMessage) };
+    },
+    async findSkills({ teamUid, texts }, context) {
+      return { specByText: Object.fromEntries(await findSkills(deps, callerOf(context), teamUid, texts)) };
+    },
+    async listEnvironments({ teamUid, sortBy }, context) {
+      if (!["", "name", "last_updated"].includes(sortBy))
+        throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
+      const views = await listEnvironments(
+        deps,
+        callerOf(context),
+        teamUid || undefined,
+        sortBy === "name" ? "name" : "last_updated",
+      );
+      return { environments: views.map(environmentMessage) };
+    },
+    async createEnvironment({ environment, idempotencyKey }, context) {
+      const { ownerType = "", ownerUid = "", config = {} } = environment ?? {};
+      if (ownerType !== "team" && ownerType !== "user")
+        throw invalidArgument("invalid_environment", 'owner_type must be "team" or "user".');
+      const owner: Owner = { type: ownerType, uid: ownerUid };
+      return {
+        environment: environmentMessage(
+          await createEnvironment(
+            deps,
+            callerOf(context),
+            owner,
+            { config, linkSharing: environment?.linkSharing },
+            idempotencyKey,
+          ),
+        ),
+      };
+    },
+    async replaceEnvironment({ environment }, context) {
+      return {
+        environment: environmentMessage(
+          await replaceEnvironment(deps, callerOf(context), environment?.uid ?? "", {
+            config: environment?.config ?? {},
+            linkSharing: environment?.linkSharing,
+          }),
+        ),
+      };
+    },
+    async deleteEnvironment({ uid }, context) {
+      await deleteEnvironment(deps, callerOf(context), uid);
+      return {};
+    },
+    async getEnvironment({ uid }, context) {
+      return { environment: environmentMessage(await getEnvironment(deps, callerOf(context), uid)) };
+    },
+    async checkEnvironment({ uid, ownerType, ownerUid }, context) {
+      const caller = callerOf(context);
+      const owner: Owner = { type: ownerType === "user" ? "user" : "team", uid: ownerUid };
+      requireVerbAs(caller, owner, "run.view", owner.type);
+      await deps.checkEnvironment(caller, owner, uid);
+      return {};
+    },
+    async createEnvironmentGrant({ environmentUid, granteeType, granteeUid }, context) {
+      if (granteeType !== "team" && granteeType !== "user")
+        throw invalidArgument("invalid_grantee", 'grantee_type must be "team" or "user".');
+      return {
+        grant: grantMessage(
+          await grantEnvironment(deps, callerOf(context), environmentUid, { type: granteeType, uid: granteeUid }),
+        ),
+      };
+    },
+    async listEnvironmentGrants({ environmentUid }, context) {
+      return { grants: (await listEnvironmentGrants(deps, callerOf(context), environmentUid)).map(grantMessage) };
+    },
+    async deleteEnvironmentGrant({ environmentUid, uid }, context) {
+      await revokeEnvironmentGrant(deps, callerOf(context), environmentUid, uid);
+      return {};
+    },
+    async listCodeHosts({ teamUid }, context) {
+      return { codeHosts: (await listCodeHosts(deps, callerOf(context), teamUid || undefined)).map(codeHostMessage) };
+    },
+    async createCodeHost({ codeHost, idempotencyKey }, context) {
+      const {
+        name = "",
+        kind = "",
+        baseUrl = "",
+        root = "",
+        secretName = "",
+        owners = [],
+        teamUid = "",
+      } = codeHost ?? {};
+      const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
+      return {
+        codeHost: codeHostMessage(
+          await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey),
+        ),
+      };
+    },
+    async describePullRequests({ teamUid, codeHostUid, repository, numbers }, context) {
+      const found = await describePullRequests(deps, callerOf(context), {
+        teamUid: as<TeamUid>(teamUid),
+        codeHostUid,
+        repository,
+        numbers,
+      });
+      const all = (values: readonly string[]): string[] => [...new Set(values)];
+      return {
+        labels: all(found.flatMap(({ labels }) => labels)),
+        authors: all(found.map(({ author }) => author)),
+        baseBranches: all(found.map(({ base }) => base)),
+        paths: all(found.flatMap(({ paths }) => paths)),
+      };
+    },
+    async readCodeHost({ teamUid, changedSince, ...read }, context) {
+      const { body, answeredAt, ...answer } = await readCodeHost(deps, callerOf(context), {
+        ...read,
+        teamUid: as<TeamUid>(teamUid),
+        changedSince: changedSince && timestampDate(changedSince),
+      });
+      return {
+        ...answer,
+        answeredAt: timestampFromDate(answeredAt),
+        ...(body === undefined ? {} : { body: new TextEncoder().encode(JSON.stringify(body)) }),
+      };
+    },
+    async deleteCodeHost({ uid }, context) {
+      await deleteCodeHost(deps, callerOf(context), uid);
+      return {};
+    },
+  });
+}
+
+const modelMessage = (model: Model, price: Price | undefined): orchestrator.Model =>
+  create(orchestrator.ModelSchema, {
+    id: model.id,
+    displayName: model.displayName,
+    provider: model.publicProvider,
+    visionSupported: model.visionSupported,
+    description: model.description,
+    disabled: model.disabled !== undefined,
+    ...(model.reasoningLevel === undefined ? {} : { reasoningLevel: model.reasoningLevel }),
+    ...(model.disabled ? { disableReason: model.disabled.reason, disabledMessage: model.disabled.message } : {}),
+    ...(price ? { cost: costMessage(price) } : {}),
+  });
+
+const costMessage = (price: Price): orchestrator.ModelCost =>
+  create(orchestrator.ModelCostSchema, {
+    inputPerMillionTokens: toDollars(price.inputPerMillionMicros),
+    outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
+    ...(price.cacheReadPerMillionMicros === undefined
+      ? {}
+      : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
+    ...(price.cacheWritePerMillionMicros === undefined
+      ? {}
+      : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
+  });
+
+const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
+  create(orchestrator.SkillSchema, {
+    name,
+    variants: variants.map(
+      ({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
+        ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
+        ...(lastRunAt ? { lastRunTimestamp: timestampFromDate(lastRunAt) } : {}),
+      }),
+    ),
+  });
+
+const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestrator.Environment =>
+  create(orchestrator.EnvironmentSchema, {
+    uid: environment.uid,
+    ownerType: environment.owner.type,
+    ownerUid: environment.owner.uid,
+    config: environment.config as JsonObject,
+    lastUpdated: timestampFromDate(environment.updatedAt),
+    setupFailed: lastUse?.hasFailedSetup ?? false,
+    creatorUid: environment.creatorUid,
+    lastEditorUid: environment.lastEditorUid,
+    linkSharing: environment.linkSharing,
+    access: environment.access,
+    ...(lastUse
+      ? { lastTaskRunTimestamp: timestampFromDate(lastUse.createdAt), lastTaskCreated: taskMessage(lastUse) }
+      : {}),
+  });
+
+const taskMessage = ({
+  runUid,
+  title,
+  state,
+  createdAt,
+  updatedAt,
+  startedAt,
+}: EnvironmentUse): orchestrator.LastTask =>
+  create(orchestrator.LastTaskSchema, {
+    id: runUid,
+    title,
+    state,
+    createdAt: timestampFromDate(createdAt),
+    updatedAt: timestampFromDate(updatedAt),
+    ...(startedAt ? { startedAt: timestampFromDate(startedAt) } : {}),
+  });
+
+const grantMessage = ({ uid, grantee, createdAt }: EnvironmentGrant): orchestrator.EnvironmentGrant =>
+  create(orchestrator.EnvironmentGrantSchema, {
+    uid,
+    granteeType: grantee.type,
+    granteeUid: grantee.uid,
+    createdAt: timestampFromDate(createdAt),
+  });
+
+const codeHostMessage = ({ createdAt, owners, ...host }: CodeHost): orchestrator.CodeHost =>
+  create(orchestrator.CodeHostSchema, { ...host, owners: [...owners], createdAt: timestampFromDate(createdAt) });

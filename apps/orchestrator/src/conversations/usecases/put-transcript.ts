@@ -1,0 +1,58 @@
+import type { BlobContent, BlobStore, SignedUpload } from "@millwright/blobs";
+import type { Sql } from "@millwright/database";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { harnessTranscriptKey } from "../../storage/domain/blob-keys.ts";
+import { TRANSCRIPT_TYPE } from "../domain/transcript.ts";
+import type { LeaseRef } from "../../runs/domain/worker-session.ts";
+import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+
+export type PutTranscriptDeps = {
+  readonly transaction: Transaction;
+  readonly requireLease: RequireLease;
+  readonly harnessTranscripts: {
+    /** Stores the key of the newest transcript. Returns the key of the previous one if it differs. */
+    replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined>;
+  };
+  readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
+  readonly blobs: Pick<BlobStore, "signUpload">;
+};
+
+/** Maximum size of the transcript of a third-party harness, in bytes. */
+export const TRANSCRIPT_BYTES_MAX = 64 * 1024 * 1024;
+const UPLOAD_SECONDS = 900;
+
+/**
+ * Returns the URL to which an attempt uploads the session transcript of a third-party harness. As soon as it is
+ * uploaded, it is the transcript of the run. A repeated call for the same content returns a URL to the same key.
+ *
+ * Errors: lease_lost · transcript_invalid · transcript_too_large (too_large).
+ */
+export async function putTranscript(
+  deps: PutTranscriptDeps,
+  lease: LeaseRef,
+  { size, sha256 }: BlobContent,
+): Promise<{ upload: SignedUpload }> {
+  if (!/^[0-9a-f]{64}$/.test(sha256))
+    throw invalidArgument("transcript_invalid", "A transcript is announced with its SHA-256 in hex.");
+  if (!(size >= 0 && size <= TRANSCRIPT_BYTES_MAX))
+    throw new DomainError({
+      kind: "too_large",
+      reason: "transcript_too_large",
+      message: `A transcript can have at most ${TRANSCRIPT_BYTES_MAX} bytes.`,
+    });
+  const blobKey = await deps.transaction(async (tx) => {
+    const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
+    const key = harnessTranscriptKey(runUid, lease, sha256);
+    const replaced = await deps.harnessTranscripts.replace(tx, runUid, key);
+    if (replaced !== undefined) await deps.deleteLater(tx, replaced);
+    return key;
+  });
+  return {
+    upload: await deps.blobs.signUpload(blobKey, {
+      size,
+      sha256,
+      contentType: TRANSCRIPT_TYPE,
+      expiresInSeconds: UPLOAD_SECONDS,
+    }),
+  };
+}

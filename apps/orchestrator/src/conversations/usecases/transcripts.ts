@@ -1,0 +1,91 @@
+import { Readable } from "node:stream";
+import type { Caller } from "@millwright/caller";
+import type { BlobStore } from "@millwright/blobs";
+import { invalidArgument, notFound } from "@millwright/errors";
+import { transcriptKey } from "../../storage/domain/blob-keys.ts";
+import { harnessOf } from "../../runs/domain/run.ts";
+import { transcriptLine, TRANSCRIPT_TYPE } from "../domain/transcript.ts";
+import { readEvents, type ListRunEvents } from "../../runs/usecases/read-all-events.ts";
+import { findTarget, type RunTarget, type RunTargetDeps } from "../../runs/usecases/run-target.ts";
+
+type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
+
+export type WriteTranscriptDeps = {
+  readonly listRunEvents: ListRunEvents;
+  readonly findTranscript: (runUid: string) => Promise<TranscriptRecord | undefined>;
+  /** Returns the newest seq of the run, and whether a worker has reported any event of it. */
+  readonly transcriptExtent: (runUid: string) => Promise<{ readonly lastSeq: number; readonly hasStarted: boolean }>;
+  /**
+   * Records the newest blob, and schedules the blob that it replaces for deletion after all links to it have expired.
+   */
+  readonly recordTranscript: (runUid: string, record: TranscriptRecord) => Promise<void>;
+  readonly blobs: Pick<BlobStore, "put">;
+};
+
+/**
+ * Writes all events of a run to one blob, unless the newest blob is up to date. Safe to repeat and to run concurrently.
+ * Returns the key of the blob, or undefined if no worker has reported any event of the run.
+ */
+export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string): Promise<string | undefined> {
+  const { lastSeq, hasStarted } = await deps.transcriptExtent(runUid);
+  if (!hasStarted) return undefined;
+  const known = await deps.findTranscript(runUid);
+  if (known && known.lastSeq >= lastSeq) return known.blobKey;
+  const blobKey = transcriptKey(runUid, lastSeq);
+  await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), {
+    contentType: TRANSCRIPT_TYPE,
+  });
+  await deps.recordTranscript(runUid, { blobKey, lastSeq });
+  return blobKey;
+}
+
+async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: number): AsyncGenerator<Buffer> {
+  for await (const event of readEvents(listRunEvents, runUid, lastSeq)) yield Buffer.from(transcriptLine(event));
+}
+
+export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> &
+  RunTargetDeps & {
+    /** Returns the key to which the run's third-party harness uploads its own transcript. */
+    readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
+    readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
+  };
+
+/** Lifetime of the link, in seconds. */
+const LINK_SECONDS = 900;
+
+/**
+ * Returns a link to the transcript of a run. A run in progress has a transcript up to now. A third-party harness has
+ * its own transcript, which is returned if it was uploaded; otherwise the transcript consists of the run's events. For
+ * a conversation, it is the transcript of the newest run. Conversations of the platform's own harness have no
+ * transcript: they are read as messages and steps.
+ *
+ * Errors: run_not_found · conversation_not_found · no_raw_transcript (invalid_argument) · transcript_not_found.
+ */
+export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Caller, target: RunTarget): Promise<string> {
+  const run = await findTarget(deps, caller, target);
+  if ("conversationUid" in target && harnessOf(run) === "oz")
+    throw invalidArgument(
+      "no_raw_transcript",
+      "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.",
+    );
+  const blobKey =
+    (harnessOf(run) === "oz" ? undefined : await ownTranscript(deps, run.uid)) ??
+    (await writeTranscript(deps, run.uid));
+  if (blobKey === undefined) throw notFound("transcript");
+  return deps.blobs.signDownload(blobKey, {
+    expiresInSeconds: LINK_SECONDS,
+    contentType: TRANSCRIPT_TYPE,
+    filename: `transcript-${run.uid}.jsonl`,
+  });
+}
+
+/** Returns the key of an uploaded transcript. An announced upload may still be in progress, or may never be made. */
+async function ownTranscript(
+  { findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">,
+  runUid: string,
+): Promise<string | undefined> {
+  const key = await findHarnessTranscript(runUid);
+  const blob = key === undefined ? undefined : await blobs.get(key);
+  blob?.body.destroy();
+  return blob && key;
+}

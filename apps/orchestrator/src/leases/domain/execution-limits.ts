@@ -1,0 +1,40 @@
+import type { RunStatus } from "../../runs/domain/run.ts";
+
+export type ExecutionLimit = "setup" | "execution" | "stall" | "stall_warning" | "debug";
+
+/** An execution that exceeded a limit. `idleMs`: time since its last event; null before the agent started. */
+export type BrokenLimit = {
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly limit: ExecutionLimit;
+  readonly idleMs: number | null;
+};
+
+/**
+ * The terminal state and status of a run whose execution exceeded a limit. A slow setup is the user's failure (FAILED);
+ * the other limits are the platform's (ERROR).
+ */
+export const LIMIT_ENDINGS: Readonly<
+  Record<Exclude<ExecutionLimit, "stall_warning" | "debug">, { state: "FAILED" | "ERROR"; status: RunStatus }>
+> = {
+  setup: {
+    state: "FAILED",
+    status: {
+      message: "Setting the environment up took too long.",
+      errorCode: "environment_setup_failed",
+      retryable: false,
+    },
+  },
+  execution: {
+    state: "ERROR",
+    status: {
+      message: "The run exceeded the longest time an execution may take.",
+      errorCode: "infrastructure_timeout",
+      retryable: false,
+    },
+  },
+  stall: {
+    state: "ERROR",
+    status: { message: "The agent wrote nothing for too long.", errorCode: "infrastructure_timeout", retryable: false },
+  },
+};

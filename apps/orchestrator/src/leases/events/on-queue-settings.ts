@@ -1,0 +1,49 @@
+import type { Sql } from "@millwright/database";
+import type { EventHandler, EventHandlers, StoredEvent } from "@millwright/events";
+import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../../catalog/domain/queue-settings.ts";
+
+export type OnQueueSettingsDeps = {
+  /** Stores settings, unless newer ones are stored, and wakes workers that wait for executions. */
+  putQueueSettings(tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings): Promise<void>;
+};
+
+/**
+ * Returns handlers for events of identity. A changed limit, weight, priority or pause takes effect when its event is
+ * handled, also for queued runs.
+ */
+export const onIdentityQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
+  "millwright.team.updated.v1": adopt(deps, "team"),
+  "millwright.agent.updated.v1": adopt(deps, "agent"),
+});
+
+/** Returns handlers for events of factories. A new factory may have a limit from the start. */
+export const onFactoryQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
+  "millwright.factory.created.v1": adopt(deps, "factory"),
+  "millwright.factory.updated.v1": adopt(deps, "factory"),
+});
+
+const adopt =
+  (deps: OnQueueSettingsDeps, scope: "team" | "agent" | "factory"): EventHandler =>
+  async (tx, event) => {
+    const settings = settingsOf(event);
+    if (settings) await deps.putQueueSettings(tx, scope, event.entityUid, settings);
+  };
+
+/** Returns undefined for an event that was written before queue settings existed. */
+function settingsOf({ payload, entityVersion }: StoredEvent): QueueSettings | undefined {
+  const {
+    concurrency_limit: concurrencyLimit,
+    queue_paused: isPaused,
+    queue_weight: weight,
+    queue_priority: priority,
+  } = payload;
+  if (typeof concurrencyLimit !== "number" || typeof isPaused !== "boolean") return undefined;
+  return {
+    ...DEFAULT_QUEUE_SETTINGS,
+    concurrencyLimit,
+    isPaused,
+    version: entityVersion,
+    ...(typeof weight === "number" ? { weight } : {}),
+    ...(typeof priority === "number" ? { priority } : {}),
+  };
+}

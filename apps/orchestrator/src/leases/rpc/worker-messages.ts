@@ -1,0 +1,271 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { worker } from "@millwright/contracts";
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { STEP_LIMIT, type Assignment, type Input } from "../../runs/domain/assignment.ts";
+import type { LinkedDirective } from "../../runs/domain/directive.ts";
+import type { FrozenMcpServer } from "../../catalog/domain/mcp-servers.ts";
+import {
+  EVENT_BATCH_BYTES_MAX,
+  EVENT_BATCH_MAX,
+  EVENT_BYTES_MAX,
+  isWorkerEventKind,
+  type RunEvent,
+} from "../../runs/domain/run-events.ts";
+import type { Outcome } from "../../runs/domain/run.ts";
+import { storable, storableJson } from "../../runs/domain/text.ts";
+import type { Timings } from "../../runs/domain/timings.ts";
+import { isSkillFile, readRepository, SKILL_LIMITS, type RepositorySkill } from "../../catalog/domain/skill-spec.ts";
+import type { LeaseRef, WorkerRegistration } from "../../runs/domain/worker-session.ts";
+import type { EventBatch } from "../../runs/usecases/append-events.ts";
+import { readSkill } from "../../catalog/usecases/discover-skills.ts";
+import type { Dispatch } from "../usecases/dispatch-offers.ts";
+import type { Completion } from "../../runs/usecases/complete-executions.ts";
+
+export const leaseRef = ({ executionId, attempt }: { executionId: bigint; attempt: number }): LeaseRef => ({
+  executionId: Number(executionId),
+  attempt,
+});
+
+export const leaseMessage = ({ executionId, attempt }: LeaseRef) => ({ executionId: BigInt(executionId), attempt });
+
+export const registration = (request: worker.RegisterRequest): WorkerRegistration => ({
+  workerHost: storable(request.workerId),
+  instanceUid: storable(request.instanceUid),
+  version: request.version,
+  backend: request.backend,
+  slots: request.slots,
+  labels: storableJson(request.labels),
+  harnesses: request.harnesses.map(({ type, version }) => ({ type, version })),
+  models: request.models,
+  images: request.images,
+  ...(request.arch ? { arch: storable(request.arch) } : {}),
+  sandbox: request.sandbox,
+  sandboxFeatures: request.sandboxFeatures,
+  skills: reportedSkills(request.skills),
+});
+
+/**
+ * Leaves out files that are too large, files outside of skill folders, and those beyond the maximum number of files.
+ */
+const reportedSkills = (skills: readonly worker.ReportedSkill[]): RepositorySkill[] =>
+  skills
+    .filter(
+      ({ owner, repo, path, content }) =>
+        readRepository(`${owner}/${repo}`) &&
+        isSkillFile(path) &&
+        Buffer.byteLength(content) <= SKILL_LIMITS.fileBytesMax,
+    )
+    .slice(0, SKILL_LIMITS.filesMax)
+    .map(({ owner, repo, path, content }) => readSkill({ owner, repo }, path, Buffer.from(content)));
+
+/** Converts a batch. Errors: batch_too_large (too_large), event_kind_unknown (invalid_argument). */
+export function eventBatch(batch: worker.EventBatch): EventBatch {
+  if (batch.events.length > EVENT_BATCH_MAX) throw tooLarge();
+  let bytes = 0;
+  const events = batch.events.map(({ clientSeq, at, kind, payload = {} }) => {
+    const size = Buffer.byteLength(JSON.stringify(payload));
+    bytes += size;
+    if (!isWorkerEventKind(kind))
+      throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
+    const event = { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind };
+    return size > EVENT_BYTES_MAX
+      ? { ...event, payload: { size_bytes: size }, isOversized: true }
+      : { ...event, payload: storableJson(payload) };
+  });
+  if (bytes > EVENT_BATCH_BYTES_MAX && batch.events.length > 1) throw tooLarge();
+  return { ...leaseRef(batch), events };
+}
+
+const tooLarge = (): DomainError =>
+  new DomainError({
+    kind: "too_large",
+    reason: "batch_too_large",
+    message: `A batch has at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes; split it.`,
+  });
+
+const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CANCELLED", "ERROR"];
+
+/** Converts a completion. Errors: outcome_unknown (invalid_argument). */
+export function completion(message: worker.Completion): Completion {
+  const { outcome, error, waitFor } = message;
+  if (!OUTCOMES.includes(outcome))
+    throw invalidArgument("outcome_unknown", "An execution ends with one of the listed outcomes.", { outcome });
+  return {
+    ...leaseRef(message),
+    outcome: outcome as Outcome,
+    lastClientSeq: Number(message.lastClientSeq),
+    ...(error
+      ? {
+          error: {
+            code: error.code,
+            message: storable(error.message),
+            retryable: error.retryable,
+            reason: storable(error.reason),
+          },
+        }
+      : {}),
+    ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
+    ...(waitFor
+      ? {
+          waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids },
+        }
+      : {}),
+    ...(message.retained ? { isRetained: true } : {}),
+    ...(message.parkedMs > 0 ? { parkedMs: message.parkedMs } : {}),
+    ...(message.workspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
+    ...(message.message ? { message: storable(message.message) } : {}),
+  };
+}
+
+const inputMessage = ({ uid, text, mode, kind, attachments }: Input) =>
+  create(worker.InputMessageSchema, { uid, text, mode, kind, attachments: attachments.map(attachmentRef) });
+
+const attachmentRef = ({ uid, fileName, mimeType, downloadUrl }: LinkedDirective["files"][number]) => ({
+  uid,
+  fileName,
+  mimeType,
+  downloadUrl,
+});
+
+export function assignmentMessage(assignment: Assignment, timings: Timings, runTokenLimit: number): worker.Assignment {
+  const { job, details } = assignment;
+  const { frozen, run } = job;
+  return create(worker.AssignmentSchema, {
+    ...leaseMessage(assignment),
+    runUid: run.runUid,
+    rootRunUid: run.rootRunUid,
+    conversationUid: run.conversationUid,
+    runToken: assignment.runToken,
+    leaseExpiresAt: timestampFromDate(assignment.leaseExpiresAt),
+    executionSeq: assignment.executionSeq,
+    title: job.title,
+    inputs: assignment.inputs.map(inputMessage),
+    modelId: frozen.model_id,
+    provider: frozen.provider,
+    harness: frozen.harness,
+    reasoningLevel: frozen.reasoning_level ?? "",
+    agentPrompt: frozen.agent_prompt,
+    basePrompt: frozen.base_prompt,
+    agentName: frozen.agent_name ?? "",
+    skills: frozen.skills.map((skill) => ({ ...skill })),
+    repositories: details.repositories.map((repository) => ({ ...repository })),
+    setupCommands: [...frozen.setup_commands],
+    env: { ...frozen.env },
+    secrets: { ...details.secrets },
+    mcpServers: Object.entries(frozen.mcp_servers ?? {}).map(([name, server]) => mcpServer(name, server)),
+    dockerImage: frozen.docker_image,
+    ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
+    ...(frozen.instance_shape
+      ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } }
+      : {}),
+    mode: assignment.inputs.findLast(({ kind, mode }) => kind !== "children" && mode !== "")?.mode || job.mode,
+    interactive: job.interactive,
+    debugWindowMs: Math.round((frozen.failure_session_retention_minutes ?? 0) * timings.debugMinuteMs),
+    idleTimeoutSeconds: frozen.idle_timeout_minutes * 60,
+    setupTimeoutSeconds: seconds(timings.setupTimeoutMs),
+    maxExecutionSeconds: seconds(timings.executionTimeoutMs),
+    stepLimit: frozen.step_limit ?? STEP_LIMIT,
+    tokenLimit: BigInt(lowestLimit(runTokenLimit, frozen.token_limit)),
+    costLimited: frozen.cost_limit_micros !== undefined || frozen.cost_limited_above === true || job.isBudgeted,
+    snapshotUrl: assignment.snapshotUrl,
+    snapshotKey: assignment.snapshotKey,
+    snapshotRequired: assignment.snapshotKey !== "" && assignment.snapshotKey === frozen.workspace?.snapshot_key,
+    ...(frozen.judge
+      ? { judge: { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] } }
+      : {}),
+    factoryUid: run.factoryUid ?? "",
+    spawnableAgents: [...frozen.spawnable_agents],
+    metadata: { ...job.metadata },
+    restarted: assignment.isRestarted,
+    directives: assignment.directives.map((interrupt) => directiveMessage({ ...interrupt, files: [] })),
+    earlierAttachments: assignment.earlierAttachments.map(attachmentRef),
+    traceparent: job.traceparent,
+    ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
+  });
+}
+
+export const dispatchMessage = ({
+  job,
+  offerToken,
+  ...lease
+}: Dispatch): MessageInitShape<typeof worker.DispatchedExecutionSchema> => ({
+  ...{
+    ...leaseMessage(lease),
+    offerToken,
+    runUid: job.run.runUid,
+    title: job.title,
+    harness: job.frozen.harness,
+    dockerImage: job.frozen.docker_image,
+  },
+  ...(job.frozen.instance_shape
+    ? { instanceShape: { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb } }
+    : {}),
+});
+
+const mcpServer = (
+  name: string,
+  { command, args = [], env = {}, url, headers = {}, managed_id: managedId }: FrozenMcpServer,
+) =>
+  create(worker.McpServerSchema, {
+    name,
+    command: command ?? "",
+    args: [...args],
+    env: { ...env },
+    url: url ?? "",
+    headers: { ...headers },
+    managedId: managedId ?? "",
+  });
+
+/** Returns the lower of the two limits. 0 means no limit. */
+function lowestLimit(platform: number, own = 0): number {
+  const limits = [platform, own].filter((limit) => limit > 0);
+  return limits.length === 0 ? 0 : Math.min(...limits);
+}
+
+const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1000));
+
+export function directiveMessage(directive: LinkedDirective): worker.Directive {
+  return create(worker.DirectiveSchema, {
+    seq: BigInt(directive.seq),
+    previousSeq: BigInt(directive.previousSeq),
+    ...leaseMessage(directive),
+    directive: directiveCase(directive),
+  });
+}
+
+function directiveCase({ kind, payload, files }: LinkedDirective): worker.Directive["directive"] {
+  const text = (key: string): string => (typeof payload[key] === "string" ? payload[key] : "");
+  switch (kind) {
+    case "cancel":
+      return { case: "cancel", value: create(worker.CancelSchema, { reason: text("reason") }) };
+    case "interrupt":
+      return { case: "interrupt", value: create(worker.InterruptSchema, { turnId: text("turn_id") }) };
+    case "followup": {
+      const message = create(worker.InputMessageSchema, {
+        uid: text("message_uid"),
+        text: text("text"),
+        mode: text("mode"),
+        kind: "followup",
+        attachments: files.map(attachmentRef),
+      });
+      return { case: "followup", value: create(worker.FollowupSchema, { message }) };
+    }
+    case "end_idle":
+      return { case: "endIdle", value: create(worker.EndIdleSchema) };
+    case "drain":
+      return { case: "drain", value: create(worker.DrainSchema) };
+    default:
+      return kind satisfies never;
+  }
+}
+
+export const historyEvent = (event: RunEvent): worker.HistoryEvent =>
+  create(worker.HistoryEventSchema, {
+    seq: BigInt(event.seq),
+    kind: event.kind,
+    payload: event.payload,
+    executionId: BigInt(event.executionId ?? 0),
+    runUid: event.runUid,
+    attempt: event.attempt ?? 0,
+  });

@@ -1,0 +1,250 @@
+import { isDomainError } from "@millwright/errors";
+import { newUid } from "@millwright/ids";
+import type { Assignment, Input, Job } from "../../runs/domain/assignment.ts";
+import { attachmentKey, SNAPSHOT_TYPE } from "../../storage/domain/blob-keys.ts";
+import type { Directive } from "../../runs/domain/directive.ts";
+import type { Attachment, Message } from "../../runs/domain/message.ts";
+import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
+import { isHeld, transition } from "../../runs/domain/run-state.ts";
+import type { AssignmentDetails } from "../../runs/domain/resolved-run.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { RunTokenClaims } from "../../runs/domain/run-token.ts";
+import type { RunStatus } from "../../runs/domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import { finished } from "../../runs/usecases/execution-events.ts";
+import { inGroups } from "../../runs/usecases/in-groups.ts";
+import { settleChanges } from "../../runs/usecases/settle-changes.ts";
+
+export type AcceptOffersDeps = {
+  readonly runs: InRunTransaction;
+  /** Returns the job of an execution that is offered to this session or leased by it. */
+  findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
+  /**
+   * Returns the clone URLs, authorization, secret values and model credentials that this worker may have. They are read
+   * again for each call.
+   */
+  prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
+  mintRunToken(claims: RunTokenClaims): Promise<string>;
+  /** Returns a signed URL to read a stored file, such as a workspace or an attachment. */
+  downloadUrl(key: string, contentType: string): Promise<string>;
+};
+
+export type Accepted = { readonly assignments: readonly Assignment[]; readonly lost: readonly LeaseRef[] };
+
+/**
+ * Accepts offers. Each run becomes CLAIMED, the messages that its agent has not received become the inputs of the
+ * execution, and the worker receives the specification, the secrets and a run token. If the same session accepts the
+ * same attempt again, it receives the same assignment. If the secrets or repositories of a run cannot be resolved, the
+ * run fails with that reason and its offer is returned as lost.
+ *
+ * Errors: unavailable if an upstream service cannot be reached; the offers stay open.
+ */
+export async function acceptOffers(
+  deps: AcceptOffersDeps,
+  session: WorkerSession,
+  offers: readonly LeaseRef[],
+): Promise<Accepted> {
+  const { items, claims } = await claimOffers(deps, session, offers);
+  const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
+  const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
+  return {
+    assignments: assignments.filter((one) => one !== undefined),
+    lost: offers.filter((offer) => !accepted.has(offer)),
+  };
+}
+
+/**
+ * Accepts offers. Returns the offers whose job was found, and the claims that this session owns now. `alsoTo` runs in
+ * the transaction that accepts an offer.
+ */
+export async function claimOffers(
+  deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
+  session: WorkerSession,
+  offers: readonly LeaseRef[],
+  alsoTo?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
+): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
+  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter(
+    (item) => item !== undefined,
+  );
+  const claims = new Map<LeaseRef, Claim>();
+  await inGroups(items, ownRun, (group) =>
+    deps.runs(async (tx) => {
+      const taken = await take(tx, session, group);
+      for (const [n, { offer }] of group.entries()) {
+        if (!taken[n]) continue;
+        await alsoTo?.(tx, offer);
+        claims.set(offer, taken[n]);
+      }
+    }),
+  );
+  return { items, claims };
+}
+
+type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
+
+/**
+ * Returns the run of an item that may share a transaction with other items. Returns undefined for a run with a parent,
+ * which several items may share, and for a run that is about to fail: each has a transaction of its own.
+ */
+const ownRun = ({ job: { run }, prepared }: Item): string | undefined =>
+  run.parentRunUid || "failure" in prepared ? undefined : run.runUid;
+
+async function prepareOffer(
+  deps: Pick<AcceptOffersDeps, "findJob" | "prepareAssignment">,
+  session: WorkerSession,
+  offer: LeaseRef,
+): Promise<Item | undefined> {
+  const job = await deps.findJob(session, offer);
+  return job && { offer, job, prepared: await prepare(deps, job, session) };
+}
+
+async function assignmentOf(
+  deps: AcceptOffersDeps,
+  { offer: { executionId, attempt }, job, prepared }: Item,
+  claim: Claim | undefined,
+): Promise<Assignment | undefined> {
+  if (!claim || "failure" in prepared) return undefined;
+  const { snapshotKey, inputs, earlierAttachments, ...rest } = claim;
+  const [runToken, snapshotUrl, linked, earlier] = await Promise.all([
+    deps.mintRunToken({ run: job.run, executionId, attempt, expiresAt: claim.leaseExpiresAt }),
+    snapshotKey ? deps.downloadUrl(snapshotKey, SNAPSHOT_TYPE) : "",
+    Promise.all(inputs.map((message) => withLinks(deps, message))),
+    linksTo(deps, earlierAttachments),
+  ]);
+  return {
+    executionId,
+    attempt,
+    job,
+    details: prepared.details,
+    runToken,
+    snapshotUrl,
+    snapshotKey: snapshotKey ?? "",
+    inputs: linked,
+    earlierAttachments: earlier,
+    ...rest,
+  };
+}
+
+const withLinks = async (deps: AcceptOffersDeps, message: Message): Promise<Input> => ({
+  ...message,
+  attachments: await linksTo(deps, message.attachments),
+});
+
+const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<Input["attachments"]> =>
+  Promise.all(
+    files.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) })),
+  );
+
+type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
+
+/** Calls upstream services, so it runs before any lock is taken. */
+async function prepare(
+  deps: Pick<AcceptOffersDeps, "prepareAssignment">,
+  job: Job,
+  session: WorkerSession,
+): Promise<Prepared> {
+  try {
+    return { details: await deps.prepareAssignment(job, session) };
+  } catch (error) {
+    if (!isDomainError(error) || error.kind === "unavailable" || error.kind === "internal") throw error;
+    return {
+      failure: { message: error.message, errorCode: "environment_setup_failed", retryable: error.retryable },
+      reason: error.reason,
+    };
+  }
+}
+
+type Claim = {
+  readonly leaseExpiresAt: Date;
+  readonly executionSeq: number;
+  readonly inputs: readonly Message[];
+  readonly earlierAttachments: readonly Attachment[];
+  readonly directives: readonly Directive[];
+  readonly snapshotKey?: string;
+  readonly isRestarted: boolean;
+};
+
+async function take(
+  tx: RunTransaction,
+  session: WorkerSession,
+  group: readonly Item[],
+): Promise<(Claim | undefined)[]> {
+  const uids = group.flatMap(({ job: { run } }) => [run.runUid, ...(run.parentRunUid ? [run.parentRunUid] : [])]);
+  const locked = await tx.lockRuns(
+    uids,
+    group.map(({ offer }) => offer.executionId),
+  );
+  const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
+  const found = group.map((item) => ({ item, run: heldRun(session, item, locked) }));
+  const fresh = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
+  await tx.save(
+    fresh.map(({ run }) => claimed(run, session)),
+    context,
+  );
+  for (const { item, run } of fresh)
+    if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
+  return Promise.all(
+    found.map(async ({ item, run }) =>
+      run && !("failure" in item.prepared)
+        ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key)
+        : undefined,
+    ),
+  );
+}
+
+/** Returns the run if its offer is open to this session, or was accepted by it before. */
+function heldRun(session: WorkerSession, { offer, job }: Item, locked: readonly LockedRun[]): LockedRun | undefined {
+  const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
+  if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
+    return undefined;
+  const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isOver;
+  return isOpen || isHeld(run.execution.state) ? run : undefined;
+}
+
+const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
+  run,
+  next: transition(lifeOf(run), { type: "accept" }),
+  events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
+});
+
+/** `borrowed`: the workspace of another run, which is used as long as the conversation has no workspace of its own. */
+async function claimOf(
+  tx: RunTransaction,
+  run: LockedRun,
+  isFresh: boolean,
+  borrowed: string | undefined,
+): Promise<Claim> {
+  const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
+  const isRestarted = setupLosses + runLosses > 0 || wasStarted;
+  const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
+    isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
+    tx.earlierAttachments(run),
+    isRestarted ? tx.takeOverDirectives(id, attempt) : [],
+    tx.workspaceOf(run, id),
+    tx.leaseExpiry(id),
+  ]);
+  return {
+    leaseExpiresAt,
+    executionSeq: seq,
+    inputs,
+    earlierAttachments,
+    directives,
+    ...(snapshotKey ? { snapshotKey } : {}),
+    isRestarted,
+  };
+}
+
+/** Fails the run in the transaction that claimed it, so no worker receives it. */
+async function fail(
+  tx: RunTransaction,
+  offer: LeaseRef,
+  before: LockedRun,
+  { failure, reason }: Extract<Prepared, { failure: RunStatus }>,
+  context: ChangeContext,
+  others: readonly LockedRun[],
+): Promise<void> {
+  const [run] = await tx.lockRuns([before.uid], [offer.executionId]);
+  if (!run) return;
+  const next = transition(lifeOf(run), { type: "complete", outcome: "FAILED", status: failure, isWanted: false });
+  await settleChanges(tx, [{ run, next, events: [finished(next, offer.executionId, { reason })] }], others, context);
+}

@@ -1,0 +1,74 @@
+import { newUid } from "@millwright/ids";
+import { lifeOf, type LockedRun } from "../../runs/domain/run-change.ts";
+import type { NewRunEvent } from "../../runs/domain/run-events.ts";
+import { isHeld, transition, type Next } from "../../runs/domain/run-state.ts";
+import type { InRunTransaction } from "../../runs/domain/run-transaction.ts";
+import { isTerminal, statusMessage } from "../../runs/domain/run.ts";
+import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import { finished, queuedAgain } from "../../runs/usecases/execution-events.ts";
+import { settleChanges } from "../../runs/usecases/settle-changes.ts";
+
+/** Why no machine executes a dispatched execution: a machine-readable reason and the message of the backend. */
+export type DispatchFailure = LeaseRef & {
+  readonly reason: string;
+  readonly message: string;
+  /** The dispatcher knows that a worker process has taken the execution over. */
+  readonly isTaken?: boolean;
+};
+
+/**
+ * Ends an attempt that this session dispatched and whose machine could not be started, or is gone. The attempt is lost
+ * at once instead of when its lease expires. The run is queued again; after too many losses it ends with the reason. An
+ * attempt that this session did not dispatch is left unchanged. So is an attempt that a worker process has taken over
+ * without the dispatcher's knowledge; `isTaken` is then true.
+ */
+export async function failDispatch(
+  deps: { readonly runs: InRunTransaction },
+  session: WorkerSession,
+  failure: DispatchFailure,
+): Promise<{ readonly isTaken: boolean }> {
+  const { executionId, attempt } = failure;
+  const isOver = { isTaken: false };
+  return deps.runs(async (tx) => {
+    const ref = await tx.runOfExecution(executionId);
+    if (!ref) return isOver;
+    const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
+    const run = locked.find(({ uid }) => uid === ref.uid);
+    if (
+      run?.execution.id !== executionId ||
+      run.execution.attempt !== attempt ||
+      !isHeld(run.execution.state) ||
+      run.execution.lease?.dispatcherUid !== session.uid
+    )
+      return isOver;
+    if (run.execution.lease.sessionUid !== session.uid && !failure.isTaken) return { isTaken: true };
+    const next = withReason(transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }), failure);
+    await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, {
+      actor: { type: "worker", uid: session.workerHost },
+      requestId: newUid(),
+    });
+    return isOver;
+  });
+}
+
+const withReason = (next: Next, { message }: DispatchFailure): Next =>
+  isTerminal(next.run) && next.status
+    ? { ...next, status: { ...next.status, message: statusMessage(`${next.status.message} ${message}`) } }
+    : next;
+
+function eventsOf(
+  run: LockedRun,
+  next: Next,
+  { reason, message }: DispatchFailure,
+  session: WorkerSession,
+): NewRunEvent[] {
+  const { id, attempt, state, workerHost = "", lease } = run.execution;
+  const kind = lease?.sessionUid === session.uid ? "dispatch_failed" : "worker_lost";
+  const lost: NewRunEvent = { kind, payload: { worker_host: workerHost, reason, message, attempt }, executionId: id };
+  return [
+    lost,
+    isTerminal(next.run)
+      ? finished(next, id, { reason })
+      : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id),
+  ];
+}

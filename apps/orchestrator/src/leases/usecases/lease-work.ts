@@ -1,0 +1,119 @@
+import { outsideScopes } from "@millwright/telemetry";
+import { topics, type Bell } from "../../storage/bell.ts";
+import type { Offer, LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+
+export type LeaseWorkDeps = {
+  /** Offers queued executions to a worker, up to its free slots. */
+  claim(session: WorkerSession, freeSlots: number): Promise<readonly Offer[]>;
+  /** Queues executions again that were offered to a worker which has disconnected. */
+  giveBack(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
+  readonly bell: Bell;
+  /** How often waiting polls query for work without a notification, in milliseconds. */
+  readonly pollMs: number;
+};
+
+type Poll = {
+  readonly session: WorkerSession;
+  readonly freeSlots: number;
+  /** The wait is over: the result of the claim in progress is returned, even if it is empty. */
+  isLate: boolean;
+  isBeingServed: boolean;
+  /** Returns false if the worker has disconnected. */
+  settle(offers: readonly Offer[]): boolean;
+  fail(error: unknown): void;
+};
+
+/**
+ * Serves the long polls of workers. One loop per process claims work for all waiting polls, one after the other, so
+ * that a notification does not make a thousand idle workers query at the same time.
+ */
+export class LeaseWork {
+  readonly #deps: LeaseWorkDeps;
+  #polls: Poll[] = [];
+  #isServing = false;
+  #isRung = false;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #unlisten: () => void;
+
+  constructor(deps: LeaseWorkDeps) {
+    this.#deps = deps;
+    this.#unlisten = deps.bell.listen(topics.work, () => this.#ring());
+  }
+
+  /**
+   * Waits up to `waitMs` for work. A worker that is draining or has no free slot receives none. Does not wait if
+   * `signal` is aborted.
+   */
+  lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]> {
+    if (session.state === "DRAINING" || freeSlots <= 0 || signal.aborted) return Promise.resolve([]);
+    return new Promise((resolve, reject) => {
+      let isOpen = true;
+      const close = (): boolean => {
+        if (!isOpen) return false;
+        isOpen = false;
+        clearTimeout(timer);
+        signal.removeEventListener("abort", giveUp);
+        this.#polls = this.#polls.filter((one) => one !== poll);
+        return true;
+      };
+      const settle = (offers: readonly Offer[]): boolean => {
+        const wasOpen = close();
+        if (wasOpen) resolve(offers);
+        return wasOpen;
+      };
+      const giveUp = (): void => void settle([]);
+      const poll: Poll = {
+        session,
+        freeSlots,
+        isLate: false,
+        isBeingServed: false,
+        settle,
+        fail: (error) => void (close() && reject(error)),
+      };
+      const timer = setTimeout(() => {
+        poll.isLate = true;
+        if (!poll.isBeingServed) giveUp();
+      }, waitMs);
+      signal.addEventListener("abort", giveUp);
+      this.#polls.push(poll);
+      this.#ring();
+    });
+  }
+
+  /** Ends all waits. */
+  stop(): void {
+    this.#unlisten();
+    clearTimeout(this.#timer);
+    for (const poll of [...this.#polls]) poll.settle([]);
+  }
+
+  #ring(): void {
+    this.#isRung = true;
+    // The loop serves all polls, so it runs outside the scope of the request that started it.
+    if (!this.#isServing) void outsideScopes(() => this.#serve());
+  }
+
+  async #serve(): Promise<void> {
+    this.#isServing = true;
+    clearTimeout(this.#timer);
+    while (this.#isRung) {
+      this.#isRung = false;
+      for (const poll of [...this.#polls]) await this.#answer(poll);
+    }
+    this.#isServing = false;
+    if (this.#polls.length > 0) this.#timer = setTimeout(() => this.#ring(), this.#deps.pollMs);
+  }
+
+  async #answer(poll: Poll): Promise<void> {
+    if (!this.#polls.includes(poll)) return;
+    poll.isBeingServed = true;
+    try {
+      const offers = await this.#deps.claim(poll.session, poll.freeSlots);
+      poll.isBeingServed = false;
+      const isAnswer = offers.length > 0 || poll.isLate;
+      if (isAnswer && !poll.settle(offers) && offers.length > 0) await this.#deps.giveBack(poll.session, offers);
+    } catch (error) {
+      poll.fail(error);
+    }
+  }
+}

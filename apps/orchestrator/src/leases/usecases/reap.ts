@@ -1,0 +1,134 @@
+import { newUid } from "@millwright/ids";
+import { LIMIT_ENDINGS, type BrokenLimit } from "../domain/execution-limits.ts";
+import {
+  lifeOf,
+  PLATFORM_ACTOR,
+  type ChangeContext,
+  type LockedRun,
+  type RunChange,
+} from "../../runs/domain/run-change.ts";
+import type { NewRunEvent } from "../../runs/domain/run-events.ts";
+import { isHeld, transition } from "../../runs/domain/run-state.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
+import { isTerminal } from "../../runs/domain/run.ts";
+import type { LeaseRef } from "../../runs/domain/worker-session.ts";
+import { finished, queuedAgain, windowEnded } from "../../runs/usecases/execution-events.ts";
+import { settleChanges } from "../../runs/usecases/settle-changes.ts";
+
+export type ReapDeps = {
+  readonly runs: InRunTransaction;
+  /**
+   * Returns the first overdue leases after an execution, by the database's clock. After a pause of the reaper it
+   * extends all leases and returns none.
+   */
+  tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  /** Returns the first executions after an execution that have exceeded a limit. */
+  findBrokenLimits(afterExecutionId: number): Promise<readonly BrokenLimit[]>;
+};
+
+/** Number of leases that are processed concurrently. Each needs a database connection. */
+const WIDTH = 4;
+
+/**
+ * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period is over, and
+ * executions that have exceeded a time limit. Each is checked again under the lock of its run, so any number of
+ * replicas may run this concurrently. A tick is recorded before each batch, so that a long round is not mistaken for a
+ * pause.
+ *
+ * Errors: the first error, after all items were processed.
+ */
+export async function reap(deps: ReapDeps): Promise<void> {
+  const failures = [
+    ...(await forEach(
+      async (after) => (await deps.tick(after)).overdue,
+      (lease) => deps.runs((tx) => reapLease(tx, lease)),
+    )),
+    ...(await forEach(
+      (after) => deps.findBrokenLimits(after),
+      (broken) => deps.runs((tx) => enforceLimit(tx, broken)),
+    )),
+  ];
+  if (failures.length > 0) throw failures[0];
+}
+
+/**
+ * Processes all items once, in batches. A failed item does not prevent the others from being processed. Returns the
+ * errors.
+ */
+async function forEach<T extends LeaseRef>(
+  find: (afterExecutionId: number) => Promise<readonly T[]>,
+  f: (one: T) => Promise<void>,
+): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  for (let batch = await find(0); batch.length > 0; batch = await find(batch.at(-1)!.executionId)) {
+    const waiting = [...batch];
+    const judge = async (): Promise<void> => {
+      for (let one = waiting.shift(); one; one = waiting.shift())
+        await f(one).catch((error: unknown) => failures.push(error));
+    };
+    await Promise.all(Array.from({ length: WIDTH }, judge));
+  }
+  return failures;
+}
+
+async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
+  const { run, locked } = await lockHolder(tx, lease);
+  if (!run?.execution.lease?.isOver) return; // renewed, ended or offered again concurrently
+  if (run.execution.state === "DEBUG")
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
+  const next = transition(lifeOf(run), {
+    type: "lose",
+    policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid),
+  });
+  await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
+}
+
+function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
+  const { id, attempt, state, workerHost = "" } = run.execution;
+  if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
+  if (!isHeld(state)) return []; // the execution was stopping, so its run has ended already
+  const lost: NewRunEvent = {
+    kind: "worker_lost",
+    payload: { worker_host: workerHost, reason: "lease_expired", attempt },
+    executionId: id,
+  };
+  if (isTerminal(next.run))
+    return [lost, finished(next, id, { reason: run.execution.isLocal ? "client_lost" : "worker_lost" })];
+  return [lost, queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
+}
+
+async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: BrokenLimit): Promise<void> {
+  const { run, locked } = await lockHolder(tx, lease);
+  if (run?.execution.state === "DEBUG" && limit === "debug")
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
+  if (!run || !isHeld(run.execution.state) || limit === "debug") return;
+  if (limit === "stall_warning") {
+    await tx.appendRunEvents(run.uid, [
+      { kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id },
+    ]);
+    await tx.markStallWarned(run.execution.id);
+    return;
+  }
+  const { state, status } = LIMIT_ENDINGS[limit];
+  const next = transition(lifeOf(run), { type: "stop", state, status });
+  const change: RunChange = {
+    run,
+    next,
+    events: [finished(next, run.execution.id, { reason: `${limit}_limit` })],
+    directive: { kind: "cancel", payload: { reason: status.message } },
+  };
+  await settleChanges(tx, [change], locked, context());
+}
+
+async function lockHolder(
+  tx: RunTransaction,
+  { executionId, attempt }: LeaseRef,
+): Promise<{ run?: LockedRun; locked: LockedRun[] }> {
+  const ref = await tx.runOfExecution(executionId);
+  if (!ref) return { locked: [] };
+  const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
+  const run = locked.find(({ uid }) => uid === ref.uid);
+  return run?.execution.id === executionId && run.execution.lease?.attempt === attempt ? { run, locked } : { locked };
+}
+
+const context = (): ChangeContext => ({ actor: PLATFORM_ACTOR, requestId: newUid() });

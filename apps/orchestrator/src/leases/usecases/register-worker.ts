@@ -1,0 +1,67 @@
+import { DomainError, invalidArgument } from "@millwright/errors";
+import { randomToken } from "@millwright/ids";
+import {
+  isVersionAtLeast,
+  WORKER_VERSION_MIN,
+  type WorkerRegistration,
+  type WorkerSession,
+} from "../../runs/domain/worker-session.ts";
+
+/** The identity of a worker key. */
+export type WorkerKey = { readonly keyUid: string; /** Absent: a platform key. */ readonly teamUid?: string };
+
+export type RegisterWorkerDeps = {
+  /** Returns the identity of a key. Errors: key_invalid (unauthenticated), also for keys of other principals. */
+  authenticateKey(key: string): Promise<WorkerKey>;
+  /** Encrypts the key, which is checked again while the session is valid. */
+  sealKey(key: string): string;
+  putSession(session: {
+    token: string;
+    keyUid: string;
+    sealedKey: string;
+    teamUid?: string;
+    registration: WorkerRegistration;
+  }): Promise<WorkerSession>;
+};
+
+const SLOTS_MAX = 1_000;
+
+/**
+ * Opens a session for a worker process. Returns its token.
+ *
+ * Errors: key_invalid (unauthenticated) · worker_too_old (conflict, with min_version) · worker_invalid
+ * (invalid_argument).
+ */
+export async function registerWorker(
+  deps: RegisterWorkerDeps,
+  key: string,
+  registration: WorkerRegistration,
+): Promise<string> {
+  const { keyUid, teamUid } = await deps.authenticateKey(key);
+  checkRegistration(registration);
+  const token = newSessionToken();
+  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
+  return token;
+}
+
+export const newSessionToken = (): string => `mws_${randomToken(32)}`;
+
+/** Validates a registration. Errors: worker_too_old · worker_invalid. */
+export function checkRegistration(registration: WorkerRegistration): void {
+  if (!isVersionAtLeast(registration.version, WORKER_VERSION_MIN)) {
+    throw new DomainError({
+      kind: "conflict",
+      reason: "worker_too_old",
+      message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
+      metadata: { min_version: WORKER_VERSION_MIN },
+    });
+  }
+  if (
+    !registration.workerHost ||
+    !registration.instanceUid ||
+    registration.slots < 0 ||
+    registration.slots > SLOTS_MAX
+  ) {
+    throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
+  }
+}

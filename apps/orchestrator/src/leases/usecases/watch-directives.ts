@@ -1,0 +1,70 @@
+import { topics, type Bell } from "../../storage/bell.ts";
+import type { LinkedDirective } from "../../runs/domain/directive.ts";
+import type { WorkerSession } from "../../runs/domain/worker-session.ts";
+
+export type WatchDirectivesDeps = {
+  pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
+  readonly bell: Bell;
+  readonly pollMs: number;
+  readonly keepAliveMs: number;
+};
+
+export type DirectiveNews = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
+
+/**
+ * Yields a worker's directives as they are stored, whether work is available, and a keep-alive at least every
+ * `keepAliveMs`. Each stream sends a directive once; heartbeats send it again until it is acknowledged.
+ */
+export async function* watchDirectives(
+  deps: WatchDirectivesDeps,
+  session: WorkerSession,
+  signal: AbortSignal,
+): AsyncGenerator<DirectiveNews> {
+  let sent = new Map<string, number>(); // only of pending directives: a stream may be open for weeks
+  let isWorkRung = false;
+  let wake = (): void => {};
+  const ring = (): void => wake();
+  const unlisten = [
+    deps.bell.listen(topics.session(session.uid), ring),
+    deps.bell.listen(topics.work, () => {
+      isWorkRung = true;
+      ring();
+    }),
+  ];
+  try {
+    let quietMs = deps.keepAliveMs; // the first message confirms that the stream is open
+    while (!signal.aborted) {
+      const rung = new Promise<void>((resolve) => (wake = resolve));
+      const workAvailable = isWorkRung;
+      isWorkRung = false;
+      const pending = await deps.pendingDirectives(session);
+      const directives = pending.filter((one) => one.seq > (sent.get(attemptOf(one)) ?? 0));
+      sent = new Map(pending.map((one) => [attemptOf(one), one.seq])); // ordered by seq: the last entry wins
+      if (signal.aborted) return; // the reader disconnected during the query
+      if (directives.length > 0 || workAvailable || quietMs >= deps.keepAliveMs) {
+        yield { directives, workAvailable };
+        quietMs = 0;
+      }
+      const waitMs = Math.min(deps.pollMs, deps.keepAliveMs);
+      await atMost(rung, waitMs, signal);
+      quietMs += waitMs;
+    }
+  } finally {
+    for (const stop of unlisten) stop();
+  }
+}
+
+const attemptOf = ({ executionId, attempt }: LinkedDirective): string => `${executionId}.${attempt}`;
+
+function atMost(event: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    void event.then(end);
+  });
+}

@@ -1,0 +1,94 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { callerOf } from "@millwright/rpc";
+import type { LocalEvent, LocalStart } from "../domain/local-run.ts";
+import type { NewRun } from "../domain/new-run.ts";
+import type { Run } from "../domain/run.ts";
+import type { Created } from "../usecases/create-runs.ts";
+import type { LocalAnswer, LocalReport } from "../../leases/usecases/report-local-run.ts";
+import { newRun } from "./run-routes.ts";
+
+/** The use cases for runs that are executed by their clients, bound to their stores. */
+export type LocalRunUseCases = {
+  createLocalRun(
+    caller: Caller,
+    run: NewRun & { readonly local: LocalStart },
+  ): Promise<Created & { readonly reportEveryMs: number }>;
+  reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalAnswer>;
+};
+
+export type LocalRunRoutesDeps = LocalRunUseCases & { runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]> };
+
+const COMMAND_WORDS_MAX = 1_000;
+const EVENTS_MAX = 100;
+
+/** Returns the methods of RunService for runs that are executed by their clients. */
+export const localRunMethods = (
+  deps: LocalRunRoutesDeps,
+): Pick<ServiceImpl<typeof orchestrator.RunService>, "createLocalRun" | "reportLocalRun"> => ({
+  async createLocalRun({ run: request, clientUid, command }, context) {
+    if (!request) throw invalidArgument("run_required", "A run is to be described.");
+    if (command.length === 0 || command.length > COMMAND_WORDS_MAX)
+      throw invalidArgument("command_required", `A local run has a command of 1 to ${COMMAND_WORDS_MAX} words.`);
+    const local = { clientUid: uidOf(clientUid), command };
+    const { run, reportEveryMs } = await deps.createLocalRun(callerOf(context), { ...newRun(request), local });
+    return { run: (await deps.runMessages([run]))[0]!, reportEveryMs };
+  },
+  async reportLocalRun({ runUid, clientUid, events }, context) {
+    if (events.length > EVENTS_MAX)
+      throw invalidArgument("events_count", `At most ${EVENTS_MAX} events are reported at once.`);
+    const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), {
+      runUid,
+      clientUid: uidOf(clientUid),
+      events: events.map(localEvent),
+    });
+    return {
+      lease,
+      ackedSeq: BigInt(ackedSeq),
+      followups: [...followups],
+      run: (await deps.runMessages([run]))[0]!,
+      ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}),
+    };
+  },
+});
+
+function uidOf(given: string): string {
+  if (!isUuid(given)) throw invalidArgument("client_invalid", "A client names itself by a UUID.");
+  return given.toLowerCase();
+}
+
+/** Converts one reported event. Errors: event_invalid (invalid_argument). */
+function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
+  const base = { seq: Number(seq), at: at ? timestampDate(at) : new Date() };
+  switch (event.case) {
+    case "output":
+      return {
+        ...base,
+        kind: "output",
+        stream: event.value.stream === "stderr" ? "stderr" : "stdout",
+        text: event.value.text,
+      };
+    case "followupUid":
+      return { ...base, kind: "followup", followupUid: uidOf(event.value) };
+    case "end": {
+      const { exitCode, signal, interrupted, output, truncated } = event.value;
+      return {
+        ...base,
+        kind: "end",
+        end: {
+          ...(exitCode === undefined ? {} : { exitCode }),
+          signal,
+          isInterrupted: interrupted,
+          output,
+          isTruncated: truncated,
+        },
+      };
+    }
+    default:
+      throw invalidArgument("event_invalid", "An event of a local run is output, a follow-up or its end.");
+  }
+}

@@ -1,0 +1,184 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { orchestrator } from "@millwright/contracts";
+import { present } from "@millwright/json";
+import { artifactItemData } from "../../artifacts/domain/artifact-views.ts";
+import type { Artifact } from "../../artifacts/domain/artifact.ts";
+import { followupState, type Followup } from "../domain/followup.ts";
+import type { RunEvent } from "../domain/run-events.ts";
+import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts";
+import type { TeamEvent } from "../domain/team-event.ts";
+import type { TimelineEntry } from "../../conversations/domain/timeline-view.ts";
+import { requestUsage } from "../../catalog/domain/usage.ts";
+import type { ConversationStanding } from "../../conversations/usecases/describe-conversations.ts";
+import type { RunView } from "../usecases/describe-runs.ts";
+import type { HarnessUsageAnswer } from "../../budgets/usecases/get-harness-usage.ts";
+
+/** Converts a run to its public record. The gateway adds profiles and links. */
+export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {
+  const status = run.status;
+  return create(orchestrator.RunSchema, {
+    uid: run.uid,
+    rootRunUid: run.rootRunUid,
+    title: run.title,
+    state: run.state,
+    prompt: run.submittedPrompt ?? run.prompt,
+    createdAt: timestampFromDate(run.createdAt),
+    updatedAt: timestampFromDate(run.updatedAt),
+    runTimeMs: BigInt(run.runTimeMs),
+    source: run.source,
+    executionLocation: run.executionLocation,
+    creatorUid: run.creatorUid,
+    executorUid: run.executorUid,
+    ownerType: run.owner.type,
+    ownerUid: run.owner.uid,
+    agentConfig: run.agentConfig,
+    metadata: { ...run.metadata },
+    conversationUid: run.conversationUid,
+    isSandboxRunning: run.isSandboxRunning,
+    isRunTypeCancellable: isRunTypeCancellable(run),
+    debugAgentAvailable: run.debugWindow !== undefined,
+    artifacts: artifacts.map(artifactMessage),
+    mode: run.mode,
+    promptTruncated: run.isPromptTruncated ?? false,
+    ...(status ? { statusMessage: statusMessage(status, run.debugWindow) } : {}),
+    ...present({
+      parentRunUid: run.parentRunUid,
+      retryOfRunUid: run.retryOfRunUid,
+      submittedPrompt: run.submittedPrompt,
+      startedAt: run.startedAt && timestampFromDate(run.startedAt),
+      finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),
+      agentSkill: run.agentSkill,
+      factoryUid: run.factoryUid,
+      schedule: run.schedule && scheduleMessage(run.schedule),
+      sessionUid: run.sessionUid,
+      triggerUrl: run.triggerUrl,
+      requestUsage: requestUsage(usage),
+      agentName: run.agentName,
+    }),
+  });
+}
+
+const statusMessage = (status: RunStatus, debugWindow: Run["debugWindow"]): orchestrator.StatusMessage =>
+  create(orchestrator.StatusMessageSchema, {
+    ...status,
+    ...(debugWindow
+      ? { sessionDebugUntil: timestampFromDate(debugWindow.until), debugAgentActive: debugWindow.isActive }
+      : {}),
+  });
+
+export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
+  create(orchestrator.ArtifactSchema, {
+    uid: artifact.uid,
+    artifactType: artifact.type,
+    createdAt: timestampFromDate(artifact.createdAt),
+    data: artifactItemData(artifact) as JsonObject,
+    runUid: artifact.runUid,
+    public: artifact.isPublic,
+  });
+
+export const followupMessage = (followup: Followup): orchestrator.Followup => {
+  const { uid, text, authorType, authorUid, createdAt, deliveredAt, undeliverable = "" } = followup;
+  return create(orchestrator.FollowupSchema, {
+    ...{
+      uid,
+      text,
+      authorType,
+      authorUid,
+      state: followupState(followup),
+      createdAt: timestampFromDate(createdAt),
+      reason: undeliverable,
+    },
+    ...present({ deliveredAt: deliveredAt && timestampFromDate(deliveredAt) }),
+  });
+};
+
+/**
+ * Converts the state of a conversation. If the caller may not see the current run, only `hidden` and the outputs are
+ * set.
+ */
+export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
+  create(orchestrator.ConversationStandingSchema, {
+    conversationUid: run.conversationUid,
+    ...(isVisible
+      ? {
+          runUid: run.uid,
+          state: run.state,
+          version: run.version,
+          isRunTypeCancellable: isRunTypeCancellable(run),
+          ownerType: run.owner.type,
+          ownerUid: run.owner.uid,
+          creatorUid: run.creatorUid,
+          metadata: { ...run.metadata },
+          outputs: outputs.map(artifactMessage),
+          ...(run.agentUid ? { agentUid: run.agentUid } : {}),
+          ...(run.agentName ? { agentName: run.agentName } : {}),
+          ...(run.factoryUid ? { factoryUid: run.factoryUid } : {}),
+        }
+      : { hidden: true, outputs: outputs.map(artifactMessage) }),
+  });
+
+/** Converts a team event as it is stored, without filtering its fields. */
+export const teamEventMessage = ({ sequence, occurredAt, ...event }: TeamEvent): orchestrator.TeamEvent =>
+  create(orchestrator.TeamEventSchema, {
+    ...event,
+    sequence: BigInt(sequence),
+    occurredAt: timestampFromDate(occurredAt),
+  });
+
+export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
+  create(orchestrator.RunEventSchema, {
+    seq: BigInt(event.seq),
+    uid: event.uid,
+    kind: event.kind,
+    occurredAt: timestampFromDate(event.occurredAt),
+    payload: event.payload,
+    ...present({
+      executionId: event.executionId === undefined ? undefined : BigInt(event.executionId),
+      attempt: event.attempt,
+    }),
+  });
+
+export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestrator.TimelineEvent =>
+  create(orchestrator.TimelineEventSchema, {
+    eventUuid: entry.uid,
+    runUid,
+    eventType: entry.type,
+    occurredAt: timestampFromDate(entry.occurredAt),
+    ...present({
+      executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId),
+      payload: entry.payload,
+    }),
+  });
+
+export const harnessUsageMessage = ({
+  captureSequence,
+  capturedAt,
+  executionId,
+  toolCalls,
+  ageSeconds,
+  reportedTokens,
+  meteredTokens,
+  unmeasuredCalls,
+  ...usage
+}: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
+  create(orchestrator.HarnessUsageSchema, {
+    ...usage,
+    captureSequence: BigInt(captureSequence),
+    capturedAt: timestampFromDate(capturedAt),
+    executionId: BigInt(executionId),
+    ageSeconds: BigInt(ageSeconds),
+    ...(reportedTokens === undefined ? {} : { reportedTokens: BigInt(reportedTokens) }),
+    ...(meteredTokens === undefined ? {} : { meteredTokens: BigInt(meteredTokens) }),
+    unmeasuredCalls: BigInt(unmeasuredCalls),
+    toolCalls: Object.fromEntries(Object.entries(toolCalls).map(([name, count]) => [name, BigInt(count)])),
+  });
+
+const scheduleMessage = (schedule: NonNullable<Run["schedule"]>): orchestrator.ScheduleRef =>
+  create(orchestrator.ScheduleRefSchema, {
+    scheduleId: textOf(schedule["schedule_id"]),
+    scheduleName: textOf(schedule["schedule_name"]),
+    cronSchedule: textOf(schedule["cron_schedule"]),
+  });
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,0 +1,232 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument, notFound } from "@millwright/errors";
+import { allowServices, callerOf } from "@millwright/rpc";
+import type { NewRun } from "../domain/new-run.ts";
+import type { AnnouncedFile } from "../../conversations/domain/prepared-attachment.ts";
+import type { RunRef } from "../domain/run-token.ts";
+import type { MessageMode } from "../domain/message.ts";
+import type { Run } from "../domain/run.ts";
+import type { LeaseRef } from "../domain/worker-session.ts";
+import type { CancelRequest } from "../usecases/cancel-run.ts";
+import type { FollowupAnswer, FollowupRequest } from "../../conversations/usecases/create-followup.ts";
+import type { Created } from "../usecases/create-runs.ts";
+import type { RetryRequest } from "../usecases/retry-run.ts";
+import type { QueueStatusWithBudgets } from "../../leases/usecases/get-queue-status.ts";
+import type { Prepared } from "../../conversations/usecases/prepare-attachments.ts";
+import type { RunTarget } from "../usecases/run-target.ts";
+import { budgetMessage } from "../../budgets/rpc/budget-routes.ts";
+import { leaseRef } from "../../leases/rpc/worker-messages.ts";
+
+/** The use cases that change runs, bound to their stores. */
+export type RunUseCases = {
+  createRuns(caller: Caller, requests: readonly NewRun[]): Promise<Created[]>;
+  retryRun(caller: Caller, request: RetryRequest): Promise<Created>;
+  getRun(caller: Caller, uid: string): Promise<Run>;
+  cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
+  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  continueConversation(caller: Caller, request: NewRun): Promise<string>;
+  prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
+  interruptRun(caller: Caller, target: RunTarget): Promise<string>;
+  getQueueStatus(caller: Caller, uid: string): Promise<QueueStatusWithBudgets>;
+  checkLease(lease: LeaseRef): Promise<RunRef>;
+  countLiveRuns(factoryUid: string): Promise<number>;
+  closeFactory(factoryUid: string, withLiveRuns: boolean): Promise<number>;
+  getRunTitles(uids: readonly string[]): Promise<Record<string, string>>;
+};
+
+export type RunRoutesDeps = RunUseCases & {
+  /** Returns the public records of runs, including their artifacts and usage. */
+  runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]>;
+};
+
+type Methods = Pick<
+  ServiceImpl<typeof orchestrator.RunService>,
+  | "createRuns"
+  | "retryRun"
+  | "getRun"
+  | "cancelRun"
+  | "createFollowup"
+  | "continueConversation"
+  | "prepareAttachments"
+  | "interruptRun"
+  | "getQueueStatus"
+  | "checkLease"
+  | "countLiveRuns"
+  | "closeFactory"
+  | "getRunTitles"
+>;
+
+/**
+ * The services that may call each method in their own name. Only the gateway checks run tokens. The methods that are
+ * not listed are called on behalf of a user or a run.
+ */
+export const runAllowList = allowServices(orchestrator.RunService, {
+  createRuns: ["factories", "scheduler", "scoring"],
+  getRun: ["factories", "gateway", "scoring"],
+  cancelRun: ["factories", "scheduler", "scoring"],
+  createFollowup: ["factories"],
+  continueConversation: ["factories"],
+  checkLease: ["gateway"],
+  countLiveRuns: ["factories", "gateway"],
+  closeFactory: ["factories"],
+  getRunTitles: ["factories"],
+});
+
+const RUNS_MAX = 500;
+const TITLES_MAX = 500;
+
+/** Returns the methods of RunService that change runs. run-view-routes.ts has the methods that read runs. */
+export const runMethods = (deps: RunRoutesDeps): Methods => ({
+  async createRuns({ runs: requests }, context) {
+    if (requests.length === 0 || requests.length > RUNS_MAX)
+      throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
+    return { runs: await createdMessages(deps, await deps.createRuns(callerOf(context), requests.map(newRun))) };
+  },
+  async retryRun({ runUid, idempotencyKey, causeKey }, context) {
+    const created = await deps.retryRun(callerOf(context), {
+      runUid,
+      ...named("idempotencyKey", idempotencyKey),
+      ...named("causeKey", causeKey),
+    });
+    return { run: (await createdMessages(deps, [created]))[0]! };
+  },
+  async getRun({ runUid }, context) {
+    return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
+  },
+  async cancelRun({ runUid, tree, cause, idempotencyKey }, context) {
+    return {
+      run: await one(
+        deps,
+        await deps.cancelRun(callerOf(context), {
+          runUid,
+          tree,
+          ...named("cause", cause),
+          ...named("idempotencyKey", idempotencyKey),
+        }),
+      ),
+    };
+  },
+  async createFollowup(request, context) {
+    const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
+    if (!["", "normal", "plan", "orchestrate"].includes(mode))
+      throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+    return deps.createFollowup(callerOf(context), {
+      target: runUid ? { runUid } : { conversationUid },
+      message,
+      attachmentUids,
+      attachmentNames,
+      mode: mode as MessageMode,
+      ...(idempotencyKey ? { idempotencyKey } : {}),
+    });
+  },
+  async continueConversation({ run }, context) {
+    if (!run) throw invalidArgument("conversation_required", "Say with what the conversation goes on.");
+    return { runUid: await deps.continueConversation(callerOf(context), newRun(run)) };
+  },
+  async prepareAttachments({ runUid, conversationUid, files }, context) {
+    const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);
+    return {
+      runUid: prepared.runUid,
+      attachments: prepared.attachments.map(({ uid, upload }) => ({
+        uid,
+        uploadUrl: upload.url,
+        uploadHeaders: { ...upload.headers },
+      })),
+    };
+  },
+  async interruptRun({ runUid, conversationUid }, context) {
+    return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
+  },
+  async getQueueStatus({ runUid }, context) {
+    const { budgets, ...status } = await deps.getQueueStatus(callerOf(context), runUid);
+    return { ...status, budgets: budgets.map(budgetMessage) };
+  },
+  async checkLease(request) {
+    const run = await deps.checkLease(leaseRef(request));
+    return {
+      runUid: run.runUid,
+      rootRunUid: run.rootRunUid,
+      creatorUid: run.creatorUid,
+      teamUid: run.owner.type === "team" ? run.owner.uid : "",
+      ownerType: run.owner.type,
+      ownerUid: run.owner.uid,
+      agentUid: run.agentUid ?? "",
+      factoryUid: run.factoryUid ?? "",
+    };
+  },
+  async countLiveRuns({ factoryUid }) {
+    return { live: await deps.countLiveRuns(factoryUid) };
+  },
+  async closeFactory({ factoryUid, withLiveRuns }) {
+    return { live: await deps.closeFactory(factoryUid, withLiveRuns) };
+  },
+  async getRunTitles({ runUids }, context) {
+    if (runUids.length > TITLES_MAX)
+      throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);
+    if (callerOf(context).principal.type !== "service") throw notFound("run");
+    return { titles: await deps.getRunTitles(runUids) };
+  },
+});
+
+async function createdMessages(deps: RunRoutesDeps, created: readonly Created[]) {
+  const messages = await deps.runMessages(created.map(({ run }) => run));
+  return created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity }));
+}
+
+const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
+
+/** Converts a request. Errors: owner_invalid (invalid_argument). */
+export function newRun(request: orchestrator.RunRequest): NewRun {
+  const { ownerType, ownerUid, mode, source, config } = request;
+  if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
+    throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
+  return {
+    config: config ?? {},
+    mode,
+    owner: { type: ownerType, uid: ownerUid },
+    interactive: request.interactive,
+    metadata: request.metadata,
+    source: source || "API",
+    attachments: request.attachments.map(({ fileName, mimeType, data }) => ({ fileName, mimeType, data })),
+    ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
+    ...named("title", request.title),
+    ...named("skill", request.skill),
+    ...named("creatorUid", request.creatorUid),
+    ...named("agentUid", request.agentUid),
+    ...named("agentName", request.agentName),
+    ...named("factoryUid", request.factoryUid),
+    ...named("conversationUid", request.conversationUid),
+    ...named("parentRunUid", request.parentRunUid),
+    ...named("causeKey", request.causeKey),
+    ...named("origin", request.origin),
+    ...named("idempotencyKey", request.idempotencyKey),
+    ...named("triggerUrl", request.triggerUrl),
+    ...named("workspaceOfRunUid", request.workspaceOfRunUid),
+    ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
+    ...(request.judge && {
+      judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] },
+    }),
+    ...(request.pinnedRepositories.length > 0
+      ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) }
+      : {}),
+    ...(Object.keys(request.agentOverrides).length > 0 ? { agentOverrides: request.agentOverrides } : {}),
+    ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
+  };
+}
+
+/** Converts a schedule to the field names of the public API. */
+const scheduleOf = ({
+  scheduleId,
+  scheduleName,
+  cronSchedule,
+}: orchestrator.ScheduleRef): NonNullable<NewRun["schedule"]> => ({
+  schedule_id: scheduleId,
+  schedule_name: scheduleName,
+  cron_schedule: cronSchedule,
+});
+
+/** Returns an object with the property, or an empty object if the value is empty or absent. */
+const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } =>
+  value ? ({ [name]: value } as { [P in K]: string }) : {};

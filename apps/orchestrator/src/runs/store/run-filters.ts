@@ -1,0 +1,272 @@
+import {
+  EMPTY_ENVIRONMENT,
+  type RunListQuery,
+  type RunPosition,
+  type RunSearch,
+  type RunSort,
+  type TaskStatus,
+} from "../domain/run-list.ts";
+import { isTerminal, RUN_STATES, type RunState } from "../domain/run.ts";
+import type { Bind } from "../../storage/store/binding.ts";
+import { containing, suggesting } from "./run-texts.ts";
+
+/**
+ * SQL expression of each sort key, and the type to which a cursor's value is cast. The order of collation `C` is the
+ * same on every server.
+ */
+export const KEYS: Readonly<Record<RunSort, { readonly expression: string; readonly type: string }>> = {
+  updated_at: { expression: "r.updated_at", type: "timestamptz" },
+  created_at: { expression: "r.created_at", type: "timestamptz" },
+  title: { expression: 'lower(r.title) COLLATE "C"', type: "text" },
+  agent: { expression: 'r.skill_spec COLLATE "C"', type: "text" },
+};
+
+/**
+ * Returns the ORDER BY lists of a run list: `ofRuns` sorts `runs r` within one range of its index, `ofRange` sorts rows
+ * selected from that range with their `sort_key`, `ofAll` sorts the whole list.
+ */
+export function orderOf({ sortBy, isDescending }: RunListQuery): {
+  readonly ofRuns: string;
+  readonly ofRange: string;
+  readonly ofAll: string;
+} {
+  const direction = isDescending ? "DESC" : "ASC";
+  const ofRange = `sort_key ${direction}, uid ${direction}`;
+  // Runs without a skill come last in both directions; the other sort keys are never null.
+  return {
+    ofRuns: `${KEYS[sortBy].expression} ${direction}, r.uid ${direction}`,
+    ofRange,
+    ofAll: sortBy === "agent" ? `(sort_key IS NULL), ${ofRange}` : ofRange,
+  };
+}
+
+/**
+ * How a condition is used: `walk` checks it run by run along an index, `set` finds all matching rows of `runs`, `texts`
+ * finds all matching rows of `TEXTS`. Conditions that are not on a column of the run are written differently for each
+ * use.
+ */
+type Use = "walk" | "set" | "texts";
+
+/**
+ * Returns conditions over `runs r` or `TEXTS r`: `bounds` limit the range of the sort order's index, `others` are all
+ * remaining filters. The index on texts finds the words of `q` by `trigrams`.
+ */
+export function conditionsOf(
+  query: RunListQuery,
+  bind: Bind,
+  use: Use,
+  trigrams: readonly string[] = [],
+): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
+  const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
+  const created = [
+    ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
+    ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : []),
+  ];
+  const updated = [
+    ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
+    // A run created after a time was updated after that time, too.
+    ...(createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : []),
+  ];
+  // Written with the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid.
+  const skill =
+    skillSpec === undefined
+      ? []
+      : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
+  const others = [
+    ...columns(query, bind),
+    ...(use === "set" ? endedOrNot(query) : []),
+    ...elsewhere(query, bind, use, trigrams),
+  ];
+  const byOrder: Readonly<Record<RunSort, string[][]>> = {
+    created_at: [created, updated, skill],
+    updated_at: [updated, created, skill],
+    title: [[], created, updated, skill],
+    agent: [skill, created, updated],
+  };
+  const [bounds, ...rest] = byOrder[sortBy];
+  return { bounds: bounds!, others: [...rest.flat(), ...others] };
+}
+
+/** Runs updated later than this after their creation have an index of their own. */
+const LATE = "interval '1 day'";
+
+/**
+ * Returns the conditions of the walks that together cover the list: one walk, or two.
+ *
+ * Creation time and update time are close to each other for all but few runs. If one of them is bounded on the side at
+ * which a walk ordered by the other begins, a single walk reads every run before the bound. Two walks avoid that: one
+ * reads the runs with close times, starting near the bound, the other reads the few remaining runs.
+ */
+export function halvesOf({ sortBy, isDescending, createdBefore, updatedAfter }: RunListQuery, bind: Bind): string[][] {
+  const late = `r.updated_at - r.created_at > ${LATE}`;
+  const onTime = `r.updated_at - r.created_at <= ${LATE}`;
+  if (sortBy === "updated_at" && isDescending && createdBefore)
+    return [[onTime, `r.updated_at < ${bind(createdBefore, "timestamptz")} + ${LATE}`], [late]];
+  if (sortBy === "created_at" && !isDescending && updatedAfter)
+    return [[onTime, `r.created_at > ${bind(updatedAfter, "timestamptz")} - ${LATE}`], [late]];
+  return [[]];
+}
+
+/**
+ * Returns the number of index ranges that are left after a position. The order by agent consists of two ranges: runs
+ * with a skill, then runs without a skill.
+ */
+export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefined): number =>
+  sortBy === "agent" && after?.key !== null ? 2 : 1;
+
+/** Returns the conditions for the runs after a position in the range `part` of the ranges that are left. */
+export function continuedBy(
+  { sortBy, isDescending }: RunListQuery,
+  after: RunPosition | undefined,
+  bind: Bind,
+  part: number,
+): string[] {
+  const { expression, type } = KEYS[sortBy];
+  const comparison = isDescending ? "<" : ">";
+  const sealed = after
+    ? [`${sortBy === "updated_at" ? "r.updated_at" : "r.created_at"} <= ${bind(after.asOf, "timestamptz")}`]
+    : [];
+  const without = [...sealed, "r.skill_spec IS NULL", `${expression} IS NULL`];
+  if (after?.key === null) return [...without, `r.uid ${comparison} ${bind(after.uid, "uuid")}`];
+  if (part === 1) return without;
+  const beyond = after
+    ? [`(${expression}, r.uid) ${comparison} (${bind(after.key, type)}, ${bind(after.uid, "uuid")})`]
+    : [];
+  return [...sealed, ...(sortBy === "agent" ? ["(r.skill_spec IS NULL) IS FALSE"] : []), ...beyond];
+}
+
+function columns(query: RunListQuery, bind: Bind): string[] {
+  const { states, factoryUids, factoryOnly, sources, environmentUid, metadata } = query;
+  const equal = (column: string, value: string | undefined): string[] =>
+    value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
+  return [
+    ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
+    ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
+    ...(factoryOnly ? ["r.factory_uid IS NOT NULL"] : []),
+    ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
+    ...equal("r.config_name", query.name),
+    ...equal("r.model_id", query.modelId),
+    ...equal("r.creator_uid", query.creatorUid),
+    ...equal("r.executor_uid", query.executorUid),
+    ...equal("r.execution_location", query.executionLocation),
+    ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
+    ...(environmentUid === EMPTY_ENVIRONMENT
+      ? ["r.environment_uid IS NULL"]
+      : equal("r.environment_uid", environmentUid)),
+    ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")} AND r.metadata <> '{}'`] : []),
+  ];
+}
+
+const among = (states: readonly RunState[]): string => `r.state IN (${states.map((state) => `'${state}'`).join(", ")})`;
+const ENDED = among(RUN_STATES.filter(isTerminal));
+const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
+
+/**
+ * Returns a condition on the state that lets the planner use the partial indexes. The indexes on a run's creation
+ * attributes contain terminal runs only; active runs are found by their state. Without a filter by
+ * state the condition is true for every run, but the planner needs it to combine the indexes.
+ */
+function endedOrNot({
+  states,
+  factoryUids,
+  factoryOnly,
+  sources,
+  name,
+  modelId,
+  creatorUid,
+  executorUid,
+  scheduleUid,
+  environmentUid,
+  skillSpec,
+  metadata,
+}: RunListQuery): string[] {
+  const isOfThese = [
+    factoryUids,
+    factoryOnly,
+    sources,
+    name,
+    modelId,
+    creatorUid,
+    executorUid,
+    scheduleUid,
+    environmentUid,
+    skillSpec,
+    metadata,
+  ].some((value) => value !== undefined);
+  const ended = states.filter(isTerminal).length;
+  if (!isOfThese || (states.length > 0 && ended === 0)) return [];
+  return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
+}
+
+function elsewhere(
+  { ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery,
+  bind: Bind,
+  use: Use,
+  trigrams: readonly string[],
+): string[] {
+  return [
+    ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
+    ...(taskStatuses ? ofTasks(taskStatuses, bind, use) : []),
+    ...(artifactType === undefined
+      ? []
+      : [
+          some(
+            "artifacts a",
+            "a.run_uid",
+            `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`,
+            use,
+          ),
+        ]),
+    ...(search ? found(search, bind, use, trigrams) : []),
+    ...(runUids ? [`r.uid = ANY(${bind(runUids, "uuid[]")})`] : []),
+  ];
+}
+
+/**
+ * Returns the condition that another table has a row for the run. For `walk`, the scalar subquery makes the planner
+ * look up each run; for the other uses, `IN` finds the whole set at once.
+ */
+const some = (table: string, runUid: string, condition: string, use: Use): string =>
+  use === "walk"
+    ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE`
+    : `r.uid IN (SELECT ${runUid} FROM ${table} WHERE ${condition})`;
+
+const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {
+  complete: ["SUCCEEDED"],
+  failed: ["FAILED", "ERROR"],
+  blocked: ["BLOCKED"],
+  cancelled: ["CANCELLED"],
+};
+
+/**
+ * Returns the conditions for top-level runs by task status. `running` means that any run of the tree is active; the
+ * other statuses are terminal states of the top-level run.
+ */
+function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[] {
+  const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
+  const ways = [
+    ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
+    ...(statuses.includes("running")
+      ? [some("runs t", "t.root_run_uid", "t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')", use)]
+      : []),
+  ];
+  return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
+}
+
+function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
+  if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
+  const hasWords = (text: string): string[] => [
+    ...suggesting(trigrams, text, bind),
+    ...containing(search.words, text, bind),
+  ];
+  return use === "texts"
+    ? hasWords("r.text")
+    : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
+}
+
+/** Returns the statement that selects all descendants of a run, at any depth, without the run itself. */
+const descendants = (uid: string): string => `
+  WITH RECURSIVE tree AS (
+    SELECT c.uid FROM runs c WHERE c.parent_run_uid = ${uid}
+    UNION ALL SELECT c.uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+  SELECT uid FROM tree`;

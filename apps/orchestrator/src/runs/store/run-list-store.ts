@@ -1,0 +1,346 @@
+import { canAs, ownersWith, type Caller, type RunBinding } from "@millwright/caller";
+import { isCancelled, type Sql } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
+import { isUuid, type RunUid } from "@millwright/ids";
+import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
+import type { Owner, Run } from "../domain/run.ts";
+import { binding, type Bind } from "../../storage/store/binding.ts";
+import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
+import { LISTED_RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
+import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
+
+export type ListedRun = { readonly run: Run; readonly position: RunPosition };
+
+type ListedRow = RunRow & {
+  readonly sort_key: Date | string | null;
+  readonly as_of: Date;
+  readonly matches: boolean | null;
+  readonly is_end: boolean;
+};
+
+/**
+ * Maximum number of runs that a walk along a sort order reads, for a page of one run; it grows with the square root of
+ * the page size. Runs of about the same time are stored side by side (`near`). Reading their texts (`texts`), the next
+ * run by title or skill, or another table for each run (`far`) is slower. In a text search ordered by title or skill
+ * (`apart`), sorting all matches takes little longer than a walk.
+ */
+const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
+
+/**
+ * Number of runs with the words of `q` that are found and sorted in about the time of a walk: `near` if another table
+ * must be read, `apart` if `run_texts` suffices.
+ */
+const FEW = { near: 2500, apart: 15_000 } as const;
+
+/**
+ * Returns a page of at most `limit` runs that the caller may see, after a position. Ties are broken by uid.
+ *
+ * Uses two statements whose plans are both bounded. The first walks along the index of the sort order and reads a
+ * limited number of runs. If that does not fill the page, the second finds all matching runs by the indexes of the
+ * filters and sorts them: these runs are few, or far from where the walk began. If few texts have the searched words,
+ * the walk is skipped.
+ *
+ * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters together match
+ * too few of too many runs.
+ */
+export async function listRuns(
+  sql: Sql,
+  caller: Caller,
+  query: RunListQuery,
+  after: RunPosition | undefined,
+  limit: number,
+): Promise<ListedRun[]> {
+  const words = wordsOf(query);
+  const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
+  const asked: Asked = {
+    owners: ownersInView(caller, query),
+    run: caller.run,
+    query,
+    after,
+    limit,
+    trigrams: sample?.trigrams,
+  };
+  const ask = async (statement: Statement): Promise<ListedRow[]> => {
+    const { params, bind } = binding();
+    return (await inTime(sql.query<ListedRow>(statement(asked, bind), params))).rows;
+  };
+  const isOneTree =
+    query.runUids !== undefined ||
+    (caller.run && !caller.run.factoryUid) ||
+    query.ancestorRunUid !== undefined ||
+    (query.search && "runUid" in query.search);
+  const rows =
+    (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
+  // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
+  // could see.
+  const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
+  return rows.map((row) => ({ run: toRun(row), position: { asOf, key: keyText(row.sort_key), uid: row.uid } }));
+}
+
+/**
+ * Returns runs that the caller may see and whose texts have words similar to those of the search: the newest of those
+ * that the index finds. Returns none if the statement is cancelled, because the exact search has already succeeded.
+ */
+export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQuery): Promise<string[]> {
+  try {
+    return await similarTexts(
+      sql,
+      ownersInView(caller, query).map(({ uid }) => uid),
+      wordsOf(query),
+    );
+  } catch (error) {
+    if (isCancelled(error)) return [];
+    throw error;
+  }
+}
+
+type Asked = {
+  readonly owners: readonly Owner[];
+  readonly run: RunBinding | undefined;
+  readonly query: RunListQuery;
+  readonly after: RunPosition | undefined;
+  readonly limit: number;
+  readonly trigrams: Sample["trigrams"] | undefined;
+};
+type Statement = (asked: Asked, bind: Bind) => string;
+
+/** Returns the page, or undefined if the walks reached neither the last run of the page nor the end of all runs. */
+async function walked(
+  { query, after, limit }: Asked,
+  ask: (statement: Statement) => Promise<ListedRow[]>,
+): Promise<ListedRow[] | undefined> {
+  const found: ListedRow[] = [];
+  for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
+    const wanted = limit - found.length;
+    const rows = await ask((asked, bind) => walk(asked, bind, part, wanted));
+    // Runs beyond the end of a walk are unknown.
+    const end = rows.findIndex((row) => row.is_end);
+    if (end !== -1 && !(end === wanted - 1 && rows[end]!.matches)) return undefined;
+    found.push(...rows);
+  }
+  return found;
+}
+
+function walk({ owners, run, query, after, limit }: Asked, bind: Bind, part: number, wanted: number): string {
+  const order = orderOf(query);
+  const { bounds, others: filters } = conditionsOf(query, bind, "walk");
+  const others = [...filters, ...boundTo(run, bind)];
+  const most = `LIMIT ${bind(wanted, "integer")}`;
+  const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
+  const range = continuedBy(query, after, bind, part);
+  const ways = halvesOf(query, bind).map(
+    (half) => `
+    (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
+       FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
+               FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
+                      WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
+      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`,
+  );
+  return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
+    FROM (SELECT w.* FROM unnest(${bind(
+      owners.map(({ uid }) => uid),
+      "uuid[]",
+    )}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
+    JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
+}
+
+/** Whether finding and sorting all runs with the searched words is faster than a walk. */
+const areFew = (query: RunListQuery, { count, of }: Sample): boolean =>
+  count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
+
+/**
+ * Whether the list is a text search ordered by title or skill. Similar texts are adjacent in these orders, so the
+ * distance from them to the next match may be large.
+ */
+const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sortBy !== "created_at";
+
+/**
+ * Returns the number of runs that a walk reads per owner. Teams share the total, so that a page costs no more for a
+ * caller who is a member of many teams.
+ */
+function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number): number {
+  const teams = owners.filter(({ type }) => type === "team").length;
+  return Math.max(limit, Math.ceil((STEPS[paceOf(query)] * Math.sqrt(limit)) / Math.max(1, teams)));
+}
+
+function paceOf(query: RunListQuery): keyof typeof STEPS {
+  if (isApart(query)) return "apart";
+  const { sortBy, artifactType, search, taskStatuses } = query;
+  if (sortBy === "title" || sortBy === "agent" || artifactType !== undefined || taskStatuses?.includes("running"))
+    return "far";
+  return search === undefined ? "near" : "texts";
+}
+
+function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bind): string {
+  const order = orderOf(query);
+  const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no columns of the tree
+  const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
+  const ranges = Array.from(
+    { length: partsAfter(query, after) },
+    (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`,
+  );
+  const uids = bind(
+    owners.map(({ uid }) => uid),
+    "uuid[]",
+  );
+  // OFFSET 0 is an optimization fence: the order and the limit do not influence how matching runs are found.
+  return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
+    FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
+                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others, ...boundTo(run, bind)].join(" AND ")} OFFSET 0) m
+           ORDER BY ${order.ofAll} LIMIT ${bind(limit, "integer")}) p
+    JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
+}
+
+/** Returns the conditions of a run token's binding (`canSee` in run-visibility.ts states the same rule). */
+function boundTo(run: RunBinding | undefined, bind: Bind): string[] {
+  if (!run) return [];
+  const root = bind(run.rootRunUid, "uuid");
+  // Written with the expressions of the indexes.
+  const ofTree = `r.uid = ${root} OR (r.root_run_uid = ${root} AND r.parent_run_uid IS NOT NULL)`;
+  return [`(${run.factoryUid ? `${ofTree} OR r.factory_uid = ${bind(run.factoryUid, "uuid")}` : ofTree})`];
+}
+
+/**
+ * Returns the condition that one of these owners owns a run. The indexes contain owners by uid only, which suffices to
+ * find runs; the result is also checked for the owner's type.
+ */
+const ownedBy = (owners: readonly Owner[], bind: Bind): string =>
+  `r.owner_type || r.owner_uid = ANY(${bind(
+    owners.map(({ type, uid }) => type + uid),
+    "text[]",
+  )})`;
+
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!isCancelled(error)) throw error;
+    throw new DomainError({
+      kind: "unavailable",
+      reason: "list_too_slow",
+      retryable: false,
+      cause: error,
+      message:
+        "These runs were not found within two seconds; ask for less, such as one filter fewer, or runs created after some time.",
+    });
+  }
+}
+
+/**
+ * Returns the owners whose runs the list may show. A filter by factory reveals what belongs to a factory, so it
+ * additionally requires `factory.view`.
+ */
+const ownersInView = (caller: Caller, { teamUid, factoryUids, factoryOnly }: RunListQuery): Owner[] =>
+  ownersWith(caller, "run.view", teamUid).filter(
+    (owner) => (factoryUids === undefined && !factoryOnly) || canAs(caller, owner, "factory.view"),
+  );
+
+const keyText = (key: Date | string | null): string | null => (key instanceof Date ? key.toISOString() : key);
+
+/** Returns the run that first reported a reference with this canonical URL, among those the caller may see. */
+export async function findByReference(sql: Sql, caller: Caller, url: string): Promise<RunUid | undefined> {
+  const { rows } = await sql.query<{ uid: RunUid }>(
+    `SELECT r.uid FROM artifacts a JOIN runs r ON r.uid = a.run_uid
+      WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $1 AND a.committed_at IS NOT NULL AND ${visibleRuns(2)}
+      ORDER BY a.created_at, a.uid LIMIT 1`,
+    [url, ...visibleTo(caller)],
+  );
+  return rows[0]?.uid;
+}
+
+/**
+ * Returns the SQL expression that normalizes a ticket's URL: lower case, without query, fragment and trailing slashes.
+ * The index `runs_by_ticket` has the same expression.
+ */
+const ticketAt = (url: string): string => `lower(regexp_replace(btrim(${url}), '/*([?#].*)?$', ''))`;
+
+/**
+ * Returns the conversations of a team's top-level runs that concern a canonical URL, newest first, at most 100. Either
+ * a run of their trees reported the URL, or it is their ticket's URL after normalization.
+ */
+export async function conversationsByUrl(sql: Sql, teamUid: string, url: string): Promise<string[]> {
+  const { rows } = await sql.query<{ uid: string }>(
+    `SELECT conversation_uid AS uid FROM (
+       SELECT o.conversation_uid, o.created_at FROM artifacts a JOIN runs r ON r.uid = a.run_uid JOIN runs o ON o.uid = r.root_run_uid
+        WHERE a.artifact_type = 'EXTERNAL_REFERENCE' AND a.data->>'url' = $2 AND a.committed_at IS NOT NULL AND o.owner_type = 'team' AND o.owner_uid = $1
+       UNION ALL
+       SELECT o.conversation_uid, o.created_at FROM artifacts a JOIN runs r ON r.uid = a.run_uid JOIN runs o ON o.uid = r.root_run_uid
+        WHERE a.artifact_type = 'PULL_REQUEST' AND a.data->>'url' = $2 AND a.committed_at IS NOT NULL AND o.owner_type = 'team' AND o.owner_uid = $1
+       UNION ALL
+       SELECT conversation_uid, created_at FROM runs
+        WHERE ${ticketAt("metadata->>'ticket_url'")} = ${ticketAt("$2::text")} AND metadata->>'ticket_url' IS NOT NULL AND parent_run_uid IS NULL AND owner_type = 'team' AND owner_uid = $1) c
+      GROUP BY 1 ORDER BY max(created_at) DESC, 1 LIMIT 100`,
+    [teamUid, url],
+  );
+  return rows.map(({ uid }) => uid);
+}
+
+/** Returns the visible children of these runs, oldest first. */
+export async function listChildren(
+  sql: Sql,
+  caller: Caller,
+  parentUids: readonly string[],
+  limit: number,
+): Promise<Run[]> {
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.parent_run_uid = ANY($1::uuid[]) AND ${visibleRuns(3)} ORDER BY r.created_at, r.uid LIMIT $2`;
+  const { rows } = await sql.query<RunRow>(text, [parentUids, limit, ...visibleTo(caller)]);
+  return rows.map(toRun);
+}
+
+/** Returns the visible runs that serve a conversation, oldest first. A malformed uid finds none. */
+export async function listOfConversation(sql: Sql, caller: Caller, conversationUid: string): Promise<Run[]> {
+  if (!isUuid(conversationUid)) return [];
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM runs r WHERE r.conversation_uid = $1 AND ${visibleRuns(2)} ORDER BY r.created_at, r.uid`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUid, ...visibleTo(caller)]);
+  return rows.map(toRun);
+}
+
+const ofTeam = (param: number): string =>
+  `($${param}::uuid IS NULL OR (owner_type = 'team' AND owner_uid = $${param}::uuid))`;
+
+/**
+ * Returns the current run of each conversation, regardless of its owner: its newest top-level run; with `teamUid`, the
+ * newest of that team. For a conversation that only child runs serve, returns the newest of these. Malformed uids find
+ * nothing.
+ */
+export async function currentRunsOfConversations(
+  sql: Sql,
+  conversationUids: readonly string[],
+  teamUid?: string,
+): Promise<Run[]> {
+  const text = `SELECT ${LISTED_RUN_COLUMNS} FROM unnest($1::uuid[]) AS c (uid)
+    CROSS JOIN LATERAL (
+      SELECT * FROM runs WHERE conversation_uid = c.uid AND ${ofTeam(2)}
+       ORDER BY parent_run_uid IS NULL DESC, created_at DESC, uid DESC LIMIT 1) r`;
+  const { rows } = await sql.query<RunRow>(text, [conversationUids.filter(isUuid), teamUid ?? null]);
+  return rows.map(toRun);
+}
+
+/** Returns the visible runs of these conversations; with `teamUid`, only runs of that team. */
+export async function listOfConversations(
+  sql: Sql,
+  caller: Caller,
+  conversationUids: readonly string[],
+  teamUid?: string,
+): Promise<{ uid: RunUid; conversationUid: string }[]> {
+  const text = `SELECT r.uid, r.conversation_uid AS "conversationUid" FROM runs r WHERE r.conversation_uid = ANY($1::uuid[]) AND ${ofTeam(2)} AND ${visibleRuns(3)}`;
+  return (
+    await sql.query<{ uid: RunUid; conversationUid: string }>(text, [
+      conversationUids.filter(isUuid),
+      teamUid ?? null,
+      ...visibleTo(caller),
+    ])
+  ).rows;
+}
+
+/** Returns these runs and all their descendants, as far as they are visible. */
+export async function listTreeUids(sql: Sql, caller: Caller, uids: readonly string[]): Promise<RunUid[]> {
+  const { rows } = await sql.query<{ uid: RunUid }>(
+    `WITH RECURSIVE tree AS (
+       SELECT c.uid, c.owner_type, c.owner_uid, c.root_run_uid, c.factory_uid FROM runs c WHERE c.uid = ANY($1::uuid[])
+       UNION SELECT c.uid, c.owner_type, c.owner_uid, c.root_run_uid, c.factory_uid FROM tree t JOIN runs c ON c.parent_run_uid = t.uid)
+     SELECT r.uid FROM tree r WHERE ${visibleRuns(2)}`,
+    [uids, ...visibleTo(caller)],
+  );
+  return rows.map(({ uid }) => uid);
+}

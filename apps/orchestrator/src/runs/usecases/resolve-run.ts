@@ -1,0 +1,381 @@
+import { actorOf, ownersWith, type Caller } from "@millwright/caller";
+import { invalidArgument, notFound, requireConfigWithin } from "@millwright/errors";
+import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
+import {
+  isObject,
+  readLayerConfig,
+  type JsonObject,
+  type LayerConfig,
+  type RepositoryRef,
+  type RunnerRef,
+} from "../../catalog/domain/agent-config.ts";
+import { chooseSkills, offeredSkills } from "../../catalog/domain/choose-skills.ts";
+import { codeHostFor, type CodeHost } from "../../catalog/domain/code-host.ts";
+import { resolveConfig, type ConfigLayer, type ResolvedConfig } from "../../catalog/domain/config-resolution.ts";
+import { isRunner, type IdentifiedRunner, type Skill } from "../../catalog/domain/definition-part.ts";
+import type { Environment } from "../../catalog/domain/environment.ts";
+import { checkJudgeModel, judgeLayers } from "../domain/judge.ts";
+import { frozenMcpServers, type ManagedMcpServers } from "../../catalog/domain/mcp-servers.ts";
+import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../../catalog/domain/models.ts";
+import { harnessSecret, publicConfig } from "../../catalog/domain/public-config.ts";
+import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
+import type { AgentQuestion, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
+import type { FrozenConfig, FrozenRepository, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { Owner } from "../domain/run.ts";
+import { factorySpec } from "../../catalog/domain/skill-spec.ts";
+import { pinnedTo } from "../domain/trial-settings.ts";
+
+/** A skill and the text of a request or an agent that refers to it. */
+export type FoundSkill = { readonly text: string; readonly skill: Skill };
+
+type Part = {
+  readonly version: number;
+  readonly repositories: readonly RepositoryRef[];
+  readonly runners: readonly IdentifiedRunner[];
+  readonly skills: readonly Skill[];
+};
+
+export type ResolveRunDeps = {
+  readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
+  readonly environments: {
+    find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
+    findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
+  };
+  /** Returns an environment by its link, and adds it to the list of the grantee. */
+  readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
+  readonly definitions: {
+    find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
+    findRunner(teamUid: TeamUid, uid: string): Promise<IdentifiedRunner | undefined>;
+  };
+  readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+  /** Returns the skills outside of the agent's factory to which these texts refer, each with its full spec. */
+  readonly skillsElsewhere: (
+    owner: Owner,
+    texts: readonly string[],
+    repositories: readonly RepositoryRef[],
+  ) => Promise<readonly FoundSkill[]>;
+  /** Returns the models of a team that has these secrets. */
+  readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
+  readonly managedMcpServers: ManagedMcpServers;
+  /** Returns whether calls of a model have a price. */
+  isPriced(modelId: string): Promise<boolean>;
+};
+
+/**
+ * Resolves everything a run needs from its request, its agent, the agent's factory and the team, and freezes it: later
+ * changes of these do not affect the run. Names are checked here, so that a run that is accepted can be executed.
+ *
+ * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
+ * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
+ * config_invalid · config_conflict · cost_limit_unpriced · text_too_large (too_large).
+ */
+export async function resolveRunConfig(
+  deps: ResolveRunDeps,
+  caller: Caller,
+  request: ResolveRunRequest,
+): Promise<ResolvedRun> {
+  const agent = await findAgent(deps, caller, request);
+  const { judge, trial } = request;
+  const { config: asked, provenance } = resolveConfig(
+    judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent),
+  );
+  // A judge belongs to a factory, but has no agent.
+  const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined;
+  const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
+  const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
+  const runner = await findRunner(deps, request.owner, part, asked.runner);
+  const isOwnHarness = asked.harness.type === "oz";
+  const catalogue = deps.models(agent.teamSecrets);
+  const model = isOwnHarness ? chooseModel(catalogue, asked.modelId) : harnessModel(catalogue, asked.harness);
+  const config =
+    asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
+  const isSkillRun = provenance["skills"] === "request";
+  if (judge) checkJudgeModel(judge, model.id);
+  const repositories = request.repositories ?? pinnedTo(trial, judge ? [] : repositoriesOf(environment, config, part));
+  const ownSpec = (path: string): string => factorySpec(factoryUid!, path);
+  const ownSkills = (judge ? [] : (part?.skills ?? [])).map((skill) => ({ ...skill, path: ownSpec(skill.path) }));
+  // A text may refer to a skill of the agent's factory by its path alone.
+  const texts = config.skills.map((text) => (part?.skills.some(({ path }) => path === text) ? ownSpec(text) : text));
+  const { available, names } = await skillsToChooseFrom(deps, request.owner, ownSkills, texts, repositories);
+  const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
+  const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
+  if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined))
+    throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
+
+  const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
+  const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
+  // A run of a skill is labelled with the name of the skill, unless the request sets a name.
+  const name = isSkillRun && provenance["name"] !== "request" ? (skills[0]?.name ?? config.name) : config.name;
+  const frozen: FrozenConfig = {
+    agent_prompt: config.prompt ?? "",
+    base_prompt: config.basePrompt ?? "",
+    model_id: model.id,
+    provider: model.provider,
+    harness: config.harness.type,
+    ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
+    ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
+    skills: offeredSkills(ownSkills, agent.agentName ?? "", skills).map((skill) =>
+      frozenSkill(skill, isSkillRun && skills.includes(skill)),
+    ),
+    repositories: await connect(deps, request.owner, repositories),
+    setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
+    docker_image: dockerImage,
+    ...(runner?.vcpus && runner.memoryGb
+      ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } }
+      : {}),
+    ...(configOf(environment)["allowed_hosts"]
+      ? { allowed_hosts: listOf(environment, "allowed_hosts").map(String) }
+      : {}),
+    env: {},
+    secret_names: secretNames,
+    ...(Object.keys(config.mcpServers).length > 0
+      ? { mcp_servers: frozenMcpServers(config.mcpServers, deps.managedMcpServers) }
+      : {}),
+    ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+    requirements: {
+      harness: config.harness.type,
+      ...(dockerImage ? { image: dockerImage } : {}),
+      ...(runner?.arch ? { arch: runner.arch } : {}),
+      ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+    },
+    idle_timeout_minutes: config.idleTimeoutMinutes,
+    ...(retention ? { failure_session_retention_minutes: retention } : {}),
+    ...(config.onWorkerLoss ? { on_worker_loss: config.onWorkerLoss } : {}),
+    ...(config.stepLimit ? { step_limit: config.stepLimit } : {}),
+    ...(config.tokenLimit ? { token_limit: config.tokenLimit } : {}),
+    ...(config.costLimitMicros ? { cost_limit_micros: config.costLimitMicros } : {}),
+    ...(factoryUid ? { factory_uid: factoryUid } : {}),
+    ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
+    ...(agent.agentName ? { agent_name: agent.agentName } : {}),
+    ...(agent.agentType ? { agent_type: agent.agentType } : {}),
+    ...(part ? { definition_version: part.version } : {}),
+    ...(environment ? { environment_uid: environment.uid } : {}),
+    ...(judge ? { judge: { scorer_uid: judge.scorerUid, classifications: judge.classifications } } : {}),
+    ...(request.workspace ? { workspace: request.workspace } : {}),
+    ...(trial ? { trial } : {}),
+    spawnable_agents: judge ? [] : agent.siblingAgents,
+    provenance,
+  };
+  const agentConfig = publicConfig(config, {
+    ...(name ? { name } : {}),
+    ...(isOwnHarness ? { modelId: model.id } : {}),
+    ...(runner ? { runnerUid: runner.uid } : {}),
+    skills: skills.map(({ path }) => path),
+  }) as ResolvedRun["agentConfig"];
+  requireConfigWithin("The configuration of the run with its agent's, factory's and team's", agentConfig);
+  return {
+    agentConfig,
+    frozen,
+    queueSettings: agent.queueSettings,
+    ...(skills[0]
+      ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } }
+      : {}),
+    executorUid: agent.agentUid ?? actorOf(caller).uid,
+  };
+}
+
+/** Returns the skills of the agent's factory and those to which the other names refer, all with their full specs. */
+async function skillsToChooseFrom(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  own: readonly Skill[],
+  texts: readonly string[],
+  repositories: readonly RepositoryRef[],
+): Promise<{ available: Skill[]; names: string[] }> {
+  const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
+  const found = await deps.skillsElsewhere(
+    owner,
+    texts.filter((name) => !isOwn(name)),
+    repositories,
+  );
+  return {
+    available: [...own, ...found.map(({ skill }) => skill)],
+    names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))),
+  };
+}
+
+/**
+ * Returns the configuration with its cost limit if the model has a price. The cost limit of a judge is a default of the
+ * platform in addition to its step limit; without a price it is removed, and the step limit remains.
+ *
+ * Errors: cost_limit_unpriced, because without a price the limit cannot be enforced.
+ */
+async function withCostLimit(
+  deps: ResolveRunDeps,
+  modelId: string,
+  config: ResolvedConfig,
+  isJudge: boolean,
+): Promise<ResolvedConfig> {
+  if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return config;
+  const { costLimitMicros: _, ...unlimited } = config;
+  if (isJudge) return unlimited;
+  throw invalidArgument(
+    "cost_limit_unpriced",
+    `config.cost_limit_usd cannot be kept: the model "${modelId || config.harness.type}" has no price here.`,
+    { key: "cost_limit_usd" },
+  );
+}
+
+const frozenSkill = (
+  { name, description, body, path }: Skill,
+  isPreloaded: boolean,
+): FrozenConfig["skills"][number] => ({
+  ...{ name, description, body, spec: path },
+  ...(isPreloaded ? { preloaded: true } : {}),
+});
+
+/**
+ * Returns the current queue settings of the team, agent and factory whose capacity a run would use.
+ *
+ * Errors: agent_not_found.
+ */
+export const resolveQueueSettings = async (
+  deps: Pick<ResolveRunDeps, "identity">,
+  caller: Caller,
+  request: Pick<ResolveRunRequest, "owner" | "agentUid">,
+): Promise<ScopeSettings> => (await findAgent(deps, caller, { ...request, config: {} })).queueSettings;
+
+const NO_AGENT: ResolvedAgent = {
+  definitionVersion: 0,
+  layers: [],
+  siblingAgents: [],
+  queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
+  teamSecrets: [],
+};
+
+async function findAgent(
+  deps: Pick<ResolveRunDeps, "identity">,
+  caller: Caller,
+  request: ResolveRunRequest,
+): Promise<ResolvedAgent> {
+  const { owner, agentUid, agentName, factoryUid } = request;
+  if (owner.type === "user") {
+    if (agentUid || agentName || factoryUid)
+      throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");
+    return NO_AGENT;
+  }
+  return deps.identity.resolveAgent(caller, {
+    teamUid: owner.uid,
+    ...(agentUid ? { agentUid } : {}),
+    ...(agentName ? { agentName } : {}),
+    ...(factoryUid ? { factoryUid } : {}),
+  });
+}
+
+/** Returns the request with the overrides that a benchmark trial above it sets for its agent. */
+function overridden(request: ResolveRunRequest, { agentUid = "" }: ResolvedAgent): ResolveRunRequest {
+  const override = request.trial?.agent_overrides[agentUid.toLowerCase()];
+  return override ? { ...request, dispatcherConfig: { ...request.dispatcherConfig, ...override } } : request;
+}
+
+const layersOf = (request: ResolveRunRequest, agent: ResolvedAgent): ConfigLayer[] => [
+  { source: "request", config: requestLayer(request) },
+  ...(request.dispatcherConfig ? [{ source: "dispatcher" as const, config: ownLayer(request.dispatcherConfig) }] : []),
+  ...agent.layers.map(({ source, config: json }) => ({ source, config: readLayerConfig(json) })),
+];
+
+/** `skill` of the request takes precedence over `config.skill_spec`. */
+const requestLayer = (request: ResolveRunRequest): LayerConfig => ({
+  ...ownLayer(request.config),
+  ...(request.skill && { skills: [request.skill] }),
+});
+
+/** Returns a configuration layer without the settings that only agents and factories may set. */
+function ownLayer(json: JsonObject): LayerConfig {
+  const { prompt: _1, grantedSecrets: _2, grantedMcpServers: _3, repositories: _4, ...config } = readLayerConfig(json);
+  return config;
+}
+
+/**
+ * Returns the environment of a run that the caller creates for this owner. Errors: environment_not_found ·
+ * environment_personal (invalid_argument).
+ */
+export async function findEnvironment(
+  deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">,
+  caller: Caller,
+  owner: Owner,
+  uid: string | undefined,
+): Promise<Environment | undefined> {
+  if (uid === undefined) return undefined;
+  const person = ownersWith(caller, "run.view").filter(({ type }) => type === "user");
+  const grantees = [owner, ...person];
+  const environment =
+    (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
+  if (environment) return environment;
+  const isPersonal = owner.type === "team" && (await deps.environments.find(person, uid)) !== undefined;
+  if (isPersonal)
+    throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
+  const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
+  if (!reached) throw notFound("environment");
+  return reached;
+}
+
+async function findRunner(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  part: Part | undefined,
+  ref: RunnerRef | undefined,
+): Promise<IdentifiedRunner | undefined> {
+  if (ref === undefined) return undefined;
+  const own = part?.runners.find((one) => ("uid" in ref ? isRunner(one, ref.uid) : one.name === ref.name));
+  const runner =
+    own ??
+    ("uid" in ref && owner.type === "team"
+      ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid)
+      : undefined);
+  if (!runner) throw notFound("runner");
+  if (runner.os !== "linux")
+    throw invalidArgument(
+      "runner_unsupported",
+      `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`,
+    );
+  return runner;
+}
+
+/** Returns the environment's repositories if it has any, otherwise those of the configuration or the factory. */
+function repositoriesOf(
+  environment: Environment | undefined,
+  config: ResolvedConfig,
+  part: Part | undefined,
+): readonly RepositoryRef[] {
+  const own = listOf(environment, "github_repos") as readonly RepositoryRef[];
+  return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
+}
+
+/** Adds the connections of repositories. Repositories that are already frozen retain their connection and commit. */
+async function connect(
+  deps: ResolveRunDeps,
+  owner: Owner,
+  repositories: readonly FrozenRepository[],
+): Promise<FrozenConfig["repositories"]> {
+  if (repositories.length === 0) return [];
+  const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
+  return repositories.map(({ owner: repoOwner, repo, code_host_uid: known, commit }) => {
+    const uid = known ?? codeHostFor(hosts, repoOwner)?.uid;
+    return { owner: repoOwner, repo, ...(uid ? { code_host_uid: uid } : {}), ...(commit ? { commit } : {}) };
+  });
+}
+
+/**
+ * Returns the secrets of the configuration and the environment. The secret that authenticates a harness is not among
+ * them: only the worker receives it.
+ */
+function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
+  const ofEnvironment = listOf(environment, "secrets").map((secret) =>
+    isObject(secret) ? String(secret["name"]) : "",
+  );
+  return [...new Set([...config.secrets, ...ofEnvironment])].filter(Boolean);
+}
+
+/**
+ * Returns whether the environment belongs to the owner of the run. The environment of another owner must not request
+ * the secrets of the run's owner: its commands could exfiltrate them.
+ */
+const isOwn = (environment: Environment | undefined, owner: Owner): boolean =>
+  environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
+
+const configOf = (environment: Environment | undefined): JsonObject => environment?.config ?? {};
+const listOf = (environment: Environment | undefined, key: string): readonly unknown[] =>
+  (configOf(environment)[key] as unknown[] | undefined) ?? [];
+const textOf = (environment: Environment | undefined, key: string): string =>
+  (configOf(environment)[key] as string | undefined) ?? "";

@@ -1,0 +1,35 @@
+import { createHash } from "node:crypto";
+import { newUid } from "@millwright/ids";
+import { attachmentKey } from "../../storage/domain/blob-keys.ts";
+import type { Attachment } from "../domain/message.ts";
+import type { NewAttachment } from "../domain/new-run.ts";
+import { storable } from "../domain/text.ts";
+
+export type RunFilesDeps = {
+  readonly putFile: (key: string, data: Uint8Array, mimeType: string) => Promise<void>;
+  /** Deletes a file. Never fails: a file to which nothing refers does no harm. */
+  readonly dropFile: (key: string) => Promise<void>;
+};
+
+/** Stores the files of a run before the run is created. Until then nothing refers to them. */
+export const storeFiles = (deps: RunFilesDeps, files: readonly NewAttachment[]): Promise<Attachment[]> =>
+  Promise.all(
+    files.map(async ({ fileName, mimeType, data }) => {
+      const file = {
+        uid: newUid(),
+        fileName: storable(fileName),
+        mimeType: storable(mimeType),
+        sizeBytes: data.length,
+        sha256: sha256(data),
+      };
+      await deps.putFile(attachmentKey(file), data, file.mimeType);
+      return file;
+    }),
+  );
+
+/** Deletes the files of a run that was not created. */
+export async function dropFiles(deps: RunFilesDeps, files: readonly Attachment[]): Promise<void> {
+  await Promise.all(files.map((file) => deps.dropFile(attachmentKey(file))));
+}
+
+const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import type { Sql } from "@millwright/database";
+import { DomainError } from "@millwright/errors";
+import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+
+/** How long a result is stored for repeated requests. */
+const KEPT = "24 hours";
+
+/**
+ * Runs `f` once per principal, operation and key, and returns its first result to later calls. Of two concurrent calls,
+ * the second waits for the first one's transaction. Without a key, always runs `f`.
+ *
+ * Errors: idempotency_mismatch (conflict) if the key was used with another body before.
+ */
+export async function once<T>(
+  tx: Sql,
+  { principalUid, operation, key, body }: OnceRequest,
+  f: () => Promise<T>,
+): Promise<T> {
+  if (!key) return f();
+  const names = [principalUid, operation, key];
+  const hash = createHash("sha256").update(JSON.stringify(body)).digest();
+  await tx.query(
+    `DELETE FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at < now() - interval '${KEPT}'`,
+    names,
+  );
+  const { rowCount } = await tx.query(
+    `INSERT INTO idempotency_keys (principal_uid, operation, key, body_hash, answer) VALUES ($1, $2, $3, $4, 'null') ON CONFLICT DO NOTHING`,
+    [...names, hash],
+  );
+  if (rowCount === 0) return earlierAnswer<T>(tx, names, hash);
+  const answer = await f();
+  await tx.query(
+    "UPDATE idempotency_keys SET answer = $4::jsonb WHERE principal_uid = $1 AND operation = $2 AND key = $3",
+    [...names, JSON.stringify(answer)],
+  );
+  return answer;
+}
+
+async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise<T> {
+  const { rows } = await tx.query<{ body_hash: Uint8Array; answer: T }>(
+    "SELECT body_hash, answer FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3",
+    names,
+  );
+  const earlier = rows[0];
+  if (!earlier || !hash.equals(earlier.body_hash)) {
+    throw new DomainError({
+      kind: "conflict",
+      reason: "idempotency_mismatch",
+      message: "This idempotency key was used with another request body.",
+    });
+  }
+  return earlier.answer;
+}
+
+/** Deletes results that are too old to be repeated. */
+export async function sweepIdempotencyKeys(sql: Sql): Promise<void> {
+  await sql.query(`DELETE FROM idempotency_keys WHERE created_at < now() - interval '${KEPT}'`);
+}
