@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { Cluster } from "@millwright/test-platform";
-import { modelSettings } from "../../apps/orchestrator/src/catalog/model-settings.ts";
+import { modelSettings } from "@millwright/orchestrator/compose";
 
 const kept = process.env["MILLWRIGHT_DATA_DIR"];
 const dir = kept ? resolve(kept) : undefined;

@@ -26,6 +26,8 @@ import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
 
+export { manifestHash, type Manifest } from "./domain/manifest.ts";
+
 /** Directory of the migrations that are applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 

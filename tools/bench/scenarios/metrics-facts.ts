@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { openHistoryImport, type HistoryImport } from "../../../apps/metrics/src/compose.ts";
+import { openHistoryImport, type HistoryImport } from "@millwright/metrics/compose";
 import type { Measured } from "../results.ts";
 import { round } from "../samples.ts";
 import type { FactoryOfTeam } from "./metrics-rows.ts";

@@ -1,4 +1,4 @@
-import { manifestHash, type Manifest } from "../../../apps/scoring/src/domain/manifest.ts";
+import { manifestHash, type Manifest } from "@millwright/scoring/compose";
 import type { Database } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 
