@@ -16,7 +16,12 @@ test("docs/reference/permissions.md lists every permission once", () => {
 const LIMITS: readonly (readonly [row: string, value: string, file: string, constant: string])[] = [
   ["JSON body of a request", "1 MiB", "apps/gateway/src/rest/read-request.ts", "BODY_BYTES_MAX = 1024 * 1024;"],
   ["depth of a JSON body", "100", "apps/gateway/src/rest/read-request.ts", "JSON_DEPTH_MAX = 100;"],
-  ["`Idempotency-Key`", "200", "apps/gateway/src/chosen-key.ts", "LENGTH_MAX = 200;"],
+  [
+    "`Idempotency-Key`",
+    "1 to 255",
+    "apps/gateway/src/rest/read-request.ts",
+    "must be 1 to 255 visible ASCII characters",
+  ],
   ["prompt of a run", "1 MiB", "libs/errors/src/run-text.ts", "RUN_TEXT_BYTES_MAX = 1024 * 1024;"],
   ["configuration of a run", "128 KiB", "libs/errors/src/run-text.ts", "RUN_CONFIG_BYTES_MAX = 128 * 1024;"],
   [
