@@ -5,9 +5,9 @@
  *   node tools/checks/boundaries.mjs [root]
  *
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
- * Apps never import apps, except that standalone and admin may import each app's /compose, and system-tests standalone.
- * Only tests import layer:test. Cycles are rejected. Relative imports stay within their package. Folders inside an app:
- * see FOLDERS. Modules inside an app: see CLOSED_MODULES.
+ * Apps never import apps, except that standalone and admin may import each app's /compose and /config, and system-tests
+ * standalone. Only tests import layer:test. Cycles are rejected. Relative imports stay within their package. Folders
+ * inside an app: see FOLDERS. Modules inside an app: see CLOSED_MODULES.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
@@ -91,7 +91,7 @@ const FOLDERS = {
  */
 const CLOSED_MODULES = { "apps/gateway": ["identity"] };
 
-/** Apps that import /compose of other apps: standalone runs all of them, admin accesses their databases. */
+/** Apps that import /compose and /config of other apps: standalone runs all, admin accesses their databases. */
 const COMPOSERS = ["apps/standalone", "apps/admin"];
 
 /** Packages that are provided by another declared package. */
@@ -155,7 +155,7 @@ function checkInternal(one, file, specifier) {
     return;
   }
   if (to === "app") {
-    const isComposition = COMPOSERS.includes(one.dir) && specifier === `${name}/compose`;
+    const isComposition = COMPOSERS.includes(one.dir) && [`${name}/compose`, `${name}/config`].includes(specifier);
     const isJourney = one.dir === "apps/system-tests" && name === "@millwright/standalone";
     if (!isComposition && !isJourney) report(file.path, `imports the app ${specifier}`);
   } else if (to === "test") {

@@ -23,7 +23,6 @@ import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 export { chosenKey } from "./identity/chosen-key.ts";
 export { createOwnerKey } from "./identity/create-owner-key.ts";
-export { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Directory of this service's migrations, which must be applied before the service starts. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));

@@ -1,24 +1,13 @@
 import { canonicalNetworks } from "@millwright/addresses";
-import type { Setting } from "@millwright/config";
+import { optional, partsOf } from "@millwright/config";
 
-/**
- * Networks from which the platform's workers connect to the internet, as configured by the operator: addresses and
- * networks, in canonical form once read.
- */
-export const egressRangesSetting: Setting<readonly string[]> = {
-  name: "MILLWRIGHT_EGRESS_RANGES",
-  read(text = "") {
-    try {
-      return {
-        value: canonicalNetworks(
-          text
-            .split(",")
-            .map((part) => part.trim())
-            .filter(Boolean),
-        ),
-      };
-    } catch {
-      return { fault: "must be addresses or networks such as 203.0.113.0/24, with commas between" };
-    }
+/** Networks from which the platform's workers connect to the internet, in canonical form once read. */
+export const egressRangesSetting = optional.custom(
+  "MILLWRIGHT_EGRESS_RANGES",
+  "Networks from which the platform's workers connect to the internet, as `GET /api/v1/networking/egress-ranges` returns them for allow lists.",
+  {
+    allowed: "addresses and networks such as 203.0.113.0/24, with commas between",
+    default: "",
+    parse: (text): readonly string[] => canonicalNetworks(partsOf(text)),
   },
-};
+);

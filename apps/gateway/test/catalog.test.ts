@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readConfig } from "@millwright/config";
 import { egressRangesSetting } from "../src/egress-ranges.ts";
 import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
 import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
@@ -193,12 +194,10 @@ describe("egress ranges", () => {
     expect((await door.call("GET", PATH, { key: null })).status).toBe(401);
   });
   test("are read in one canonical form, or refused by name", () => {
-    expect(egressRangesSetting.read(" 203.0.113.7/24, 2001:DB8::1/32 ,203.0.113.0/24")).toEqual({ value: cidrs });
-    expect([
-      egressRangesSetting.read(undefined),
-      egressRangesSetting.read("host"),
-      egressRangesSetting.read("10.0.0.0/40"),
-    ]).toEqual([{ value: [] }, { fault: expect.any(String) }, { fault: expect.any(String) }]);
+    const read = (text?: string) =>
+      readConfig({ MILLWRIGHT_EGRESS_RANGES: text }, { ranges: egressRangesSetting }).ranges;
+    expect([read(" 203.0.113.7/24, 2001:DB8::1/32 ,203.0.113.0/24"), read()]).toEqual([cidrs, []]);
+    for (const text of ["host", "10.0.0.0/40"]) expect(() => read(text)).toThrow(/MILLWRIGHT_EGRESS_RANGES must be/);
   });
 });
 

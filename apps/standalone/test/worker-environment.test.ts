@@ -1,6 +1,7 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "@jest/globals";
+import { describeSettings } from "@millwright/config";
+import { settings } from "@millwright/worker/config";
 import { workerEnvironment } from "../src/worker-environment.ts";
 
 /** Variables that the supervisor sets itself, or that have no meaning for a worker that the platform starts. */
@@ -19,21 +20,14 @@ const NOT_INHERITED = [
   "MILLWRIGHT_WORKER_SUPERVISED",
 ];
 
-/** Returns every variable that the worker's configuration reads. */
-function workerSettings(): string[] {
-  const sources = ["../../worker/src/config.ts", "../../worker/src/backends/kubernetes/settings.ts"];
-  const texts = sources.map((path) => readFileSync(new URL(path, import.meta.url), "utf8"));
-  const names = texts.flatMap((text) =>
-    [...text.matchAll(/(?:optional|required)\.\w+\("(MILLWRIGHT_\w+)"/g)].map(([, name]) => name!),
-  );
-  return [...new Set(names)];
-}
+/** Every variable that the worker reads, except those that have names outside the platform. */
+const WORKER_VARIABLES = describeSettings(settings)
+  .map(({ name }) => name)
+  .filter((name) => name.startsWith("MILLWRIGHT_"));
 
 test("workers inherit every setting that an operator makes for them", () => {
-  const names = workerSettings();
-  expect(names.length).toBeGreaterThan(40);
-  const inherited = workerEnvironment(Object.fromEntries(names.map((name) => [name, "set"])));
-  expect(names.filter((name) => !(name in inherited) && !NOT_INHERITED.includes(name))).toEqual([]);
+  const inherited = workerEnvironment(Object.fromEntries(WORKER_VARIABLES.map((name) => [name, "set"])));
+  expect(WORKER_VARIABLES.filter((name) => !(name in inherited) && !NOT_INHERITED.includes(name))).toEqual([]);
 });
 
 test("workers inherit nothing else", () => {

@@ -1,24 +1,21 @@
-import { optional, readConfig, required, type Env } from "@millwright/config";
-import { serviceSettings } from "@millwright/service";
+import { optional, readConfig, type Env } from "@millwright/config";
+import { PORT, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
 
-/** Environment variables of this service; those that all services share are in libs/service. */
-export const loadConfig = (env: Env) =>
-  readConfig(env, {
-    ...serviceSettings,
-    /** The public port: `/webhooks/*`. */
-    port: optional.int("PORT", 8081),
-    /** Origin under which senders reach that port; default: the public URL. */
-    webhookUrl: optional.url("MILLWRIGHT_WEBHOOK_URL"),
-    /** Addresses and networks of trusted proxies, comma-separated: their `X-Forwarded-For` names the sender. */
-    trustedProxies: optional.list("MILLWRIGHT_TRUSTED_PROXIES", []),
-    /** RPC addresses of the gateway (managed secrets): a comma-separated list, or a DNS name with several addresses. */
-    gatewayUrls: required.urls("GATEWAY_URL"),
-    /** `http://…/jwks.json` on the gateway's operations ports. */
-    gatewayJwksUrls: required.urls("GATEWAY_JWKS_URL"),
-    /** RPC addresses of factories. */
-    factoriesUrls: required.urls("FACTORIES_URL"),
-    factoriesJwksUrls: required.urls("FACTORIES_JWKS_URL"),
-    /** RPC addresses of the metrics service, which calls this one. */
-    metricsUrls: required.urls("METRICS_URL"),
-    metricsJwksUrls: required.urls("METRICS_JWKS_URL"),
-  });
+/** Every environment variable of this service; libs/service has those of all services. */
+export const settings = {
+  ...serviceSettings,
+  ...upstreamSettings("gateway", "factories", "metrics"),
+  port: optional.int("PORT", "The public port: `/webhooks/*`.", { ...PORT, default: 8081 }),
+  webhookUrl: optional.url(
+    "MILLWRIGHT_WEBHOOK_URL",
+    "Origin under which senders of webhooks reach their port. Default: the public URL, whose `/webhooks/*` must then lead there.",
+  ),
+  trustedProxies: optional.list(
+    "MILLWRIGHT_TRUSTED_PROXIES",
+    "Addresses and networks of the proxies in front of the platform, whose `X-Forwarded-For` header is trusted for the sender address of a webhook.",
+    { default: [] },
+  ),
+};
+
+/** Reads the configuration. Throws one error that lists every problem. */
+export const loadConfig = (env: Env) => readConfig(env, settings, serviceRules);

@@ -12,5 +12,5 @@ export type {
 } from "./blob-store.ts";
 export { directoryBlobs, type DirectoryBlobsOptions } from "./directory-blobs.ts";
 export { blobHeaders } from "./blob-headers.ts";
-export { blobDirectory, blobSettings, bucketSettings, openBucket } from "./open-blobs.ts";
+export { blobDirectory, blobRule, blobSettings, bucketRule, bucketSettings, openBucket } from "./open-blobs.ts";
 export { verifySignedRequest, type SignedRequest, type UrlSigning } from "./signed-url.ts";

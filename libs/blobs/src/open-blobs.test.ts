@@ -26,7 +26,7 @@ test.each([
   ["s3://bucket/folder?region=r", CREDENTIALS, "MILLWRIGHT_BLOB_URL must be s3://bucket"],
   ["s3://?region=r", CREDENTIALS, "MILLWRIGHT_BLOB_URL must be s3://bucket"],
   ["s3://bucket?region=r&key=hunter2", CREDENTIALS, "MILLWRIGHT_BLOB_URL must be s3://bucket"],
-  ["s3://bucket?endpoint=minio:9000", CREDENTIALS, "the endpoint of MILLWRIGHT_BLOB_URL must be an http(s) URL"],
+  ["s3://bucket?endpoint=minio:9000", CREDENTIALS, "The endpoint of MILLWRIGHT_BLOB_URL must be an http(s) URL"],
   ["s3://bucket", CREDENTIALS, "MILLWRIGHT_BLOB_URL needs a region, or AWS_REGION"],
   [
     "s3://bucket?region=r",
@@ -42,5 +42,5 @@ test("requires either a bucket or a directory", () => {
   const read = (env: Record<string, string>) => blobDirectory(readConfig(env, blobSettings));
   expect([read({ BLOB_DIR: "/blobs" }), read({ MILLWRIGHT_BLOB_URL: "s3://bucket" })]).toEqual(["/blobs", undefined]);
   for (const env of [{}, { BLOB_DIR: "/blobs", MILLWRIGHT_BLOB_URL: "s3://bucket" }] as Record<string, string>[])
-    expect(() => read(env)).toThrow("set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
+    expect(() => read(env)).toThrow("Set MILLWRIGHT_BLOB_URL or BLOB_DIR, and not both");
 });

@@ -1,6 +1,7 @@
 import { createServer, get, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readConfig } from "@millwright/config";
 import {
   allowedInternalHosts,
   InternalAddressRefused,
@@ -64,13 +65,11 @@ test("the operator allows hosts by name, wildcard, address or network", async ()
 });
 
 test("settings are parsed, or rejected by name", () => {
-  expect(allowedInternalHosts.read(undefined)).toEqual({ value: undefined });
-  expect([allowedInternalHosts.read(""), allowedInternalHosts.read(" a.b , 10.0.0.0/8")]).toEqual([
-    { value: [] },
-    { value: ["a.b", "10.0.0.0/8"] },
-  ]);
+  const read = (text?: string) =>
+    readConfig({ MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: text }, { hosts: allowedInternalHosts }).hosts;
+  expect([read(), read(""), read(" a.b , 10.0.0.0/8")]).toEqual([undefined, [], ["a.b", "10.0.0.0/8"]]);
   for (const text of ["http://x", "10.0.0.0/40", "a b"])
-    expect(allowedInternalHosts.read(text)).toEqual({ fault: expect.any(String) });
+    expect(() => read(text)).toThrow(/MILLWRIGHT_ALLOWED_INTERNAL_HOSTS must be/);
 });
 
 describe("connections", () => {

@@ -1,27 +1,23 @@
 import { isIP } from "node:net";
 import { addressSet } from "@millwright/addresses";
-import type { Setting } from "@millwright/config";
+import { optional, partsOf } from "@millwright/config";
 import { outboundRule } from "./outbound-rule.ts";
 
-/** Returns the allowed internal hosts of the operator's setting. Undefined: not set. */
-export const allowedInternalHosts: Setting<readonly string[] | undefined> = {
-  name: "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
-  read(text) {
-    if (text === undefined) return { value: undefined };
-    const hosts = text
-      .split(",")
-      .map((part) => part.trim())
-      .filter(Boolean);
-    try {
+/** The internal hosts that the operator allows; undefined if the variable is absent. An empty text allows none. */
+export const allowedInternalHosts = optional.custom(
+  "MILLWRIGHT_ALLOWED_INTERNAL_HOSTS",
+  "[Internal hosts and networks](standalone.md#internal-addresses) at which models, code hosts and definition " +
+    "repositories of teams may be. Default: none.",
+  {
+    allowed: "hosts, addresses or networks such as ollama.internal or 10.1.0.0/16, with commas between",
+    allowsEmpty: true,
+    parse(text): readonly string[] {
+      const hosts = partsOf(text);
       outboundRule(hosts);
-      return { value: hosts };
-    } catch {
-      return {
-        fault: "must be hosts, addresses or networks such as ollama.internal or 10.1.0.0/16, with commas between",
-      };
-    }
+      return hosts;
+    },
   },
-};
+);
 
 /** This machine. */
 export const LOOPBACK: readonly string[] = ["localhost", "127.0.0.0/8", "::1"];

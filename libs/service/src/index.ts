@@ -3,5 +3,5 @@ export { handleOperations, type Operations } from "./operations.ts";
 export type { ServiceOptions } from "./service-options.ts";
 export { runService } from "./run-service.ts";
 export { watchService, type Watched } from "./watch-service.ts";
-export { serviceSettings } from "./settings.ts";
+export { PORT, serviceRules, serviceSettings, timeScale, upstreamSettings } from "./settings.ts";
 export { openRequest } from "./open-request.ts";

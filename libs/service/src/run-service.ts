@@ -20,9 +20,9 @@ import {
 import {
   createLogger,
   ignoreStandardStreamErrors,
-  loadTracingSettings,
   Metrics,
   startTracing,
+  tracingOf,
   type Logger,
   type Tracing,
 } from "@millwright/telemetry";
@@ -77,9 +77,9 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
   ignoreStandardStreamErrors(process);
   try {
     const config = plan.loadConfig(plan.env);
-    const log = createLogger({ service: plan.name, level: config.logLevel as "info" });
+    const log = createLogger({ service: plan.name, level: config.logLevel });
     const metrics = new Metrics({ processMetrics: true });
-    const tracing = await startTracing(loadTracingSettings(plan.env), { log, metrics });
+    const tracing = await startTracing(tracingOf(config.tracing, plan.env), { log, metrics });
     const lifecycle = await processOf(plan, config, {
       secrets: readSecrets(config),
       tls: readTls(config),

@@ -23,7 +23,7 @@ test("keys come from the environment or from files that only their owner can rea
 });
 
 test.each([
-  [{}, "set MASTER_KEY or MASTER_KEY_FILE"],
+  [{}, "Set MASTER_KEY or MASTER_KEY_FILE"],
   [{ MASTER_KEY: key, MASTER_KEY_FILE: "f" }, "not both"],
   [{ MASTER_KEY: "hunter2" }, "MASTER_KEY does not contain 32 bytes"],
   [{ MASTER_KEY: key, SERVICE_KEY_FILE: join(dir, "absent") }, "does not exist"],

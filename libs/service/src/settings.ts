@@ -1,41 +1,106 @@
-import { optional, required, type Setting } from "@millwright/config";
+import { optional, required, type Rule, type Setting, type ValuesOf } from "@millwright/config";
+import { logLevel, tracingSettings } from "@millwright/telemetry";
+import { readMasterKey, readServiceKey, readTls } from "./secrets.ts";
+
+/** The range of a port's number; 0 selects a free port. */
+export const PORT = { max: 65_535 };
+
+/** For failure tests. */
+export const timeScale = optional.int(
+  "MILLWRIGHT_TIME_SCALE",
+  "Divides every lease, offer, heartbeat and wait, for failure tests. Must be equal on all replicas.",
+  { default: 1, min: 1, max: 10_000 },
+);
 
 /** Settings of every service; its own `config.ts` adds the rest. */
 export const serviceSettings = {
-  /** This service's own database; its role has no access to others. Migrated at start. */
-  databaseUrl: required.url("DATABASE_URL"),
-  /** Maximum number of connections to it. */
-  databasePool: optional.int("DATABASE_POOL", 10),
-  /**
-   * NATS with JetStream: the public lifecycle feed and the wake-ups of the other services. Absent: consumers poll every
-   * 2 s.
-   */
-  natsUrl: optional.url("NATS_URL"),
-  /** Listen address of all ports. */
-  host: optional.string("HOST", "127.0.0.1"),
-  /** RPC over HTTP/2: Connect and gRPC. */
-  grpcPort: optional.int("GRPC_PORT", 9090),
-  /** HTTP/1.1: `/healthz`, `/readyz`, `/metrics`, `/jwks.json`. */
-  opsPort: optional.int("OPS_PORT", 9091),
-  /** Origin of links and signed URLs: the public URL of the gateway. */
-  publicUrl: required.url("MILLWRIGHT_PUBLIC_URL"),
-  /** The platform's master key, the same for all services: 32 bytes in base64. Either this or the file. */
-  masterKey: optional.secret("MASTER_KEY"),
-  /** A file with the master key, mode 0600. */
-  masterKeyFile: optional.string("MASTER_KEY_FILE"),
-  /** This service's own secret, from which its signing key is derived: 32 bytes in base64. Either this or the file. */
-  serviceKey: optional.secret("SERVICE_KEY"),
-  /** A file with the secret, mode 0600. */
-  serviceKeyFile: optional.string("SERVICE_KEY_FILE"),
-  /** Certificate chain and key (PEM files) of the RPC port. Absent: without TLS. */
-  tlsCertFile: optional.string("TLS_CERT_FILE"),
-  tlsKeyFile: optional.string("TLS_KEY_FILE"),
-  /** CA certificates (PEM file) for upstream services with `https:` addresses. Absent: those of the system. */
-  tlsCaFile: optional.string("TLS_CA_FILE"),
-  /** "debug", "info", "warn" or "error". */
-  logLevel: optional.string("LOG_LEVEL", "info"),
+  databaseUrl: required.url(
+    "DATABASE_URL",
+    "This service's own PostgreSQL database; its role has no access to others. Migrated at the start.",
+    { secret: true },
+  ),
+  databasePool: optional.int("DATABASE_POOL", "Maximum number of connections to it.", {
+    default: 10,
+    min: 1,
+    max: 10_000,
+  }),
+  natsUrl: optional.url(
+    "NATS_URL",
+    "NATS with JetStream: the public [lifecycle events](../events.md), and immediate notifications between services and replicas. Absent: services poll every 2 s.",
+    { secret: true },
+  ),
+  host: optional.string("HOST", "Listen address of all ports.", { default: "127.0.0.1" }),
+  grpcPort: optional.int("GRPC_PORT", "RPC over HTTP/2: Connect and gRPC.", { ...PORT, default: 9090 }),
+  opsPort: optional.int("OPS_PORT", "HTTP/1.1: `/healthz`, `/readyz`, `/metrics`, `/jwks.json`.", {
+    ...PORT,
+    default: 9091,
+  }),
+  publicUrl: required.url("MILLWRIGHT_PUBLIC_URL", "Origin of links and signed URLs: where users reach the gateways."),
+  masterKey: optional.secret(
+    "MASTER_KEY",
+    "The platform's master key, the same for all services: 32 random bytes in base64 (`openssl rand -base64 32`), for secrets at rest, page tokens, signed URLs and run tokens. Either this or the file.",
+  ),
+  masterKeyFile: optional.string("MASTER_KEY_FILE", "A file with the master key, mode 0600."),
+  serviceKey: optional.secret(
+    "SERVICE_KEY",
+    "This service's own secret, the same for its replicas, from which its [signing key](../decisions/0002-services-publish-their-keys.md) is derived: 32 random bytes in base64. Either this or the file.",
+  ),
+  serviceKeyFile: optional.string("SERVICE_KEY_FILE", "A file with the secret, mode 0600."),
+  tlsCertFile: optional.string("TLS_CERT_FILE", "The certificate chain of the RPC port, as PEM. Absent: without TLS."),
+  tlsKeyFile: optional.string("TLS_KEY_FILE", "The private key of that certificate, as PEM."),
+  tlsCaFile: optional.string(
+    "TLS_CA_FILE",
+    "CA certificates (PEM) for upstream services with `https:` addresses. Absent: those of the system.",
+  ),
+  logLevel,
+  tracing: tracingSettings,
 };
 
-export type ServiceSettings = {
-  readonly [K in keyof typeof serviceSettings]: (typeof serviceSettings)[K] extends Setting<infer T> ? T : never;
-};
+export type ServiceSettings = ValuesOf<typeof serviceSettings>;
+
+/** Conditions on the settings of every service. */
+export const serviceRules: readonly Rule<ServiceSettings>[] = [
+  {
+    variables: ["MASTER_KEY", "MASTER_KEY_FILE"],
+    check: (values) => void readMasterKey(values),
+  },
+  {
+    variables: ["SERVICE_KEY", "SERVICE_KEY_FILE"],
+    check: (values) => void readServiceKey(values),
+  },
+  {
+    variables: ["TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE"],
+    check: (values) => void readTls(values),
+  },
+];
+
+/** The services by the key of their settings, with the prefix of their variables and their name in sentences. */
+const UPSTREAMS = {
+  gateway: ["GATEWAY", "the gateway (identity)"],
+  orchestrator: ["ORCHESTRATOR", "the orchestrator"],
+  factories: ["FACTORIES", "factories"],
+  scheduler: ["SCHEDULER", "the scheduler"],
+  scoring: ["SCORING", "scoring"],
+  metrics: ["METRICS", "metrics"],
+  webhookIngress: ["WEBHOOK_INGRESS", "the webhook ingress"],
+} as const;
+
+type UpstreamSettings<N extends string> = { readonly [K in `${N}Urls` | `${N}JwksUrls`]: Setting<string[]> };
+
+/** Returns the settings of the services that this service calls, or that call it: `gatewayUrls`, `gatewayJwksUrls`, …. */
+export const upstreamSettings = <N extends keyof typeof UPSTREAMS>(...names: readonly N[]): UpstreamSettings<N> =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const [prefix, title] = UPSTREAMS[name];
+      return [
+        [
+          `${name}Urls`,
+          required.urls(`${prefix}_URL`, `RPC addresses of ${title}. A host name may resolve to several addresses.`),
+        ],
+        [
+          `${name}JwksUrls`,
+          required.urls(`${prefix}_JWKS_URL`, `\`http://…/jwks.json\` on the operations ports of ${title}.`),
+        ],
+      ];
+    }),
+  ) as UpstreamSettings<N>;

@@ -1,3 +1,4 @@
+export { logLevel } from "./log-level.ts";
 export { ignoreStandardStreamErrors, LineOutput } from "./line-output.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
 export { LOG_FIELDS, type LogField, type LogFields } from "./log-fields.ts";
@@ -31,4 +32,12 @@ export {
   type SpanOptions,
   type Tracer,
 } from "./tracer.ts";
-export { loadTracingSettings, startTracing, type Tracing, type TracingDeps, type TracingSettings } from "./tracing.ts";
+export {
+  loadTracingSettings,
+  startTracing,
+  tracingOf,
+  tracingSettings,
+  type Tracing,
+  type TracingDeps,
+  type TracingSettings,
+} from "./tracing.ts";

@@ -111,29 +111,21 @@ const toOtel = ({ traceId, spanId, isSampled }: TraceContext): SpanContext => ({
   isRemote: true,
 });
 
-function samplerOf({ sampler, samplerArgument }: TracingSettings): Sampler {
-  const ratio = Number(samplerArgument);
-  const roots: Readonly<Record<string, () => Sampler>> = {
-    always_on: () => new AlwaysOnSampler(),
-    always_off: () => new AlwaysOffSampler(),
-    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
-  };
-  const root = roots[sampler.replace(/^parentbased_/, "")];
-  if (!root || !(ratio >= 0 && ratio <= 1))
-    throw new Error("Invalid configuration:\n  OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG is not understood");
-  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root: root() }) : root();
+function samplerOf({ sampler, sampledFraction }: TracingSettings): Sampler {
+  const root = rootSampler(sampler.replace(/^parentbased_/, ""), sampledFraction);
+  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
+}
+
+function rootSampler(name: string, fraction: number): Sampler {
+  if (name === "traceidratio") return new TraceIdRatioBasedSampler(fraction);
+  return name === "always_on" ? new AlwaysOnSampler() : new AlwaysOffSampler();
 }
 
 /** The library reads address, headers, timeout, compression and certificates from the environment itself. */
 async function exporterOf({ protocol, tracesProtocol }: TracingSettings): Promise<SpanExporter> {
-  switch (tracesProtocol ?? protocol) {
-    case "http/protobuf":
-      return new (await import("@opentelemetry/exporter-trace-otlp-proto")).OTLPTraceExporter();
-    case "http/json":
-      return new (await import("@opentelemetry/exporter-trace-otlp-http")).OTLPTraceExporter();
-    default:
-      throw new Error('Invalid configuration:\n  OTEL_EXPORTER_OTLP_PROTOCOL must be "http/protobuf" or "http/json"');
-  }
+  return (tracesProtocol ?? protocol) === "http/json"
+    ? new (await import("@opentelemetry/exporter-trace-otlp-http")).OTLPTraceExporter()
+    : new (await import("@opentelemetry/exporter-trace-otlp-proto")).OTLPTraceExporter();
 }
 
 /** Counts lost spans and logs a warning periodically. */

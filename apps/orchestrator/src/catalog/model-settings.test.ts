@@ -3,9 +3,12 @@ import { loadConfig } from "../config.ts";
 import { MODEL_PROVIDERS } from "./domain/model-providers.ts";
 import { modelSettings, platformProviders } from "./model-settings.ts";
 
+const KEY = Buffer.alloc(32).toString("base64");
 const NEEDED = {
   DATABASE_URL: "postgres://h/db",
   MILLWRIGHT_PUBLIC_URL: "http://mill.test",
+  MASTER_KEY: KEY,
+  SERVICE_KEY: KEY,
   BLOB_DIR: "/blobs",
   GATEWAY_URL: "http://g",
   GATEWAY_JWKS_URL: "http://g/jwks.json",
