@@ -76,7 +76,7 @@ const decided = (eventUid: string, count: number, factoryUid = factory): Promise
   );
 
 describe("a delivery", () => {
-  test("starts one run of every automation that matches: it reads the envelope and the very bytes, and the log shows it", async () => {
+  test("starts one run of every automation that matches; the run has the envelope and the unchanged payload, and the log shows it", async () => {
     const webhook = await aHook();
     const reads = await anAutomation({
       name: "reads",
@@ -128,7 +128,7 @@ describe("a delivery", () => {
     expect((await api.get(`${AUTOMATIONS()}/${off.uid}`)).last_fired_at).toBeNull();
   });
 
-  test("in sixteen copies at once is one run", async () => {
+  test("sent sixteen times concurrently starts one run", async () => {
     const webhook = await aHook();
     const { uid } = await anAutomation({ name: "copies", triggers: [trigger(undefined, webhook)] });
     const id = randomUUID();
@@ -152,7 +152,7 @@ describe("a delivery", () => {
     ).toEqual([decision.run_id]);
   });
 
-  test("is evaluated by the automations that files define, which only files change", async () => {
+  test("is evaluated by the automations that files define, which only files can change", async () => {
     const tree = definitionFiles(script("say: Done."));
     const file = {
       path: "automations/alerts/automation.md",
@@ -213,7 +213,7 @@ describe("a delivery", () => {
 });
 
 describe("people", () => {
-  test("run an automation now, and replay a delivery: dry or for good, told to the audit log", async () => {
+  test("run an automation now and replay a delivery, as a dry run or not, recorded in the audit log", async () => {
     const webhook = await aHook();
     const automation = await anAutomation({ name: "asked", triggers: [trigger({ kind: ["a"] }, webhook)] });
     const now = await api.post(`${AUTOMATIONS()}/${automation.uid}/run`);
@@ -252,7 +252,7 @@ describe("people", () => {
     ]);
   });
 
-  test("who repeat with the key what has run since are answered as the first time, though the automation is gone; another body is a conflict", async () => {
+  test("get the first response when they repeat a request with its key, even if the automation was deleted; another body is a conflict", async () => {
     const webhook = await aHook();
     const automation = await anAutomation({ name: "asked twice", triggers: [trigger(undefined, webhook)] });
     const delivery = await deliver("{}", { webhook });
@@ -277,7 +277,7 @@ describe("people", () => {
       expect(other).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch", retryable: false } });
   });
 
-  test("of another team find what is not there", async () => {
+  test("of another team get 404", async () => {
     const { uid } = await anAutomation();
     const stranger = await aTeam(api, "Strangers");
     for (const [method, path] of [
@@ -301,7 +301,7 @@ describe("people", () => {
     expect(await api.get(`${AUTOMATIONS()}/${uid}`)).toMatchObject({ uid });
   });
 
-  test("get every fault of an automation told, and nothing made", async () => {
+  test("get every problem of an automation at once, and nothing is created", async () => {
     const before = (await api.get(`${AUTOMATIONS()}?limit=100`)).automations.length;
     for (const more of [
       { triggers: [{ provider: "fax", event: "x" }] },
@@ -318,7 +318,7 @@ describe("people", () => {
 });
 
 describe("an automation is started", () => {
-  test("by a task that moves to another stage, and told which", async () => {
+  test("by a task that moves to another stage, which the prompt names", async () => {
     const { uid } = await anAutomation({
       name: "stages",
       triggers: [
@@ -359,7 +359,7 @@ describe("an automation is started", () => {
     );
   });
 
-  test("by what a code host delivers, with its payload as a file", async () => {
+  test("by a delivery of a code host, with its payload as a file", async () => {
     const { uid } = await anAutomation({
       name: "issues",
       triggers: [{ provider: "github", event: "issue_created", filter: { repos: ["acme/shop"], authors: ["ada"] } }],
@@ -494,7 +494,7 @@ const publishedTree = (prompt: string) => [
   },
 ];
 
-test("a definition as others publish theirs applies unchanged, and the runs of its automations execute", async () => {
+test("a published third-party definition applies unchanged, and the runs of its automations execute", async () => {
   const root = platform.path("repositories", "published");
   bareRepository(root, "published", "storefront", { "README.md": "# Storefront\n" });
   await api.post(`/team/${await teamOf(api)}/code-hosts`, {

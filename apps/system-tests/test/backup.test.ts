@@ -52,7 +52,7 @@ async function textOf(artifact: string): Promise<string> {
   return (await fetch(headers.get("location")!)).text();
 }
 
-test("a platform is backed up while it works, and restored with databases, files and secrets of one instant", async () => {
+test("a running platform is backed up, and restored with databases, files and secrets of one instant", async () => {
   const factory = await aFactory(api, definitionFiles(script("say: hello")));
   const hook = await api.post(`/factory/${factory}/webhooks`, { name: "builds" });
   const deliver = () =>

@@ -5,7 +5,7 @@ import { killDemos, startDemo } from "./support/demo-process.ts";
 afterEach(killDemos);
 
 test(
-  "the benchmark demo ends with a table that says which configuration is worse, and how sure it is",
+  "the benchmark demo ends with a table that names the worse configuration and its confidence interval",
   async () => {
     const { output, ended } = startDemo({ name: "benchmark", onTerminal: false }, "--exit");
     const [code] = await ended;

@@ -137,7 +137,7 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
     run = await finished(uid);
   }, SLOW_MS);
 
-  test("completes although everything is killed in the middle, with every trial once", async () => {
+  test("completes with every trial executed once, although everything is killed in the middle", async () => {
     expect([run.state, (await progressOf(uid)).succeeded]).toEqual(["completed", TRIALS]);
     const trials = await trialsOf(uid);
     const attempts = trials.flatMap((trial) => trial.attempts.map((attempt: any) => attempt.run_id));
@@ -149,7 +149,7 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
     );
   });
 
-  test("says which configuration is worse, over all of its trials", async () => {
+  test("reports which configuration is worse, over all of its trials", async () => {
     const results = await api.get(`${runsPath()}/${uid}/results`);
     expect(results).toMatchObject({
       run_state: "completed",
@@ -176,7 +176,7 @@ describe("a suite of 3 tasks, 2 configurations and 3 repetitions", () => {
     expect(run.manifest.content.tasks[0].repositories).toMatchObject([{ owner: "acme", repo: "prices", commit }]);
   });
 
-  test("scored again gives byte-equal verdicts without running anything", async () => {
+  test("scored again returns byte-equal verdicts without running anything", async () => {
     const replay = await finished(await launch({ repetition_count: REPETITIONS, historical_replay_run_uid: uid }));
     expect([replay.state, replay.manifest_hash]).toEqual(["completed", run.manifest_hash]);
     expect(await verdictsOf(replay.uid)).toBe(await verdictsOf(uid));

@@ -61,7 +61,7 @@ const registered = (sha: string) =>
     { timeoutMs: RUN_TIMEOUT_MS },
   );
 
-test("a push is noticed, makes the branch stale, and is applied; a run that was there keeps its settings", async () => {
+test("a push is detected, makes the branch stale, and is applied; existing runs retain their settings", async () => {
   const first = git(bare!, "rev-parse", "main").trim();
   expect(await registered(first)).toMatchObject({
     name: "main",
@@ -106,7 +106,7 @@ test("a push is noticed, makes the branch stale, and is applied; a run that was 
   await succeeded(api, next);
   expect(JSON.stringify(await api.get(`/agent/runs/${next}/conversation`))).toContain("Second.");
 });
-test("a force push and the end of a branch are told, and what serves serves on", async () => {
+test("a force push and the deletion of a branch are reported, and the active version remains active", async () => {
   await registered(git(bare!, "rev-parse", "main").trim());
   await apply();
   const rewritten = pushFiles(bare!, {}, { isForced: true });
@@ -125,7 +125,7 @@ test("a force push and the end of a branch are told, and what serves serves on",
   expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
   expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
 });
-test("a definition with faults is 400 with every one of them", async () => {
+test("a definition with problems returns 400 with all of them", async () => {
   await registered(pushFiles(bare!, { "agents/helper/agent.md": "---\nagentType: NONSENSE\ncolour: red\n---\n" }));
   const { status: code, body } = await apply();
   expect([code, body.reason, body.diagnostics.length]).toEqual([400, "definition_invalid", 3]);
@@ -135,7 +135,7 @@ test("a definition with faults is 400 with every one of them", async () => {
     last_error: { code: "definition_invalid", diagnostics: body.diagnostics },
   });
 });
-test("tracking ends with 204, again and again, but not of the production branch", async () => {
+test("tracking is deleted with 204, also repeatedly, except of the production branch", async () => {
   git(bare!, "branch", "side", "main");
   const { uid: side } = await api.post(`/factory/${factory}/branches`, { name: "side" });
   const path = `/factory/${factory}/branches/${side}`;
@@ -148,7 +148,7 @@ test("tracking ends with 204, again and again, but not of the production branch"
   });
   expect(git(bare!, "rev-parse", "side")).toBe(git(bare!, "rev-parse", "main"));
 });
-test("another team's branch is one that nobody has", async () => {
+test("another team's branch is indistinguishable from an unknown one", async () => {
   const stranger = await aTeam(api, "strangers");
   const { uid: theirs } = await stranger.post("/factory", { name: "Theirs" });
   for (const path of [`/factory/${factory}/branches/${branch}`, `/factory/${theirs}/branches/${branch}`])
@@ -167,7 +167,7 @@ test("a team without the capability has no branches", async () => {
   expect(off).toMatchObject({ status: 403, body: { error_code: "feature_not_available" } });
   expect(await status()).toMatchObject({ uid: branch });
 });
-test("a private repository is read with the team's secret, which nobody is told", async () => {
+test("a private repository is read with the team's secret, which appears nowhere", async () => {
   server.wants = "reader:canary-of-git";
   const team = await teamOf(api);
   await api.put(`/team/${team}/secrets/GIT`, { value: "wrong" });

@@ -44,7 +44,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
   const asked = (what: string): string[] =>
     s3.requests.filter((line) => line.startsWith(what) && line.includes(run.run_id));
 
-  test("an artifact's link leads there, works without authorization, and says how to save it", async () => {
+  test("an artifact's link points to the bucket, needs no authorization, and has a Content-Disposition", async () => {
     const { status, headers } = await api.call("GET", `/agent/artifacts/${uidOf("a.txt")}/download`, { key: null });
     const link = headers.get("location")!;
     expect([status, link.startsWith(`${s3.bucketUrl}/artifacts/${run.run_id}/`)]).toEqual([302, true]);
@@ -57,7 +57,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect((await fetch(link.split("?")[0]!)).status).toBe(403);
   });
 
-  test("a large one is uploaded there by the worker itself, private until it is made public", async () => {
+  test("the worker uploads a large artifact directly; it is private until it is made public", async () => {
     const { data } = await api.get(`/agent/artifacts/${uidOf("big.bin")}`);
     const file = await fetch(data.download_url);
     expect([file.headers.get("content-disposition"), (await file.text()).length]).toEqual([
@@ -69,7 +69,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect((await api.call("GET", `/agent/artifacts/${uidOf("big.bin")}`, { key: null })).status).toBe(200);
   });
 
-  test("a file that came with the request is put there, and the worker has it from there", async () => {
+  test("an attachment of a request is stored in the bucket, and the worker downloads it from there", async () => {
     expect(s3.requests).toEqual(
       expect.arrayContaining([
         expect.stringMatching("^PUT /millwright/attachments/"),
@@ -79,7 +79,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect((await shellOutputs(api, run.run_id)).at(-1)).toBe("a note");
   });
 
-  test("a workspace is kept there, and a follow-up goes on in it", async () => {
+  test("a workspace is stored in the bucket, and a follow-up continues in it", async () => {
     expect(asked("PUT /millwright/snapshots/")).not.toEqual([]);
     await api.post(`/agent/runs/${run.run_id}/followups`, { message: script("shell: cat a.txt; wc -c < big.bin") });
     await succeeded(api, run.run_id);
@@ -87,7 +87,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect(asked("GET /millwright/snapshots/")).not.toEqual([]);
   });
 
-  test("a transcript is written there, and read from there", async () => {
+  test("a transcript is written to the bucket and read from it", async () => {
     await eventually(() => expect(asked("PUT /millwright/transcripts/")).not.toEqual([]));
     const { headers } = await api.call("GET", `/agent/runs/${run.run_id}/transcript`);
     const transcript = await fetch(headers.get("location")!);
@@ -95,7 +95,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect(await transcript.text()).toContain("Go on?");
   });
 
-  test("nothing is kept on the platform's disk, and it serves none of it", async () => {
+  test("no blob is on the platform's disk, and the platform serves none", async () => {
     for (const dir of ["blobs", "data/blobs"]) expect(existsSync(platform.path(dir, "artifacts"))).toBe(false);
     expect((await api.fetch(`${platform.url}/blobs/artifacts/${run.run_id}/x`)).status).toBe(404);
   });

@@ -120,7 +120,7 @@ onDeployments(["standalone"], (deployment) => {
     });
 
   test(
-    "concurrent agents pass a budget by less than one reservation, and it equals what their runs have cost",
+    "concurrent agents exceed a budget by less than one reservation, and its spend equals the cost of their runs",
     async () => {
       const { uid } = await api.post(budgets, { scope: "team", period: "total", limit_usd: LIMIT / 1_000_000 });
       const workers: HandWorker[] = [];

@@ -107,97 +107,90 @@ onDeployments(["standalone", "processes"], (deployment) => {
     answers.push(JSON.stringify([views, await eventsOf(client, runId)]), String(transcript), page);
   }
 
-  needs(
-    "bwrap",
-    "is used with every kind of secret, by agents that probe and upstream services that leak",
-    async () => {
-      const team = await teamOf(api);
-      await api.put(`/team/${team}/secrets/OTHER`, { value: SECRET });
-      await api.put(`/team/${team}/secrets/HOST_TOKEN`, { value: HOST_TOKEN });
-      const factory = await aFactory(api, FILES);
-      const { run_id: work } = await api.post(`/factory/${factory}/runs`, { prompt: "Look." });
-      await succeeded(api, work);
-      await read(api, work);
-      const shown = (await eventsOf(api, work))
-        .filter(({ kind }) => kind === "tool_end")
-        .map(({ payload }) => payload.output.output)
-        .join("");
-      expect(shown).toContain("***"); // the secret was there
-      expect(shown).toContain(backwards("HOME=/")); // and so were the environments of processes
-      for (const secret of [PROVIDER_KEY, HOST_TOKEN, OWNER_KEY]) expect(shown).not.toContain(backwards(secret));
-      expect(models.requests.every(({ key }) => key === PROVIDER_KEY)).toBe(true);
+  needs("bwrap", "uses every kind of secret, with agents that probe and upstream services that leak", async () => {
+    const team = await teamOf(api);
+    await api.put(`/team/${team}/secrets/OTHER`, { value: SECRET });
+    await api.put(`/team/${team}/secrets/HOST_TOKEN`, { value: HOST_TOKEN });
+    const factory = await aFactory(api, FILES);
+    const { run_id: work } = await api.post(`/factory/${factory}/runs`, { prompt: "Look." });
+    await succeeded(api, work);
+    await read(api, work);
+    const shown = (await eventsOf(api, work))
+      .filter(({ kind }) => kind === "tool_end")
+      .map(({ payload }) => payload.output.output)
+      .join("");
+    expect(shown).toContain("***"); // the secret was there
+    expect(shown).toContain(backwards("HOME=/")); // and so were the environments of processes
+    for (const secret of [PROVIDER_KEY, HOST_TOKEN, OWNER_KEY]) expect(shown).not.toContain(backwards(secret));
+    expect(models.requests.every(({ key }) => key === PROVIDER_KEY)).toBe(true);
 
-      const refused = await startRun(api, "Be refused.");
-      expect((await ended(api, refused)).status_message.message).toContain("the key *** may not do this");
-      await read(api, refused);
+    const refused = await startRun(api, "Be refused.");
+    expect((await ended(api, refused)).status_message.message).toContain("the key *** may not do this");
+    await read(api, refused);
 
-      const { uid: printing } = await api.post("/agent/environments", {
-        config: {
-          name: "printing",
-          secrets: [{ name: "OTHER" }],
-          setup_commands: ['echo "setup says $OTHER" >&2; exit 3'],
-        },
-      });
-      const setUp = await ended(api, await startRun(api, "Look.", { config: { environment_id: printing } }));
-      expect([setUp.state, setUp.status_message.message]).toEqual([
-        "FAILED",
-        expect.stringContaining("setup says ***"),
-      ]);
-      await read(api, setUp.run_id);
+    const { uid: printing } = await api.post("/agent/environments", {
+      config: {
+        name: "printing",
+        secrets: [{ name: "OTHER" }],
+        setup_commands: ['echo "setup says $OTHER" >&2; exit 3'],
+      },
+    });
+    const setUp = await ended(api, await startRun(api, "Look.", { config: { environment_id: printing } }));
+    expect([setUp.state, setUp.status_message.message]).toEqual(["FAILED", expect.stringContaining("setup says ***")]);
+    await read(api, setUp.run_id);
 
-      await api.post(`/team/${team}/code-hosts`, {
-        name: "talkative",
-        kind: "github",
-        base_url: host.url,
-        secret_name: "HOST_TOKEN",
-        owners: ["acme"],
-      });
-      const { uid: cloning } = await api.post("/agent/environments", {
-        config: { name: "cloning", github_repos: [{ owner: "acme", repo: "shop" }] },
-      });
-      const clone = await ended(api, await startRun(api, "Look.", { config: { environment_id: cloning } }));
-      expect([clone.state, host.tokens.has(HOST_TOKEN)]).toEqual(["FAILED", true]);
-      await read(api, clone.run_id);
+    await api.post(`/team/${team}/code-hosts`, {
+      name: "talkative",
+      kind: "github",
+      base_url: host.url,
+      secret_name: "HOST_TOKEN",
+      owners: ["acme"],
+    });
+    const { uid: cloning } = await api.post("/agent/environments", {
+      config: { name: "cloning", github_repos: [{ owner: "acme", repo: "shop" }] },
+    });
+    const clone = await ended(api, await startRun(api, "Look.", { config: { environment_id: cloning } }));
+    expect([clone.state, host.tokens.has(HOST_TOKEN)]).toEqual(["FAILED", true]);
+    await read(api, clone.run_id);
 
-      const { url: address } = await aCodeHost(api, "gitlab", { secret: HOST_WEBHOOK });
-      for (const [token, status] of [
-        [HOST_WEBHOOK, 202],
-        [`${HOST_WEBHOOK}x`, 401],
-      ] as const)
-        expect(
-          (
-            await api.fetch(address, {
-              method: "POST",
-              headers: { "x-gitlab-token": token, "x-gitlab-event": "Push Hook" },
-              body: '{"object_kind":"push"}',
-            })
-          ).status,
-        ).toBe(status);
+    const { url: address } = await aCodeHost(api, "gitlab", { secret: HOST_WEBHOOK });
+    for (const [token, status] of [
+      [HOST_WEBHOOK, 202],
+      [`${HOST_WEBHOOK}x`, 401],
+    ] as const)
+      expect(
+        (
+          await api.fetch(address, {
+            method: "POST",
+            headers: { "x-gitlab-token": token, "x-gitlab-event": "Push Hook" },
+            body: '{"object_kind":"push"}',
+          })
+        ).status,
+      ).toBe(status);
 
-      const other = await aTeam(api, "other");
-      const theirs = await teamOf(other);
-      await other.put(`/team/${theirs}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_PROVIDER_KEY });
-      await other.put(`/team/${theirs}/secrets/ANTHROPIC_BASE_URL`, { value: models.url });
-      const ours = await startRun(other, "Be refused.");
-      expect((await ended(other, ours)).state).toBe("FAILED");
-      expect(models.requests.at(-1)).toMatchObject({ key: TEAM_PROVIDER_KEY });
-      await read(other, ours);
+    const other = await aTeam(api, "other");
+    const theirs = await teamOf(other);
+    await other.put(`/team/${theirs}/secrets/ANTHROPIC_API_KEY`, { value: TEAM_PROVIDER_KEY });
+    await other.put(`/team/${theirs}/secrets/ANTHROPIC_BASE_URL`, { value: models.url });
+    const ours = await startRun(other, "Be refused.");
+    expect((await ended(other, ours)).state).toBe("FAILED");
+    expect(models.requests.at(-1)).toMatchObject({ key: TEAM_PROVIDER_KEY });
+    await read(other, ours);
 
-      const worker = await HandWorker.register(api, "by-hand");
-      await api.post("/agent/runs", { prompt: "Held.", config: { worker_host: "by-hand" } });
-      const assignment = (await worker.accept(await worker.offer()))!;
-      await worker.start(assignment);
-      await api.call("GET", "/whoami", { key: assignment.runToken });
-      await worker.complete(assignment, "FAILED", {
-        error: { code: "internal_error", message: "It ended.", retryable: false, reason: "by_hand" },
-      });
-      const { api_key: second, key } = await api.post(`/team/${team}/keys`, { name: "second" });
-      await api.call("DELETE", `/team/${team}/keys/${key.uid}`);
-      own.push(worker.key, worker.token, assignment.runToken, other.key, second);
-    },
-  );
+    const worker = await HandWorker.register(api, "by-hand");
+    await api.post("/agent/runs", { prompt: "Held.", config: { worker_host: "by-hand" } });
+    const assignment = (await worker.accept(await worker.offer()))!;
+    await worker.start(assignment);
+    await api.call("GET", "/whoami", { key: assignment.runToken });
+    await worker.complete(assignment, "FAILED", {
+      error: { code: "internal_error", message: "It ended.", retryable: false, reason: "by_hand" },
+    });
+    const { api_key: second, key } = await api.post(`/team/${team}/keys`, { name: "second" });
+    await api.call("DELETE", `/team/${team}/keys/${key.uid}`);
+    own.push(worker.key, worker.token, assignment.runToken, other.key, second);
+  });
 
-  needs("bwrap", "is sent them where they do not belong, and refuses", async () => {
+  needs("bwrap", "rejects secrets that are sent in the wrong place", async () => {
     const team = await teamOf(api);
     const send = async (
       method: string,
@@ -292,7 +285,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
 
   needs(
     "bwrap",
-    "tells none of them: in no answer, trace, metric, database, log, transcript, blob or any other file",
+    "reveals none of them in responses, traces, metrics, databases, logs, transcripts, blobs or other files",
     async () => {
       const told = [
         ...answers,

@@ -76,7 +76,7 @@ async function theExampleFactory(): Promise<string> {
 }
 
 test(
-  "a factory's work ends in one pull request, though an orchestrator is killed in the middle",
+  "the work of a factory ends in one pull request although an orchestrator is killed in the middle",
   async () => {
     const factory = await theExampleFactory();
     const { run_id: root } = await api.post(`/factory/${factory}/runs`, {
@@ -107,7 +107,7 @@ test(
 );
 
 test(
-  "any gateway answers, and blobs, streams and links go through whichever takes them",
+  "any gateway serves every request, including blobs, streams and links",
   async () => {
     const run = await startRun(
       api,
@@ -132,7 +132,7 @@ test(
 );
 
 test(
-  "200 readers, of a run and of its team, are told exactly what happened while each gateway is killed under them",
+  "200 stream readers of a run and of its team receive every event exactly once while each gateway is killed",
   async () => {
     const run = await startRun(api, script("say: begin"), { interactive: true });
     await sees(api, run, ({ kind }) => kind === "turn_end");
@@ -169,7 +169,7 @@ test(
 );
 
 test(
-  "a delivery in copies to each ingress is one run, with its very bytes",
+  "a delivery sent to each ingress replica concurrently starts one run with the unchanged payload",
   async () => {
     const webhook = await api.post(`/factory/${works}/webhooks`, { name: "ci" });
     const automation = await anAutomation(
@@ -203,7 +203,7 @@ test(
 );
 
 test(
-  "what a code host delivers starts a run",
+  "a delivery of a code host starts a run",
   async () => {
     const automation = await anAutomation({
       provider: "github",
@@ -238,7 +238,7 @@ test(
 );
 
 test(
-  "a push to a tracked branch is noticed, and applied once by many who ask for it at once",
+  "a push to a tracked branch is detected, and applied once by many concurrent requests",
   async () => {
     const bare = bareRepository(
       cluster.path("repositories"),
@@ -280,7 +280,7 @@ test(
 
 needs(
   "bwrap",
-  "a run of another agent program is shown, and goes on in its session on whichever worker",
+  "a run of a third-party agent program continues its session on any worker",
   async () => {
     const other = await aTeam(api, "Programs");
     const secrets = `/team/${await teamOf(other)}/secrets`;
@@ -309,7 +309,7 @@ needs(
   PATIENCE_MS,
 );
 
-test("a run that is dispatched has a machine of its own, though the worker that dispatched it and an orchestrator are killed", async () => {
+test("a dispatched run has a machine of its own although the dispatching worker and an orchestrator are killed", async () => {
   const depot = await Depot.start(cluster, api);
   try {
     const go = cluster.path("go");
@@ -352,7 +352,7 @@ test(
 
 needs(
   "nats-server",
-  "NATS tells outsiders what happens; killed and wiped, it costs time and nothing else",
+  "NATS publishes lifecycle events; if it is killed and its data deleted, events are late but not lost",
   async () => {
     const listen = async () => {
       const nats = await connectNats({ servers: cluster.nats!.url, reconnect: false });
@@ -407,7 +407,7 @@ needs(
   PATIENCE_MS,
 );
 
-test("each process tells how it is, and stops in order", async () => {
+test("each process reports its health and stops gracefully", async () => {
   for (const service of SERVICES) {
     for (const url of cluster.opsUrls(service)) {
       expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ ready: true });

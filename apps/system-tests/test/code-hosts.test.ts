@@ -68,7 +68,7 @@ async function logOf(path: string): Promise<any[]> {
 }
 
 describe("a code host", () => {
-  test("delivers to the address of its connection, which keeps what it sent", async () => {
+  test("delivers to the URL of its connection, which stores the payload", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
     const id = randomUUID();
     const told = await github(url, secret, id);
@@ -86,7 +86,7 @@ describe("a code host", () => {
     expect(JSON.stringify(read)).not.toContain(secret);
     expect((await api.get(`${path}/webhook`)).last_delivery_at).toEqual(expect.any(String));
   });
-  test("is refused with the old secret as soon as it was changed, and not found once its connection is removed", async () => {
+  test("is rejected with the old secret once it was changed, and gets 404 once its connection is removed", async () => {
     const { path, url, secret } = await aCodeHost(api, "gitlab");
     expect((await gitlab(url, secret, "k1")).status).toBe(202);
     await api.post(`${path}/webhook/rotate`, { secret: "another" });
@@ -99,7 +99,7 @@ describe("a code host", () => {
     expect([removed.status, never.status]).toEqual([404, 404]);
     expect((await api.call("GET", `${path}/webhook`, { isAbsent: true })).status).toBe(404);
   });
-  test("of another team is as absent", async () => {
+  test("of another team is indistinguishable from an unknown one", async () => {
     const { path } = await aCodeHost(api, "github");
     const theirs = await aTeam(api, `others-${randomUUID().slice(0, 8)}`);
     const others = await teamOf(theirs);
@@ -116,7 +116,7 @@ describe("a code host", () => {
       }
     }
   });
-  test("of copies that come at once one is accepted, each time, and every one that was answered is in the log", async () => {
+  test("accepts one of several concurrent copies, and logs every delivery that got a response", async () => {
     for (let left = Number(process.env["MILLWRIGHT_IDENTITIES"] ?? 30); left > 0; left -= IDS_OF_ONE) {
       const { path, url, secret } = await aCodeHost(api, "github");
       const ids = Array.from({ length: Math.min(left, IDS_OF_ONE) }, () => randomUUID());
@@ -169,7 +169,7 @@ describe("published payloads of GitHub", () => {
   });
   afterAll(() => forge.close().closeAllConnections());
 
-  test("start runs by what they say, and by what the code host is asked for", async () => {
+  test("start runs by their content, and by what the code host returns", async () => {
     await api.put(`/team/${team}/secrets/FORGE_TOKEN`, { value: "t0ken" });
     const { path, url, secret } = await aCodeHost(api, "github", {
       base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`,
@@ -232,7 +232,7 @@ describe("published payloads of GitHub", () => {
     expect(asked.length).toBeGreaterThanOrEqual(4);
   });
 
-  test("delay only the automation whose filter needs a code host that cannot be reached, until it answers", async () => {
+  test("delay only the automation whose filter needs an unreachable code host, until it responds", async () => {
     const { path, url, secret } = await aCodeHost(api, "github", {
       base_url: `http://127.0.0.1:${(forge.address() as AddressInfo).port}`,
       secret_name: "FORGE_TOKEN",
@@ -279,7 +279,7 @@ describe("published payloads of GitHub", () => {
     expect(fired).toMatchObject({ run_id: expect.any(String), next_attempt_at: null });
   });
 
-  test("reach the run whole though they have more than what clients may attach", async () => {
+  test("reach the run completely although they exceed the attachment limit of clients", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
     const factory = await aFactory(api, definitionFiles("No script here."));
     await api.post(`/factory/${factory}/automations`, {
@@ -306,7 +306,7 @@ describe("published payloads of GitHub", () => {
     );
   });
 
-  test("are looked at again by one automation, dry or for good, which the audit log tells, and by nobody else's", async () => {
+  test("are replayed for one automation, as a dry run or not, recorded in the audit log, and not for other teams", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
     const [factory, elsewhere] = [
       await aFactory(api, definitionFiles("No script here.")),

@@ -42,7 +42,7 @@ describe("files for follow-ups", () => {
   const attached = (...ids: string[]) => ids.map((id) => ({ attachment_id: id }));
   const blocked = async () => reached(api!, await startRun(api!, script("ask: Which file?")), "BLOCKED");
 
-  test("reach a live session under their ids, by the names they are given", async () => {
+  test("reach an active session under their ids and file names", async () => {
     const runId = await startRun(api!, script("say: Waiting."), { interactive: true });
     await eventually(async () => expect((await eventsOf(api!, runId)).map(({ kind }) => kind)).toContain("turn_end"), {
       timeoutMs: RUN_TIMEOUT_MS,
@@ -63,7 +63,7 @@ describe("files for follow-ups", () => {
     await api!.post(`/agent/runs/${runId}/cancel`);
   });
 
-  test("reach the sandbox of a run that goes on, by its conversation, once per key", async () => {
+  test("reach the sandbox of a run that is continued through its conversation, once per key", async () => {
     const { run_id: runId, conversation_id: conversation } = await blocked();
     const target = `/agent/conversations/${conversation}`;
     expect(await prepare(target)).toMatchObject({ run_id: runId });
@@ -83,7 +83,7 @@ describe("files for follow-ups", () => {
     expect(await outputsOf(runId)).toEqual(["the file\n"]);
   });
 
-  test("are unknown_attachment, and send nothing, unless they were prepared for the newest run and uploaded", async () => {
+  test("return unknown_attachment and send nothing unless they were prepared for the newest run and uploaded", async () => {
     const old = await blocked();
     const [ofOld] = await files(`/agent/runs/${old.run_id}`, "old");
     const newer = await reached(
@@ -109,7 +109,7 @@ describe("files for follow-ups", () => {
     expect(await eventsOf(api!, newer.run_id)).toEqual(before);
   });
 
-  test("are bounded: 25 of them, 25 MB each, and a link that has been changed takes nothing", async () => {
+  test("are limited to 25 files of 25 MB, and a modified link accepts nothing", async () => {
     const { run_id: runId } = await blocked();
     const {
       attachments: [one],
@@ -132,7 +132,7 @@ describe("files for follow-ups", () => {
     expect((await fetch(one.upload_url)).status).toBe(403);
   });
 
-  test("are another team's to prepare, send or name no more than a run that nobody has", async () => {
+  test("cannot be prepared, sent or named by another team, as for an unknown run", async () => {
     const { run_id: runId, conversation_id: conversation } = await blocked();
     const [id] = await files(`/agent/runs/${runId}`, "ours");
     for (const target of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`]) {
@@ -156,7 +156,7 @@ describe("files for follow-ups", () => {
   });
 });
 
-describe("what a conversation leaves behind", () => {
+describe("the results of a conversation", () => {
   let run: any;
   let conversation: string;
   beforeAll(async () => {
@@ -177,7 +177,7 @@ describe("what a conversation leaves behind", () => {
     return api!.fetch(headers.get("location")!);
   };
 
-  test("is its commands as a terminal showed them, by redirect or as a link, run after run", async () => {
+  test("include the terminal blocks of its commands, by redirect or as a link, across its runs", async () => {
     const { blocks, ...rest } = JSON.parse((await follow(`${conversation}/block-snapshot`)).text);
     expect(rest).toEqual({ version: 1, conversation_id: run.conversation_id });
     expect(blocks.map(({ kind, state, exit_code: code, output }: any) => [kind, state, code, output])).toEqual([
@@ -194,7 +194,7 @@ describe("what a conversation leaves behind", () => {
     expect(Date.parse(until)).toBeGreaterThan(Date.now());
   });
 
-  test("is its screenshots, each by its own conversation alone", async () => {
+  test("include its screenshots, each through its own conversation only", async () => {
     const { data } = run.artifacts.find((one: any) => one.artifact_type === "SCREENSHOT");
     const image = await follow(`${conversation}/screenshots/${data.artifact_uid}/download`);
     expect([image.headers.get("content-type"), image.text]).toEqual(["image/gif", "GIF89a"]);
@@ -211,7 +211,7 @@ describe("what a conversation leaves behind", () => {
     }
   });
 
-  test("is a screenshot of a child run too, by every conversation that shows it", async () => {
+  test("include screenshots of child runs, through every conversation that shows them", async () => {
     const child = script("write: {path: dot.gif, content: GIF89a}", "screenshot: dot.gif");
     const parent = await succeeded(api!, await startRun(api!, script(spawn(child), "wait: all")));
     const [{ run_id: childId }] = (await api!.get(`/agent/runs?ancestor_run_id=${parent.run_id}`)).runs.filter(
@@ -227,7 +227,7 @@ describe("what a conversation leaves behind", () => {
     expect(await others!.call("GET", path(parent.conversation_id))).toMatchObject({ status: 404 });
   });
 
-  test("is no raw transcript on the platform's own harness, but one per run", async () => {
+  test("include one transcript per run, and no raw transcript on the platform's own harness", async () => {
     expect(await api!.call("GET", `${conversation}/transcript`)).toMatchObject({
       status: 400,
       body: { error_code: "invalid_request", reason: "no_raw_transcript" },
@@ -235,7 +235,7 @@ describe("what a conversation leaves behind", () => {
     expect((await api!.call("GET", `/agent/runs/${run.run_id}/transcript`)).status).toBe(302);
   });
 
-  test("may be read with the right to view, and continued, interrupted or handed over with the right to manage alone", async () => {
+  test("can be read with run.view; continuing, interrupting and handing over need run.manage", async () => {
     const { api_key: key } = await api!.post(`/team/${await teamOf(api!)}/keys`, {
       name: "viewer",
       scopes: ["run.view"],
@@ -264,7 +264,7 @@ describe("what a conversation leaves behind", () => {
     expect(await statusOf("GET", `${runPath}/handoff/attachments`)).toBe(403);
   });
 
-  test("is the workspace of its last execution, for who may manage the run", async () => {
+  test("include the workspace of its last execution, with run.manage", async () => {
     const { attachments } = await api!.get(`/agent/runs/${run.run_id}/handoff/attachments`);
     expect(attachments).toEqual([
       {
@@ -335,14 +335,14 @@ describe("the link of a conversation", () => {
     ] as const;
   const none = (count: number, status: number) => Array.from({ length: count }, () => status);
 
-  test("opens nothing, unless its newest run says so", async () => {
+  test("grants no access unless its newest run permits it", async () => {
     const run = await asking();
     expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(
       none(14, 404),
     );
   });
 
-  test("of a VIEWER lets people who are signed in read it, until it goes on without", async () => {
+  test("with VIEWER lets signed-in users read it, until a newer run has no link sharing", async () => {
     const run = await asking("VIEWER");
     expect(await statuses(others!, reads(run))).toEqual([200, 200, 200, 302]);
     expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual(
@@ -359,7 +359,7 @@ describe("the link of a conversation", () => {
     expect(await statuses(others!, reads(run))).toEqual(none(4, 404));
   });
 
-  test("of an EDITOR lets them take part in it, and nothing else", async () => {
+  test("with EDITOR lets them send follow-ups, and nothing else", async () => {
     const run = await asking("EDITOR");
     expect(await statuses(others!, [...reads(run), ...rest(run)])).toEqual([200, 200, 200, 302, ...none(7, 404)]);
     const [mine] = await statuses(api!, interrupt(run));
@@ -380,9 +380,9 @@ describe("the link of a conversation", () => {
   });
 });
 
-describe("what becomes of a team's runs", () => {
+describe("the events of a team's runs", () => {
   const LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
-  test("is told in pages and live, the same and in order, from wherever it is asked, to the team alone", async () => {
+  test("are the same in pages and in the stream, in order, from any position, and only for the team", async () => {
     const { events: before } = await api!.get("/agent/events?limit=500");
     const since = before.at(-1)?.sequence ?? 0;
     const stranger = followEvents(
@@ -422,7 +422,7 @@ describe("what becomes of a team's runs", () => {
   });
 });
 
-test("a conversation whose run waits for a worker is there, without steps, commands or workspace", async () => {
+test("the conversation of a queued run exists, without steps, commands or workspace", async () => {
   const { run_id: runId } = await api!.post("/agent/runs", { prompt: "Wait.", config: { worker_host: "nobody" } });
   const { conversation_id: conversation } = await api!.get(`/agent/runs/${runId}`);
   expect(await api!.get(`/agent/conversations/${conversation}`)).toEqual({ conversation_id: conversation, steps: [] });

@@ -60,12 +60,15 @@ describe("problems of a definition", () => {
   ];
   const places = (diagnostics: any[]) => diagnostics.map(({ path, line, code }) => [path, line, code]);
 
-  test.each(["validate", "plan"])("are reported at once by %s, of files and of the state they name", async (verb) => {
-    const { valid, diagnostics } = await api.post(`/factory/${factory}/source/${verb}`, { files });
-    expect([valid, places(diagnostics)]).toEqual([false, expected]);
-  });
+  test.each(["validate", "plan"])(
+    "are reported together by %s, for files and for the state they refer to",
+    async (verb) => {
+      const { valid, diagnostics } = await api.post(`/factory/${factory}/source/${verb}`, { files });
+      expect([valid, places(diagnostics)]).toEqual([false, expected]);
+    },
+  );
 
-  test("that only the state shows are refused by validate as by plan", async () => {
+  test("that depend on the platform's state are reported by validate and by plan", async () => {
     const unknown = [
       ...definitionFiles("Go."),
       { path: "agents/third/agent.md", content: "---\nsecrets: [NO_SUCH_SECRET]\n---\nDo.\n" },
@@ -75,7 +78,7 @@ describe("problems of a definition", () => {
   });
 });
 
-test("an automation of the API is refused for what it names and nobody has, every fault at once", async () => {
+test("an automation of the API that names unknown resources is rejected with all problems at once", async () => {
   const triggers = [{ provider: "github", event: "push", filter: { repos: ["noslash"] } }];
   const absent = {
     agent: "nobody",
@@ -92,7 +95,7 @@ test("an automation of the API is refused for what it names and nobody has, ever
   expect((await api.get(`/factory/${factory}/automations`)).automations).toEqual([]);
 });
 
-test("applying a definition without an alias keeps the alias that was set at creation", async () => {
+test("applying a definition without an alias retains the alias that was set at creation", async () => {
   const alias = `made-${Date.now()}`;
   const made = await aFactory(api, definitionFiles("Go."), { alias });
   expect(await api.get(`/factory/${made}`)).toMatchObject({ name: "Works", alias, management: "service_files" });
@@ -106,7 +109,7 @@ test("a code host is not connected with a secret that the team does not have", a
   });
 });
 
-test("the retry of a failed dispatch takes its task with it", async () => {
+test("the retry of a failed dispatch moves its task to the new run", async () => {
   const { run_id: run } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
   const before = await eventually(() => api.get(`/factory/${factory}/task-by-run?run_id=${run}`));
   await api.post(`/agent/runs/${run}/cancel`);
@@ -118,7 +121,7 @@ test("the retry of a failed dispatch takes its task with it", async () => {
   expect(tasks).toMatchObject([{ uid: before.uid, current_run: { run_id: retry } }]);
 });
 
-test("a runner has one identifier, in the factory's defaults, in its agents and in the configuration of runs", async () => {
+test("a runner has the same identifier in the factory's defaults, in its agents and in the configuration of runs", async () => {
   const [yaml, ...rest] = definitionFiles("Go.");
   const runner = { path: "runners/box.yaml", content: "platform: {linux: {dockerImage: debian}}\n" };
   const named = await aFactory(api, [
@@ -141,7 +144,7 @@ test("a runner has one identifier, in the factory's defaults, in its agents and 
   expect((await api.get(`/agent/runs/${asked.run_id}`)).agent_config.runner_id).toBe(defaults.default_runner_uid);
 });
 
-test("the warnings of a definition in force are those of now", async () => {
+test("the warnings of the active definition reflect the current state", async () => {
   const files = definitionFiles("Go.").map((file) =>
     file.path === "factory.yaml"
       ? { ...file, content: file.content.replace("[]", "[{owner: warned, name: prices}]") }

@@ -12,7 +12,7 @@ const STALL_TIMEOUT_MS = 180_000;
 const TIMEOUT_MS = 40 * 60_000;
 
 test(
-  "of 48 copies at once one delivery is accepted and starts one run, and each of hundreds is kept, told and decided once, while services, database connections, PostgreSQL and NATS are killed",
+  "one of 48 concurrent copies is accepted and starts one run, and hundreds of deliveries are stored, published and decided once, while services, database connections, PostgreSQL and NATS are killed",
   async () => {
     const { copies, violations, faults } = await deliveryChaos({
       seed: 1,

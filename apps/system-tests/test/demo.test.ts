@@ -16,7 +16,7 @@ const opens = (link: string): Promise<boolean> =>
     () => false,
   );
 
-needs("script", "the demo stays up on a terminal until a key is pressed, and its links open until then", async () => {
+needs("script", "on a terminal the demo serves its links until a key is pressed", async () => {
   const { child, output, ended } = startDemo({ onTerminal: true });
   await eventually(() => output().includes(PRESS));
   const link = LINK.exec(output())![1]!;

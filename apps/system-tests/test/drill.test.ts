@@ -9,7 +9,7 @@ const STALL_TIMEOUT_MS = 180_000;
 const TIMEOUT_MS = 40 * 60_000;
 
 test(
-  `${SEEDS.length} schedules of killed, frozen and cut processes leave no immortal run, no event lost or doubled, no double claim, no zombie's write, and no end without a cause`,
+  `after ${SEEDS.length} schedules of killed, frozen and disconnected processes every run is terminal with a cause, no event is lost or duplicated, no run is claimed twice, and no lost attempt writes`,
   async () => {
     const { played, violations } = await drill({
       seeds: SEEDS,

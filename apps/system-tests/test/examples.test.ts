@@ -47,7 +47,7 @@ const filesBelow = (directory: string) =>
     .filter((path) => statSync(join(directory, path)).isFile())
     .map((path) => ({ path, content: readFileSync(join(directory, path), "utf8") }));
 
-test("there is one for each of the seven situations", () => {
+test("there is an example for each of the seven situations", () => {
   expect(names.toSorted()).toEqual([
     "common-automations",
     "full-lifecycle",
@@ -59,7 +59,7 @@ test("there is one for each of the seven situations", () => {
   ]);
 });
 
-test.each(names)("%s applies as it stands, a second time without any change, and its factory works", async (name) => {
+test.each(names)("%s applies unchanged, a second apply changes nothing, and its factory works", async (name) => {
   const { uid } = await api.post("/factory", { name });
   await api.put(`/factory/${uid}/source`, { files: filesOf(name) });
   const { plan } = await api.post(`/factory/${uid}/source/plan`);

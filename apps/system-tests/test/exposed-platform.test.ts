@@ -26,7 +26,7 @@ async function connectLoopback(api: Client) {
  * All settings that make a platform reachable are tested in libs/outbound/src/setting.test.ts; these two are the usual
  * ones.
  */
-test("a platform that listens on every address prints addresses that can be opened, and refuses its own machine to teams", async () => {
+test("a platform that listens on every address prints reachable addresses, and denies teams access to its own machine", async () => {
   const api = await start({ HOST: "0.0.0.0" });
   expect(platform.output()).not.toContain("//0.0.0.0");
   const [, docs = ""] = /docs +(\S+)/.exec(platform.output()) ?? [];
@@ -35,12 +35,12 @@ test("a platform that listens on every address prints addresses that can be open
   expect([status, body.reason]).toEqual([400, "internal_address_refused"]);
 });
 
-test("a platform behind a proxy refuses its own machine to teams", async () => {
+test("a platform behind a proxy denies teams access to its own machine", async () => {
   const { status, body } = await connectLoopback(await start({ MILLWRIGHT_TRUSTED_PROXIES: "127.0.0.1" }));
   expect([status, body.reason]).toEqual([400, "internal_address_refused"]);
 });
 
-test("a platform that only its machine reaches accepts addresses of that machine, and serves metrics only with a key", async () => {
+test("a platform on the loopback address accepts addresses of its own machine, and serves metrics only with a key", async () => {
   const api = await start({ MILLWRIGHT_METRICS_KEY: METRICS_KEY, MILLWRIGHT_PUBLIC_URL: "http://localhost:8080" });
   expect((await connectLoopback(api)).status).toBe(201);
   const member = await aTeam(api, "others");

@@ -100,7 +100,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
       { timeoutMs: RUN_TIMEOUT_MS },
     );
 
-  test("the pull request carries the spend of the whole tree", async () => {
+  test("the cost of a pull request includes the spend of the whole run tree", async () => {
     expect(await shown()).toMatchObject({
       pr_count: 1,
       dollars: { inference: COST_USD, compute: 0, platform: 0, total: COST_USD },
@@ -171,7 +171,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     ]);
   });
 
-  test("a merge that a code host reports is in the funnel, whoever made it", async () => {
+  test("a merge that a code host reports is counted, whoever merged", async () => {
     const { url, secret } = await aCodeHost(api, "github");
     const body = merged(99);
     const headers = {
@@ -196,7 +196,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     });
   });
 
-  test("another team reads nothing, and cannot tell the factory from one that does not exist", async () => {
+  test("another team reads nothing, and the factory is indistinguishable from an unknown one", async () => {
     const stranger = await aTeam(api, "strangers");
     const problemOf = async (uid: string) => {
       const { status, body } = await stranger.call("GET", `/factory/${uid}/metrics`, { isAbsent: true });
@@ -206,7 +206,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect(await problemOf(randomUUID())).toEqual([404, "resource_not_found", "factory_not_found"]);
   });
 
-  test("a platform that was killed answers as before", async () => {
+  test("a platform that was killed returns the same responses", async () => {
     await shown();
     const read = async () => {
       const { data } = await of("/costs/per-pr/top");

@@ -41,7 +41,7 @@ describe("work on a repository", () => {
   });
   const pullRequest = () => run.artifacts.find((one: any) => one.artifact_type === "PULL_REQUEST").data;
 
-  test("comes back as one pull request, whose branch has all of it", () => {
+  test("ends in one pull request, whose branch has all changes", () => {
     expect(run.artifacts).toMatchObject([
       {
         artifact_type: "PULL_REQUEST",
@@ -93,7 +93,7 @@ describe("work on a repository", () => {
       task.uid,
     );
   });
-  test("goes on from where it was when somebody answers", async () => {
+  test("continues where it was after an answer", async () => {
     await api.post(`/agent/runs/${run.run_id}/followups`, {
       message: script("shell: cd /workspace/prices && git status --porcelain && cat src/b.txt"),
     });
@@ -108,7 +108,7 @@ describe("work on a repository", () => {
 });
 
 describe("a definition", () => {
-  test("with 50 errors reports 50 positions, changes nothing, and the last valid one serves on", async () => {
+  test("with 50 errors reports 50 positions and changes nothing; the last valid version remains active", async () => {
     const factory = await aFactory(api, definitionFiles(script("say: I still serve.")));
     const faulty = Array.from({ length: 50 }, (_one, index) => ({
       path: `agents/a${index}/agent.md`,
@@ -136,7 +136,7 @@ describe("a definition", () => {
     await succeeded(api, id);
     expect(JSON.stringify(await eventsOf(api, id))).toContain("I still serve.");
   });
-  test("names the position of everything that only the owners of its parts can see", async () => {
+  test("reports positions of problems that only other services can detect", async () => {
     const { uid } = await api.post("/factory", { name: "Unresolved" });
     const files = [
       {
@@ -185,7 +185,7 @@ describe("a definition", () => {
     const { status, body } = await api.call("POST", `/factory/${uid}/source/apply`);
     expect([status, places(body.diagnostics)]).toEqual([400, found]);
   });
-  test("says what applying would change, and applying changes that", async () => {
+  test("shows what applying would change, and applying changes exactly that", async () => {
     const factory = await aFactory(api, definitionFiles("one"));
     const files = definitionFiles("two").filter(({ path }) => !path.includes("helper"));
     const { plan } = await api.post(`/factory/${factory}/source/plan`, { files });
@@ -202,14 +202,14 @@ describe("a definition", () => {
       "foreman",
     ]);
   });
-  test("without a foreman takes no work: 409, not to be repeated", async () => {
+  test("without a foreman rejects work with 409, not retryable", async () => {
     const { uid } = await api.post("/factory", { name: "Empty" });
     const { status, body, headers } = await api.call("POST", `/factory/${uid}/runs`, { body: { prompt: "Go." } });
     expect([status, body.retryable, headers.get("x-should-retry")]).toEqual([409, false, "false"]);
     await api.delete(`/factory/${uid}`);
     expect((await api.call("GET", `/factory/${uid}`)).status).toBe(404);
   });
-  test("with work under way is kept, or deleted with all of it", async () => {
+  test("with active work is retained, or deleted with all of it", async () => {
     const factory = await aFactory(api, definitionFiles(script("shell: sleep 600")));
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
     await reached(api, id, "INPROGRESS");
@@ -224,7 +224,7 @@ describe("a definition", () => {
   });
 });
 
-test("events come while they happen, to a reader that came early and to one that comes back", async () => {
+test("events are streamed as they happen, to an early reader and to one that reconnects", async () => {
   const id = await startRun(api, script("say: one", "shell: sleep 1", "say: two"));
   const read = async (lastId: string) => {
     const { body } = await api.call("GET", `/agent/runs/${id}/events`, {
@@ -238,7 +238,7 @@ test("events come while they happen, to a reader that came early and to one that
   expect([live, resumed]).toEqual([pages, pages.slice(2)]);
 });
 
-test("a webhook that a file defines takes deliveries, by its secret's present value, until the file is gone", async () => {
+test("a webhook that a file defines accepts deliveries with its secret's current value until the file is removed", async () => {
   const secret = `/team/${await teamOf(api)}/secrets/HOOK`;
   await api.put(secret, { value: "first" });
   const tree = definitionFiles("No script here.");

@@ -91,10 +91,10 @@ async function heldRun(...after: string[]) {
   return { runId, holder: workers.get(holder!)!, other: holder === "one" ? "two" : "one", processes };
 }
 
-describe("what the failure matrix says of processes", () => {
+describe("the failure matrix, with processes", () => {
   needs(
     "bwrap",
-    "Worker dies while RUNNING: another one goes on with the run in time without repeating a finished step, and no process of the lost attempt survives",
+    "Worker dies while RUNNING: another worker resumes the run in time without repeating a finished step, and no process of the lost attempt survives",
     async () => {
       const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
       await holder.kill();
@@ -116,7 +116,7 @@ describe("what the failure matrix says of processes", () => {
 
   needs(
     "bwrap",
-    "Worker frozen, then wakes: another one holds the run in time; thawed, it writes nothing more, ends its processes and works on",
+    "Worker frozen, then wakes: another worker has the lease in time; after waking, the frozen worker writes nothing, ends its processes and accepts new runs",
     async () => {
       const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
       holder.signal("SIGSTOP");
@@ -158,7 +158,7 @@ describe("what the failure matrix says of processes", () => {
 
   needs(
     "bwrap",
-    "Outage 30 s – 10 min: a worker that lost its lease meanwhile ends what it did, and goes on with the next attempt; what it asked for behind closed doors is there once",
+    "Outage 30 s – 10 min: a worker that lost its lease stops the attempt and continues with the next one; requests blocked by its outbound gate take effect once",
     async () => {
       startWorker("one");
       const runId = await startRun(
@@ -179,7 +179,7 @@ describe("what the failure matrix says of processes", () => {
   );
 });
 
-test("Worker frozen, then wakes: whoever lost its lease is refused everywhere, and its run's token is dead", async () => {
+test("Worker frozen, then wakes: a worker that lost its lease is rejected everywhere, and its run's token is revoked", async () => {
   const late = await HandWorker.register(api, "late");
   const runId = await startRun(api, script("say: x"));
   const lease = (await late.accept(await late.offer()))!;

@@ -145,7 +145,7 @@ const runsOf = async (task: any): Promise<Set<string>> =>
       .map((run: any) => run.run_id),
   );
 
-test("an event on an issue to which a task is bound goes on with its conversation, once, with the payload, whatever comes twice", async () => {
+test("an event on the issue of a task continues its conversation once, with the payload, also if it is delivered twice", async () => {
   const task = await aTask("github:Acme/shop#1");
   const id = randomUUID();
   const event = await comment(1, id);
@@ -175,7 +175,7 @@ test("an event on an issue to which a task is bound goes on with its conversatio
   expect(tasks.find(({ uid }: any) => uid === task.uid).current_run.run_id).toBe(run.run_id);
 });
 
-test("an event on the issue at a ticket's address goes on with its task, however the address was written", async () => {
+test("an event on the issue at a ticket's URL continues its task, however the URL was written", async () => {
   const ticketUrl = "https://GitHub.com/acme/shop/issues/20/?tab=all#issuecomment-1";
   const task = await aTask(undefined, { ticket_url: ticketUrl });
   const decision = await decided(await comment(20));
@@ -184,7 +184,7 @@ test("an event on the issue at a ticket's address goes on with its task, however
   expect((await runOf(api, task.run_id)).metadata.ticket_url).toBe(ticketUrl);
 });
 
-test("of two events at once the first one makes the run, and the second one tells it", async () => {
+test("the first of two concurrent events creates the run, and the second is sent to it as a follow-up", async () => {
   const task = await aTask("github:acme/shop#2");
   await api.patch(`/factory/${factory}`, { queue_paused: true });
   const decisions = await Promise.all((await Promise.all([comment(2), comment(2)])).map((event) => decided(event)));
@@ -201,7 +201,7 @@ test("of two events at once the first one makes the run, and the second one tell
   ]);
 });
 
-test("a merge request that a run of the task has reported is the task's", async () => {
+test("a merge request that a run of the task has reported belongs to the task", async () => {
   const task = await aTask(undefined, { prompt: script(`external_reference: ${requestUrl(3)}`) });
   const decision = await decided(await note(3));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on requests" });
@@ -211,7 +211,7 @@ test("a merge request that a run of the task has reported is the task's", async 
   });
 });
 
-test("a build that fails on a pull request of the task goes on with it, and one that does not fail starts nothing", async () => {
+test("a failed build of a pull request continues its task, and a successful one starts nothing", async () => {
   const task = await aTask(undefined, { prompt: script("external_reference: https://github.com/acme/shop/pull/30") });
   const decision = await decided(await built(30, "failure"));
   expect(decision).toMatchObject({ outcome: "continued", automation: "on builds" });
@@ -223,7 +223,7 @@ test("a build that fails on a pull request of the task goes on with it, and one 
   expect((await decided(await built(31, "failure"))).outcome).toBe("fired");
 });
 
-test("a task that is made of an event's own run is continued by the next event", async () => {
+test("a task created from the run of an event is continued by the next event", async () => {
   const first = await decided(await comment(4));
   expect(first).toMatchObject({ outcome: "fired" });
   const { conversation_id: conversation } = await succeeded(api, first.run_id);
@@ -233,7 +233,7 @@ test("a task that is made of an event's own run is continued by the next event",
   expect((await runOf(api, next.run_id)).conversation_id).toBe(conversation);
 });
 
-test("cancelled, deleted, other items', other factories' and other teams' tasks are not continued, and the platform's own doings nothing", async () => {
+test("cancelled and deleted tasks, and tasks of other items, factories and teams, are not continued, and the platform's own actions continue nothing", async () => {
   const [cancelled, deleted] = [await aTask("github:acme/shop#5"), await aTask("github:acme/shop#6")];
   await api.patch(`/factory/${factory}/tasks/${cancelled.uid}`, { stage: "CANCELLED" });
   await api.delete(`/factory/${factory}/tasks/${deleted.uid}`);

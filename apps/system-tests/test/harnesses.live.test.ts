@@ -84,7 +84,7 @@ for (const one of PROGRAMS)
       const { shell, platform } = one;
       const start = (prompt: string): Promise<string> => works.startRun((program = one), prompt);
 
-      test("edits a file, commits, reports an artifact and opens a pull request, as everybody can see", async () => {
+      test("edits a file, commits, reports an artifact and opens a pull request, all visible in the API", async () => {
         const answers = [
           call(shell("echo two > a.txt && git commit -qam two")),
           call(platform("artifact", { file: "a.txt", title: "A" })),
@@ -104,7 +104,7 @@ for (const one of PROGRAMS)
         expect(models.requests.every(({ key }) => key === KEY)).toBe(true);
       });
 
-      test("takes a follow-up in the middle of a tool, is interrupted by nobody else, and is gone on with on another worker after its end", async () => {
+      test("accepts a follow-up during a tool call, is not interrupted by others, and is continued on another worker after its end", async () => {
         lead((_step, text) => {
           if (text.includes("Who was it?"))
             return text.includes("Say hello to Ada") ? say("It was Ada.") : say("I have forgotten.");
@@ -132,7 +132,7 @@ for (const one of PROGRAMS)
         expect((await messagesOf(api, runId)).at(-1)).toBe("It was Ada.");
       });
 
-      test("goes on elsewhere when its worker is killed in the middle of a tool, without a process left or a commit made twice", async () => {
+      test("resumes on another worker when its worker is killed during a tool call, without a remaining process or a repeated commit", async () => {
         lead((_step, text) => {
           // The output of the last command may have been lost with the worker, but the call itself is stored.
           if (text.includes("were interrupted"))
@@ -176,7 +176,7 @@ for (const one of PROGRAMS)
         expect(commands).toEqual([["completed", expect.stringContaining("two")]]);
       });
 
-      test("is cancelled without leaving a process", async () => {
+      test("is cancelled without a remaining process", async () => {
         lead(() => call(shell("setsid sleep 600 & sleep 600")));
         const runId = await start("Sleep.");
         await sleeps(runId);

@@ -86,7 +86,7 @@ async function goOn(runId: string, ...orders: string[]): Promise<any> {
 }
 
 for (const { type, name, shell } of HARNESSES) {
-  needs("bwrap", `a run with ${type} shows what its program says, does, makes and uses`, async () => {
+  needs("bwrap", `a run with ${type} shows the messages, actions, artifacts and usage of its program`, async () => {
     const runId = await start(
       type,
       "say I begin.",
@@ -160,7 +160,7 @@ for (const { type, name, shell } of HARNESSES) {
 
   needs(
     "bwrap",
-    `a run with ${type} takes follow-ups while it works and after its end, in one session; nobody else can interrupt it`,
+    `a run with ${type} accepts follow-ups while it is active and after its end, in one session; others cannot interrupt it`,
     async () => {
       const runId = await start(type, "bash echo kept > kept.txt", "hang", "say never said");
       await begun(runId, 2);
@@ -190,7 +190,7 @@ for (const { type, name, shell } of HARNESSES) {
     },
   );
 
-  needs("bwrap", `a model call that ${type} gives up ends at the provider; the run's usage includes it`, async () => {
+  needs("bwrap", `a model call that ${type} aborts ends at the provider; the run's usage includes it`, async () => {
     const runId = await start(type, "abort Never end", "model");
     const { request_usage: usage } = await succeeded(api, runId);
     expect(models.abandoned.filter(({ wire }) => wire === AGENT_PROGRAMS[type].provider)).toHaveLength(1);
@@ -222,7 +222,7 @@ for (const { type, name, shell } of HARNESSES) {
 
   needs(
     "bwrap",
-    `a run with ${type} is cancelled with every process; what it has not counted is unavailable, not zero`,
+    `a run with ${type} is cancelled with every process; usage that it did not report is unavailable, not zero`,
     async () => {
       const runId = await start(type, "hang");
       await begun(runId, 1);
@@ -242,7 +242,7 @@ for (const { type, name, shell } of HARNESSES) {
 
 needs(
   "bwrap",
-  "whose worker is killed in the middle of a tool, a run with each goes on elsewhere without a process left or a commit made twice; ended, it is gone on with on a third worker",
+  "a run with each program resumes on another worker when its worker is killed during a tool call, without a remaining process or a repeated commit; after its end it is continued on a third worker",
   async () => {
     const runs = await Promise.all(
       HARNESSES.map(({ type }) =>
@@ -293,7 +293,7 @@ needs(
   },
 );
 
-needs("bwrap", "the usage of a program that died in the middle of a turn is partial", async () => {
+needs("bwrap", "the usage of a program that died during a turn is partial", async () => {
   const runId = await start("codex", "model", "die");
   await succeeded(api, runId);
   expect((await usageOf(runId)).usage.snapshot.coverage).toEqual({ tokenStatus: "partial", toolStatus: "known" });

@@ -71,7 +71,7 @@ describe("a run that takes every step of a script", () => {
       expect.stringContaining("Which name?"),
     ]));
 
-  test("leaves a plan, files, a screenshot and a reference", () => {
+  test("creates a plan, files, a screenshot and a reference", () => {
     const shown = blocked.artifacts
       .map(({ artifact_type: type, data }: any) => [type, data.title ?? data.description ?? data.filename])
       .toSorted();
@@ -87,7 +87,7 @@ describe("a run that takes every step of a script", () => {
       reference_type: "ticket",
     });
   });
-  test("its public file is everyone's, its private one is the team's", async () => {
+  test("its public file can be read by anyone, its private one by the team", async () => {
     const [open, hidden] = ["Notes", undefined].map(
       (title) =>
         blocked.artifacts.find(({ artifact_type: type, data }: any) => type === "FILE" && data.title === title).data
@@ -108,7 +108,7 @@ describe("a run that takes every step of a script", () => {
     await api.patch(`/agent/artifacts/${hidden}`, { public: true });
     expect((await anonymously(`/agent/artifacts/${hidden}`)).status).toBe(200);
   });
-  test("its plan is read in place, its screenshot is the image", async () => {
+  test("its plan is returned inline, its screenshot as an image", async () => {
     const uidOf = (type: string) => blocked.artifacts.find((one: any) => one.artifact_type === type).data.artifact_uid;
     expect((await api.get(`/agent/artifacts/${uidOf("PLAN")}`)).data).toMatchObject({
       content: "# Steps",
@@ -119,7 +119,7 @@ describe("a run that takes every step of a script", () => {
     const image = await api.fetch(data.download_url);
     expect([image.headers.get("content-type"), image.bytes.toString("base64")]).toEqual(["image/png", PNG]);
   });
-  test("every action is in the conversation, curated, with its result", async () => {
+  test("every action is in the conversation with its result", async () => {
     const { conversation_id: conversation, steps } = await api.get(`/agent/runs/${runId}/conversation`);
     expect(conversation).toBe(blocked.conversation_id);
     const actions = actionsOf(steps.map((step: any) => ({ ...step, steps: [] })));
@@ -165,7 +165,7 @@ describe("a run that takes every step of a script", () => {
       { files: [{ path: "notes/a.txt", lines_added: 1, lines_removed: 1 }] },
     ]);
   });
-  test("its children were of its factory's agents, ended by themselves, and woke it once", async () => {
+  test("its children ran as agents of its factory, ended by themselves, and woke it once", async () => {
     const [child, other, ...more] = await children();
     expect(more).toEqual([]);
     expect(child).toMatchObject({
@@ -208,7 +208,7 @@ describe("a run that takes every step of a script", () => {
 });
 
 describe("its answer", () => {
-  test("continues the same run, after the question, once", async () => {
+  test("continues the same run once, after the question", async () => {
     const [first, again] = [
       await answer("An answer without a script.", "k-1"),
       await answer("An answer without a script.", "k-1"),
@@ -232,8 +232,8 @@ describe("its answer", () => {
     api.post(`/agent/runs/${runId}/followups`, { message }, { headers: { "idempotency-key": key } });
 });
 
-describe("what happened", () => {
-  test("has events without a gap, the same in pages and as a stream, from wherever it is asked", async () => {
+describe("its history", () => {
+  test("has events without a gap, the same in pages and as a stream, from any position", async () => {
     const pages = await eventsOf(api, runId, 7);
     expect(pages.map(({ seq }) => seq)).toEqual(pages.map((_event, index) => index + 1));
     for (const after of [0, 5]) {
@@ -270,11 +270,11 @@ describe("what happened", () => {
     expect(lines.map((line) => JSON.parse(line)).length).toBeGreaterThan(20);
     expect(lines.join("\n")).toContain("Thank you.");
   });
-  test("has usage that is known to be nothing", async () => {
+  test("has usage of zero", async () => {
     const { request_usage: usage } = await api.get(`/agent/runs/${runId}`);
     expect(usage).toMatchObject({ total_tokens: 0, inference_cost_usd: 0 });
   });
-  test("has a page that its link opens, and nobody without it", async () => {
+  test("has a page that only its link opens", async () => {
     const { session_link: link, title } = await api.get(`/agent/runs/${runId}`);
     const page = await api.fetch(link);
     expect([page.status, page.text]).toEqual([200, expect.stringContaining(title)]);
@@ -287,7 +287,7 @@ test("a script that fails ends its run as FAILED, with the reason", async () => 
   expect(run.status_message).toMatchObject({ message: "no access", retryable: false });
 });
 
-test("without a script or an AI a run blocks and says how to go on; a script as the answer does", async () => {
+test("without a script or a model a run blocks and states how to continue; a script as the answer continues it", async () => {
   const id = await startRun(api, "Please do something clever.");
   expect((await reached(api, id, "BLOCKED")).status_message.message).toContain("`scripted` block");
   await api.post(`/agent/runs/${id}/followups`, { message: script("say: Now I know.") });
@@ -311,7 +311,7 @@ test("a child that fails fails the script that waits for it", async () => {
   expect(run.status_message.message).toContain(child.run_id);
 });
 
-test("wait: any goes on with the first child's end", async () => {
+test("wait: any continues with the first child's end", async () => {
   const id = await startRun(
     api,
     script(spawn(script("say: quick")), spawn(script("shell: sleep 600")), "wait: any", "say: on"),
@@ -348,7 +348,7 @@ onStandalone(
   },
 );
 
-test("a dispatch repeated with its key is the same run and one task; another body is a conflict", async () => {
+test("a dispatch repeated with its key returns the same run and one task; another body is a conflict", async () => {
   const dispatch = (prompt: string) =>
     api.call("POST", `/factory/${factory}/runs`, { body: { prompt }, headers: { "idempotency-key": "d-1" } });
   const [first, again, other] = [

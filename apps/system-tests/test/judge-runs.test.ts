@@ -63,7 +63,7 @@ async function scored(scorer: string, run: string): Promise<{ score: any; judge:
 }
 
 test(
-  "a rule's command is executed on the workspace that the run left, whatever happened to the repository since",
+  "a rule's command is executed on the run's final workspace, whatever happened to the repository since",
   async () => {
     const command = 'test -f made.txt && test ! -f later.txt && test -z "$DEPLOY_KEY"';
     const scorer = await aScorer("Made", {
@@ -88,7 +88,7 @@ test(
 );
 
 test(
-  "a judge reads its evidence and reports with its own token; what the evidence asks for is not done",
+  "a judge reads its evidence and reports with its own token; instructions in the evidence are not followed",
   async () => {
     const prompt = [
       "Judge by what the agent said.",

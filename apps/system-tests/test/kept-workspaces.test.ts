@@ -71,7 +71,7 @@ const lasting = ({
 describe("a run that failed during environment setup, with a debug window", () => {
   needs(
     "bwrap",
-    "takes follow-ups into what the setup left, stays as it is, and loses them with its worker",
+    "accepts follow-ups in the retained workspace, does not change state, and loses them with its worker",
     async () => {
       const failed = await notSetUp(20);
       const { run_id: id } = failed;
@@ -114,7 +114,7 @@ describe("a run that failed during environment setup, with a debug window", () =
     },
   );
 
-  needs("bwrap", "is swept when the window ends, and the next follow-up begins a new execution", async () => {
+  needs("bwrap", "is removed when the window ends, and the next follow-up begins a new execution", async () => {
     const { run_id: id, ...failed } = await notSetUp(1);
     await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_over");
     const after = await runOf(api, id);
@@ -137,26 +137,30 @@ describe("a run that failed during environment setup, with a debug window", () =
 });
 
 describe("a run that waits for an answer", () => {
-  needs("bwrap", "goes on in its own directory on its worker, and on another one in what was saved", async () => {
-    const look = "shell: stat -c %i kept.txt && cat kept.txt";
-    const id = await startRun(
-      api,
-      script("write: {path: kept.txt, content: kept}", look, "ask: First?", look, "ask: Second?", look),
-    );
-    await reached(api, id, "BLOCKED");
-    await followUp(id, "Yes.");
-    await sees(api, id, ({ kind, payload }) => kind === "run_finished" && payload.message === "Second?");
-    await worker.kill();
-    startWorker();
-    await followUp(id, "Yes.");
-    await reached(api, id, "SUCCEEDED");
-    const [first, second, third] = await shellOutputs(api, id);
-    expect([first, second === first, third === first, third]).toEqual([
-      expect.stringMatching(/^\d+\nkept$/),
-      true,
-      expect.any(Boolean),
-      expect.stringMatching(/\nkept$/),
-    ]);
-    expect((await eventsOf(api, id)).filter(({ kind }) => kind === "workspace_reused")).toHaveLength(1);
-  });
+  needs(
+    "bwrap",
+    "continues in its own directory on its worker, and in the saved workspace on another one",
+    async () => {
+      const look = "shell: stat -c %i kept.txt && cat kept.txt";
+      const id = await startRun(
+        api,
+        script("write: {path: kept.txt, content: kept}", look, "ask: First?", look, "ask: Second?", look),
+      );
+      await reached(api, id, "BLOCKED");
+      await followUp(id, "Yes.");
+      await sees(api, id, ({ kind, payload }) => kind === "run_finished" && payload.message === "Second?");
+      await worker.kill();
+      startWorker();
+      await followUp(id, "Yes.");
+      await reached(api, id, "SUCCEEDED");
+      const [first, second, third] = await shellOutputs(api, id);
+      expect([first, second === first, third === first, third]).toEqual([
+        expect.stringMatching(/^\d+\nkept$/),
+        true,
+        expect.any(Boolean),
+        expect.stringMatching(/\nkept$/),
+      ]);
+      expect((await eventsOf(api, id)).filter(({ kind }) => kind === "workspace_reused")).toHaveLength(1);
+    },
+  );
 });

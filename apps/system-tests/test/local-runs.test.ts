@@ -53,8 +53,8 @@ const written = async (runId: string): Promise<string> =>
 const saw = (runId: string, text: string) =>
   sees(api, runId, ({ kind, payload }) => kind === "command_output" && payload.text.includes(text));
 
-describe("a command that the client runs here", () => {
-  test("is a LOCAL run with its output, its conversation and its end, and the client ends as the command does", async () => {
+describe("a command that the client executes", () => {
+  test("is a LOCAL run with its output, conversation and end, and the client exits with the command's exit code", async () => {
     const client = runHere("echo out; echo err >&2; exit 0");
     const runId = await itsRun(client);
     const run = await succeeded(api, runId);
@@ -99,7 +99,7 @@ describe("a command that the client runs here", () => {
     expect(await exitOf(client)).toBe(1);
   });
 
-  test("cannot be cancelled or interrupted from outside, nor by its task: 422, and it goes on", async () => {
+  test("cannot be cancelled or interrupted from outside or through its task: 422, and it continues", async () => {
     const client = runHere('echo ready; read line; echo "heard $line"');
     const runId = await itsRun(client);
     await saw(runId, "ready");
@@ -135,7 +135,7 @@ describe("a command that the client runs here", () => {
     });
   });
 
-  test("that its user stops makes the run CANCELLED, and no process of it is left", async () => {
+  test("stopped by its user makes the run CANCELLED, and no process remains", async () => {
     const client = runHere("echo ready; sleep 600", { MARK_OF_LOCAL_RUN: "stopped" });
     const runId = await itsRun(client);
     await saw(runId, "ready");
@@ -146,7 +146,7 @@ describe("a command that the client runs here", () => {
     await eventually(() => processesWith("MARK_OF_LOCAL_RUN=stopped").length === 0);
   });
 
-  test("goes on in a sandbox with a follow-up after its end, as the same run in the same conversation", async () => {
+  test("continues in a sandbox with a follow-up after its end, as the same run in the same conversation", async () => {
     const client = runHere("echo local");
     const runId = await itsRun(client);
     await succeeded(api, runId);
@@ -161,7 +161,7 @@ describe("a command that the client runs here", () => {
   });
 });
 
-test("a client that is killed leaves no immortal run: it is an ERROR that says so", async () => {
+test("the run of a killed client ends as an ERROR that states so", async () => {
   // The end of the input ends the command, so that it does not outlive the client.
   const client = runHere("echo ready; read line");
   const runId = await itsRun(client);

@@ -5,7 +5,7 @@ import { killDemos, startDemo } from "./support/demo-process.ts";
 afterEach(killDemos);
 
 test(
-  "the metrics demo stores a month of a team and prints what it did and what that cost",
+  "the metrics demo stores a month of a team's work and prints its activity and costs",
   async () => {
     const { output, ended } = startDemo({ name: "metrics", onTerminal: false }, "--exit", "--seed", "7");
     const [code] = await ended;

@@ -76,7 +76,7 @@ async function walk(): Promise<string[]> {
 /** Labels whose values are listed in a program or contract; a second walk may add values to them. */
 const LISTED = new Set(["status", "outcome", "state", "reason", "phase", "kind", "le", "method"]);
 
-test("metrics do not grow with what is asked for: no id, path, name or word of a caller becomes a label", async () => {
+test("labels of metrics do not grow with requests: no id, path, name or text of a caller becomes a label", async () => {
   const words = await walk();
   await scrape(); // A scrape is itself a request, which is counted after its response.
   const first = await scrape();
@@ -111,7 +111,7 @@ function asked(query: string): { name: string; labels: string[] }[] {
   }));
 }
 
-test("the documentation has every metric, and neither it, an alert nor the dashboard names one, or a label, that is not there", async () => {
+test("the documentation lists every metric, and the documentation, alerts and dashboard refer only to existing metrics and labels", async () => {
   const labelNames = new Map([...(await scrape())].map(([name]) => [name, new Set<string>()]));
   const table = [
     ...fileAt("docs/operations/observability.md").matchAll(/^\| (`millwright_[^|]*) \| ([^|]*)\|/gm),

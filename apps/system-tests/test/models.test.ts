@@ -94,7 +94,7 @@ const everyPath = (runId: string) =>
 
 needs(
   "bwrap",
-  "a model edits, runs a command and opens a pull request; tokens and cost are what the provider counted; no secret is told",
+  "a model edits, runs a command and opens a pull request; tokens and cost are those of the provider; no secret is revealed",
   async () => {
     const team = await teamOf(api);
     await api.put(`/team/${team}/secrets/OTHER`, { value: OTHER_SECRET });
@@ -140,7 +140,7 @@ needs(
   },
 );
 
-needs("bwrap", "a command that is left running is heard while others run, and ended", async () => {
+needs("bwrap", "the output of a background command is read while others run, and the command is ended", async () => {
   const runId = await startRun(api, "Keep watch.");
   await succeeded(api, runId);
   const outputs = (await eventsOf(api, runId))
@@ -157,7 +157,7 @@ needs("bwrap", "a command that is left running is heard while others run, and en
 
 needs(
   "bwrap",
-  "a cost limit ends the run before the call that nothing is left for; runs below it share it; a model without a price is refused under one",
+  "a cost limit ends the run before a call without remaining budget; child runs share it; a model without a price is rejected",
   async () => {
     const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
     // The first call costs $0.023: 1,000 input tokens, 200 output tokens and 3,000 cache writes.
@@ -189,7 +189,7 @@ needs(
 
 needs(
   "bwrap",
-  "a team's own key serves its runs alone, and a key that is refused ends the run with a reason that does not show it",
+  "a team's own key is used only for its runs, and a rejected key ends the run with a reason that does not reveal it",
   async () => {
     const other = await aTeam(api, "other");
     const own = await teamOf(other);
@@ -217,7 +217,7 @@ needs(
 
 needs(
   "bwrap",
-  "the address of an OpenAI-compatible server, as the only secret, makes its first model the default",
+  "the URL of an OpenAI-compatible server, as the only secret, makes its first model the default",
   async () => {
     const plain = await startPlatform();
     try {
@@ -288,7 +288,7 @@ function demonstrate({ body }: ModelRequest): ModelAnswer {
   return (isForeman ? foreman : implementer)[steps] ?? { text: "It is done.", usage };
 }
 
-needs("bwrap", "the demo's job is done by a model that its agents' instructions guide", async () => {
+needs("bwrap", "a model that follows its agents' instructions completes the demo's work", async () => {
   const server = await ModelServer.start(demonstrate);
   const demo = fileURLToPath(new URL("../../standalone/src/demo/main.ts", import.meta.url));
   const { PATH = "", HOME = "" } = process.env;
@@ -305,7 +305,7 @@ needs("bwrap", "the demo's job is done by a model that its agents' instructions 
   expect(stdout).not.toContain(PLATFORM_KEY);
 });
 
-needs("bwrap", "no key is in any file of the platform: database, logs, blobs, workspaces", () => {
+needs("bwrap", "no key is in the platform's database, logs, blobs or workspaces", () => {
   const found = (text: string) =>
     execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
   expect(found("I mend it.")).not.toBe("");
@@ -314,7 +314,7 @@ needs("bwrap", "no key is in any file of the platform: database, logs, blobs, wo
 
 needs(
   "bwrap",
-  "what a model says is told to those who watch while it says it, masked, and is no event of the run",
+  "the text of a model is streamed to readers while it is generated, masked, and is no event of the run",
   async () => {
     const runId = await startRun(api, "Speak slowly.");
     const response = await fetch(`${api.url}/api/v1/agent/runs/${runId}/events`, {

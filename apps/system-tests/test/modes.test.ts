@@ -41,7 +41,7 @@ const childrenOf = async (runId: string): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs;
 
 describe("a run that asks for a plan first", () => {
-  test.each(["plan", "orchestrate"])("looks, plans and waits; approved, it does the rest (%s)", async (mode) => {
+  test.each(["plan", "orchestrate"])("reads, plans and waits; after approval it continues (%s)", async (mode) => {
     const runId = await startRun(
       api,
       script(
@@ -74,7 +74,7 @@ describe("a run that asks for a plan first", () => {
     ["plan", "write: {path: a.txt, content: a}", "write_file"],
     ["plan", "shell: echo a", "shell"],
     ["orchestrate", spawn(script("say: I help.")), "spawn_run"],
-  ])("is denied what changes something before (%s: %s)", async (mode, step, tool) => {
+  ])("is denied changes before approval (%s: %s)", async (mode, step, tool) => {
     const runId = await startRun(api, script(step), { mode });
     await reached(api, runId, "FAILED");
     expect(await ends(runId)).toMatchObject([
@@ -83,7 +83,7 @@ describe("a run that asks for a plan first", () => {
     expect(await childrenOf(runId)).toEqual([]);
   });
 
-  test("may be sent back for another plan by an answer in the same mode", async () => {
+  test("writes another plan after an answer in the same mode", async () => {
     const runId = await startRun(api, script("plan: {title: First, markdown: '1'}", "say: never said"), {
       mode: "plan",
     });
@@ -94,11 +94,11 @@ describe("a run that asks for a plan first", () => {
   });
 });
 
-describe("a follow-up to a live session", () => {
+describe("a follow-up to an active session", () => {
   const idle = (runId: string) => sees(api, runId, ({ kind }) => kind === "turn_end");
   const write = script("write: {path: late.txt, content: late}");
 
-  test.each([undefined, "normal"])("leaves the gate of a plan closed (mode %s)", async (mode) => {
+  test.each([undefined, "normal"])("does not approve a plan (mode %s)", async (mode) => {
     const runId = await startRun(api, script("say: I wait."), { mode: "plan", interactive: true });
     await idle(runId);
     expect(await followup(runId, write, mode)).toMatchObject({ outcome: "live_session" });
@@ -138,7 +138,7 @@ const plansOf = (runId: string, count: number): Promise<any[]> =>
     { timeoutMs: RUN_TIMEOUT_MS, everyMs: 100 },
   );
 
-test("a question blocks the run, its answer goes on with the next step in the same workspace", async () => {
+test("a question blocks the run; after the answer it continues with the next step in the same workspace", async () => {
   const runId = await startRun(
     api,
     script(
@@ -184,7 +184,7 @@ describe("limits", () => {
   };
   const OVER = ["FAILED", "budget_exceeded", "The agent took more than 2 steps."];
 
-  test("of steps end a run; of all that are set the lowest counts", async () => {
+  test("of steps end a run; the lowest of all levels applies", async () => {
     expect(await limited({ step_limit: 2 })).toEqual(OVER);
     expect((await limited({ step_limit: 3 }))[0]).toBe("SUCCEEDED");
     const { uid } = await api.post("/agent/identities", {
@@ -201,7 +201,7 @@ describe("limits", () => {
     expect((await limited({}, { agent_identity_uid: uid }))[0]).toBe("SUCCEEDED");
   });
 
-  test("of an agent that a file defines are set beside the file, and outlive its next version", async () => {
+  test("of an agent that a file defines are set through the API and survive its next version", async () => {
     const factory = await aFactory(api, definitionFiles("No script."));
     const agents: any[] = (await api.get(`/agent/identities?factory_uid=${factory}`)).agents;
     const foreman = agents.find(({ name }) => name === "foreman").uid;
@@ -226,7 +226,7 @@ describe("limits", () => {
     { cost_limit_usd: 0 },
     { cost_limit_usd: -1 },
     { cost_limit_usd: "1" },
-  ])("that are none are refused: %j", async (config) => {
+  ])("that are invalid are rejected: %j", async (config) => {
     const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config } });
     expect([status, body.detail ?? body.error]).toEqual([
       400,
@@ -238,7 +238,7 @@ describe("limits", () => {
 describe("servers of tools", () => {
   const call = (tool: string, server = "calc", more = "") => `mcp: {server: ${server}, tool: ${tool}${more}}`;
 
-  test("of a run's configuration: started in its sandbox, frozen into it, their tools called, their failures told", async () => {
+  test("of a run's configuration are started in its sandbox and frozen; their tools are called and their failures reported", async () => {
     const mcp_servers = { calc: SERVER, docs: { warp_id: "srv-1" }, gone: { warp_id: "srv-2" } };
     const steps = [
       call("add", "calc", ', json: \'{"a": 20, "b": 22}\''),
@@ -266,7 +266,7 @@ describe("servers of tools", () => {
     expect(JSON.stringify(await api.get(`/agent/runs/${runId}/conversation`))).toContain("mcp_server_failed");
   });
 
-  test("of an agent, and of its factory's files; the run's own come first", async () => {
+  test("of an agent and of its factory's files; those of the run take precedence", async () => {
     const team = await teamOf(api);
     await api.put(`/team/${team}/secrets/TOOLS_KEY`, { value: "canary-of-tools" });
     const agent = await api.post("/agent/identities", {
@@ -311,7 +311,7 @@ describe("servers of tools", () => {
     [{ a: { command: "x", args: [1] } }, "config.mcp_servers.a.args"],
     [{ a: { command: "x", env: { "A B": "c" } } }, "config.mcp_servers.a.env"],
     [{ a: { command: "x", headers: { A: "b" } } }, "config.mcp_servers.a.headers"],
-  ])("that are none are refused with the field: %j", async (mcp_servers, field) => {
+  ])("that are invalid are rejected with the field: %j", async (mcp_servers, field) => {
     const { status, body } = await api.call("POST", "/agent/runs", { body: { prompt: "x", config: { mcp_servers } } });
     expect([status, body.error_code, body.detail ?? body.error]).toEqual([
       400,

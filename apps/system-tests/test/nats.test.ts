@@ -35,7 +35,7 @@ async function aRun(): Promise<string> {
 
 needs(
   "nats-server",
-  "a standalone platform with NATS tells its events there, works without it, and tells what happened meanwhile",
+  "a standalone platform publishes its events to NATS, works without it, and publishes the missed events later",
   async () => {
     nats = await natsServer();
     platform = await Platform.start({ env: { MILLWRIGHT_NATS_URL: nats.url } });

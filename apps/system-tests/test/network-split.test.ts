@@ -22,7 +22,7 @@ const workspace = (): string | undefined =>
 
 needs(
   "bwrap",
-  "Network split or control-plane outage ≤ 30 s: the work goes on, what it told meanwhile arrives once, and the attempt stays the same",
+  "Network split or control-plane outage ≤ 30 s: the attempt continues, and the events that it buffered arrive once",
   async () => {
     const runId = await startRun(
       api,

@@ -26,7 +26,7 @@ afterEach(async () => {
 
 needs(
   "bwrap",
-  "a platform without bubblewrap executes no command of a run and names the two ways out on the console and in the run",
+  "a platform without bubblewrap executes no command of a run and names both remedies on the console and in the run",
   async () => {
     platform = await Platform.start({ wrapper: WITHOUT_BUBBLEWRAP, env: { MILLWRIGHT_SANDBOX: "auto" } });
     const api = await connect(platform);

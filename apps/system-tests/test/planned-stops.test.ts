@@ -63,7 +63,7 @@ onDeployments(["standalone", "processes"], (name) => {
   });
 
   describe("a worker whose sandboxes start too slowly", () => {
-    test("has the run tried again three times, each with its cause, which the end of the run states", async () => {
+    test("has its run retried three times, each with the cause, which the end of the run states", async () => {
       const runId = await startRun(api, script("say: never"));
       startWorker({ MILLWRIGHT_SANDBOX_START_TIMEOUT: "1ms" });
       const run = await ended(api, runId);

@@ -108,7 +108,7 @@ test("a key of a single scope gets nothing from any operation that needs another
   expect([...new Set(found)]).toEqual([]);
 });
 
-test("nothing has changed by all this", async () =>
+test("none of these requests has changed anything", async () =>
   expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
 
 /** Returns what is wrong with the response to a key without the permission; undefined if nothing is wrong. */

@@ -115,7 +115,7 @@ const STATUS_OF_ABSENT: Readonly<Record<string, number>> = {
   "GET /factory/{factory_uid}/benchmarks/{suite_uid}/runs": 200,
 };
 
-describe("another team's ids answer exactly as ids that nobody has", () => {
+describe("another team's ids return the same responses as unknown ids", () => {
   test("in paths", async () =>
     expect(
       await failures(async (operation) => {
@@ -188,7 +188,7 @@ describe("another team's ids answer exactly as ids that nobody has", () => {
     ).toEqual([]));
 });
 
-test("another team's ids answer as ids that nobody has where events are streamed, and streams of a whole team have none of theirs", async () => {
+test("another team's ids return the same event streams as unknown ids, and team streams contain no events of other teams", async () => {
   const streams = operations.filter(({ method, path }) => method === "GET" && path.endsWith("/events"));
   expect(streams.map(({ path }) => path).toSorted()).toEqual(["/agent/events", "/agent/runs/{runId}/events"]);
   const stream = (path: string) =>
@@ -233,7 +233,7 @@ describe("signed links", () => {
     [ourLinks, theirLinks] = [await linksOf(ours!, own!), await linksOf(theirs!, foreign!)];
   });
 
-  test("work without a key, for one file and for reading alone", async () => {
+  test("work without a key, for reading one file only", async () => {
     for (const [at, link] of ourLinks!.entries()) {
       expect(await status(link)).toBe(200);
       const [url, other] = [new URL(link), new URL(theirLinks![at]!)];
@@ -249,7 +249,7 @@ describe("signed links", () => {
         expect(await status(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).toBe(403);
     }
   });
-  test("to upload are for one file, and read nothing", async () => {
+  test("for uploads accept one file and read nothing", async () => {
     const upload = async (api: Client, world: World) =>
       new URL(
         (
@@ -269,7 +269,7 @@ describe("signed links", () => {
   });
 });
 
-describe("the anonymous", () => {
+describe("anonymous callers", () => {
   test("may use what is documented as public, and nothing else", () => {
     const isOpen = operations
       .filter(({ access }) => access !== "required")
@@ -280,7 +280,7 @@ describe("the anonymous", () => {
       "GET /openapi.json none",
     ]);
   });
-  test("and the holders of wrong keys get 401 for everything else, existing or not", async () =>
+  test("and callers with wrong keys get 401 for everything else, whether it exists or not", async () =>
     expect(
       await failures(async (operation) => {
         if (operation.access === "none") return;
@@ -304,7 +304,7 @@ describe("wrong input", () => {
     const { status, body } = await answer;
     if (status < 400 || status >= 500) throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
   };
-  test("bodies that are no JSON, or not what is documented", async () =>
+  test("bodies that are invalid JSON, or not as documented", async () =>
     expect(
       await failures(async (operation) => {
         if (!operation.body) return;
@@ -361,7 +361,7 @@ describe("wrong input", () => {
           );
       }),
     ).toEqual([]));
-  test("ids in paths that are none", async () =>
+  test("malformed ids in paths", async () =>
     expect(
       await failures(async (operation) => {
         for (const { name, schema } of operation.pathParameters) {
@@ -376,9 +376,9 @@ describe("wrong input", () => {
         }
       }),
     ).toEqual([]));
-  test("none of which has changed anything", async () =>
+  test("none of these requests has changed anything", async () =>
     expect(await snapshot(ours!, operations, own!)).toEqual(oursBefore));
 });
 
-test("nothing of theirs has changed by all this", async () =>
+test("nothing of the other team has changed", async () =>
   expect(await snapshot(theirs!, operations, foreign!)).toEqual(theirsBefore));

@@ -52,7 +52,7 @@ const LISTS = PUBLISHED.filter(
 const ofFactory = (path: string): string => path.replace(FACTORY, `/factory/${factory}`);
 
 describe("the API document", () => {
-  test.each(named(PUBLISHED))("has %s as it is published", (_name, operation) => {
+  test.each(named(PUBLISHED))("documents %s as published", (_name, operation) => {
     const { ok, errors, query = {}, hasTeam = false } = operation;
     expect(documented(api.document, operation)).toEqual({
       ok,
@@ -63,8 +63,8 @@ describe("the API document", () => {
   });
 });
 
-describe("the anonymous", () => {
-  test.each(named(PUBLISHED))("get 401 of %s", async (_name, operation) => {
+describe("anonymous callers", () => {
+  test.each(named(PUBLISHED))("get 401 from %s", async (_name, operation) => {
     expect(await api.call(operation.method, pathOfNothing(operation), { ...ask(operation), key: null })).toMatchObject({
       status: 401,
       body: { error_code: "authentication_required", retryable: false },
@@ -72,13 +72,16 @@ describe("the anonymous", () => {
   });
 });
 
-describe("an id of nothing", () => {
-  test.each(named(PUBLISHED.filter(({ path }) => path.includes("{"))))("is a 404 of %s", async (_name, operation) => {
-    expect(await api.call(operation.method, pathOfNothing(operation), ask(operation))).toMatchObject({
-      status: 404,
-      body: { error_code: "resource_not_found", retryable: false },
-    });
-  });
+describe("an unknown id", () => {
+  test.each(named(PUBLISHED.filter(({ path }) => path.includes("{"))))(
+    "returns 404 from %s",
+    async (_name, operation) => {
+      expect(await api.call(operation.method, pathOfNothing(operation), ask(operation))).toMatchObject({
+        status: 404,
+        body: { error_code: "resource_not_found", retryable: false },
+      });
+    },
+  );
 });
 
 describe("a parameter", () => {
@@ -87,18 +90,21 @@ describe("a parameter", () => {
   );
   const TOGETHER = new Set(["start_date", "end_date"]); // Scorers require both or neither.
   const bounded = params.filter(([, name, { bad }]) => bad.length > 0 && !TOGETHER.has(name));
-  test.each(bounded)("of %s, %s, takes what is published and refuses the rest", async (path, name, { good, bad }) => {
-    const statuses = async (values: readonly string[]) =>
-      Promise.all(
-        values.map(async (value) => [value, (await api.call("GET", `${ofFactory(path)}?${name}=${value}`)).status]),
-      );
-    expect([await statuses(good), await statuses(bad)]).toEqual([
-      good.map((value) => [value, 200]),
-      bad.map((value) => [value, 400]),
-    ]);
-  });
+  test.each(bounded)(
+    "of %s, %s, accepts the published values and rejects others",
+    async (path, name, { good, bad }) => {
+      const statuses = async (values: readonly string[]) =>
+        Promise.all(
+          values.map(async (value) => [value, (await api.call("GET", `${ofFactory(path)}?${name}=${value}`)).status]),
+        );
+      expect([await statuses(good), await statuses(bad)]).toEqual([
+        good.map((value) => [value, 200]),
+        bad.map((value) => [value, 400]),
+      ]);
+    },
+  );
 
-  test.each(LISTS.map(({ path }) => path))("of %s that nobody knows is ignored", async (path) => {
+  test.each(LISTS.map(({ path }) => path))("of %s that is unknown is ignored", async (path) => {
     expect((await api.call("GET", `${ofFactory(path)}?nobody_knows=1`)).status).toBe(200);
   });
 
@@ -106,13 +112,13 @@ describe("a parameter", () => {
     PUBLISHED.flatMap(({ path, query = {} }) =>
       Object.entries(query).flatMap(([name, { required }]) => (required ? [[path, name]] : [])),
     ),
-  )("of %s, %s, must be there", async (path, name) => {
+  )("of %s, %s, is required", async (path, name) => {
     for (const query of ["", `?${name}=`, `?${name}=x&${name}=x`])
       expect([query, (await api.call("GET", ofFactory(path) + query)).status]).toEqual([query, 400]);
   });
 
   test.each(LISTS.flatMap(({ path, query }) => (query ? [[path, query] as const] : [])))(
-    "of %s that may be repeated takes several values, and another does not",
+    "of %s that may be repeated accepts several values, and others do not",
     async (path, query) => {
       for (const [name, param] of Object.entries(query).filter(([, { is }]) => is !== "map")) {
         const value = valuesOf(param).good[0] ?? (name === "factory_uid" ? randomUUID() : "x");
@@ -138,7 +144,7 @@ describe("the list of runs", () => {
     expect(times).toEqual(times.toSorted((a: number, b: number) => b - a));
   });
 
-  test("is found by a run's id and by the addresses of its page and record, whatever else they say; by words in any case", async () => {
+  test("finds a run by its id, by the URLs of its page and record, and by words in any case", async () => {
     const word = `quagga${randomUUID().slice(0, 8)}`;
     const { run_id: runId } = await api.post("/agent/runs", {
       prompt: `Feed the ${word.toUpperCase()} well`,
@@ -163,7 +169,7 @@ describe("the list of runs", () => {
     expect(await found(`${platform.url}/runs/${randomUUID()}`)).toEqual([]);
   });
 
-  test("cannot be filtered by metadata where every team has that switched off, and can where it is on", async () => {
+  test("cannot be filtered by metadata if the capability is off, and can if it is on", async () => {
     const team = await teamOf(api);
     await api.patch(`/team/${team}`, { capabilities: { metadata_filter: false } });
     expect(await api.call("GET", "/agent/runs?metadata[a]=b")).toMatchObject({
@@ -195,7 +201,7 @@ test.each<[string, object, object | undefined]>([
   },
 );
 
-test("a local run is registered once per Idempotency-Key, and answered as it was then", async () => {
+test("a local run is registered once per Idempotency-Key, and a repetition returns the first response", async () => {
   const [headers, client] = [{ "idempotency-key": randomUUID() }, { client_id: randomUUID() }];
   const register = (command: string[]) =>
     api.call("POST", "/agent/runs/local", { body: { ...client, command }, headers });
@@ -211,7 +217,7 @@ test("a local run is registered once per Idempotency-Key, and answered as it was
   expect(await register(["false"])).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch" } });
 });
 
-test("every code that a problem or a run's end can have is explained where the problem's type points to, to anybody", async () => {
+test("every error code is explained at the URL of the problem's type, without a key", async () => {
   const codes = [
     ...[
       "invalid_request",
@@ -253,7 +259,7 @@ test("every code that a problem or a run's end can have is explained where the p
 });
 
 describe("the team header", () => {
-  test("of a team that the caller is not in empties every list that takes it, and is a 404 of what it would create", async () => {
+  test("of a team that the caller is not in returns empty lists, and 404 for creates", async () => {
     const headers = { "x-service-team-uid": randomUUID() };
     for (const { method, path, body } of PUBLISHED.filter(({ hasTeam }) => hasTeam)) {
       const { status, body: answer } = await api.call(method, path, {
@@ -266,7 +272,7 @@ describe("the team header", () => {
     }
   });
 
-  test("means nothing to what is named by its id, to models, and to the key of an agent", async () => {
+  test("is ignored for single resources, for models, and with the key of an agent", async () => {
     const { run_id: run } = await api.post("/agent/runs", { prompt: "p" });
     const { conversation_id: conversation } = await api.get(`/agent/runs/${run}`);
     const { id: schedule } = await api.post("/agent/schedules", { ...SCHEDULE, name: "of a header" });
@@ -302,7 +308,7 @@ describe("a run of an agent's key", () => {
   const start = (client: Client, body: object) =>
     client.call("POST", "/agent/runs", { body: { prompt: "p", ...body } });
 
-  test("is executed by that agent, with what the agent says of its runs", async () => {
+  test("is executed by that agent with the agent's configuration", async () => {
     const { run_id: id } = await byAgent.post("/agent/runs", { prompt: "p" });
     expect(await api.get(`/agent/runs/${id}`)).toMatchObject({
       creator: { type: "service_account", uid: agent },
@@ -311,7 +317,7 @@ describe("a run of an agent's key", () => {
     });
   });
 
-  test("is one that it schedules, too", async () => {
+  test("can also be started by its schedule", async () => {
     const schedule = await byAgent.post("/agent/schedules", {
       name: "by the clerk",
       cron_schedule: "0 0 1 1 *",
@@ -327,7 +333,7 @@ describe("a run of an agent's key", () => {
     ).toBeUndefined();
   });
 
-  test("is a member's whom the agent acts for, when it may: by e-mail address in any case, or by uid", async () => {
+  test("has the member as creator on whose behalf the agent acts, by e-mail address in any case or by uid", async () => {
     const {
       principal: { uid, email },
     } = await api.get("/whoami");
@@ -346,7 +352,7 @@ describe("a run of an agent's key", () => {
     }
   });
 
-  test("is nobody's else: of no member, of an agent, and with the key of a user it is refused alike", async () => {
+  test("is rejected on behalf of a non-member or an agent, and with the key of a user", async () => {
     const { principal } = await (await aTeam(api, "strangers")).get("/whoami");
     for (const member of [principal.uid, principal.email, agent, randomUUID(), "nobody@example.com"])
       expect([member, await start(byAgent, { on_behalf_of: member })]).toMatchObject([
@@ -359,7 +365,7 @@ describe("a run of an agent's key", () => {
     });
   });
 
-  test("goes on telling who that was, when the agent is deleted", async () => {
+  test("still names its executor after the agent was deleted", async () => {
     const clerk = { type: "service_account", uid: agent, display_name: "clerk" };
     const { run_id: id } = await byAgent.post("/agent/runs", { prompt: "p" });
     await api.delete(`/agent/identities/${agent}`);

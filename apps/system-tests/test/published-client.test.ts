@@ -85,7 +85,7 @@ const methods = Object.entries(resources).flatMap(([name, prototype]) =>
 );
 
 describe("agent.run", () => {
-  test("starts what the whole configuration says, and the run can be read to its end", async () => {
+  test("starts a run with the whole configuration, which can be read to its end", async () => {
     const repositories = platform.path("repositories");
     bareRepository(repositories, "acme", "shop", { "price.txt": "ten\n" });
     await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root: repositories });
@@ -157,7 +157,7 @@ describe("agent.run", () => {
     expect(Number((await shellOutputs(api, run.run_id)).join(""))).toBe(Buffer.from(PNG, "base64").length);
   });
 
-  test("goes on with a conversation, and keeps what configurations of tool servers say", async () => {
+  test("continues a conversation and retains the configuration of tool servers", async () => {
     const first = await client.agent.run({ prompt: script("say: one") });
     const { conversation_id: conversation = "" } = await succeeded(api, first.run_id);
     const servers = {
@@ -199,7 +199,7 @@ describe("agent.run", () => {
 });
 
 describe("agent.list", () => {
-  test("tells the skills of the repositories of environments, and of which a run can be made", async () => {
+  test("lists the skills of the repositories of environments, of which runs can be started", async () => {
     const file = "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n";
     bareRepository(platform.path("repositories"), "skilled", "shop", {
       "skills/greet/SKILL.md": file,
@@ -264,7 +264,7 @@ describe("agent.runs.list", () => {
     for (const id of uids) await client.agent.runs.cancel(id);
   });
 
-  test("is walked page by page, each run once", async () => {
+  test("returns each run once, page by page", async () => {
     const pages: string[][] = [];
     for (let cursor: string | undefined; ;) {
       const { runs, page_info: info } = await client.agent.runs.list({
@@ -283,7 +283,7 @@ describe("agent.runs.list", () => {
     expect([pages.map(({ length }) => length), pages.flat().toSorted()]).toEqual([[2, 2, 1], uids.toSorted()]);
   });
 
-  test("takes every filter of the client", async () => {
+  test("accepts every filter of the client", async () => {
     const [first] = await Promise.all(uids.map((id) => client.agent.runs.retrieve(id)));
     const found = async (query: NonNullable<Parameters<typeof client.agent.runs.list>[0]>) =>
       (await client.agent.runs.list({ name: NAME, limit: 500, ...query })).runs.map(({ run_id: id }) => id).toSorted();
@@ -329,7 +329,7 @@ describe("agent.runs.list", () => {
 });
 
 describe("agent.runs.cancel", () => {
-  test("of a run that is being prepared is tried again by itself, as our answer says, and then done", async () => {
+  test("of a PENDING run is retried by the client as the response tells it, and succeeds", async () => {
     const worker = await HandWorker.register(api, "by-hand");
     const { run_id: id } = await client.agent.run({ prompt: "p", config: { worker_host: "by-hand" } });
     const lease = await worker.offer();
@@ -344,7 +344,7 @@ describe("agent.runs.cancel", () => {
     ]);
     expect((await ended(api, id)).state).toBe("CANCELLED");
   });
-  test("of a run that has ended, or is not ours, is refused at once", async () => {
+  test("of an ended run, or one of another team, is rejected without a retry", async () => {
     const { run_id: id } = await client.agent.run({ prompt: "p", config: NOBODY });
     await client.agent.runs.cancel(id);
     const { sent, fetch: watched } = watching();
@@ -355,7 +355,7 @@ describe("agent.runs.cancel", () => {
   });
 });
 
-describe("what fails", () => {
+describe("a failure", () => {
   const viewer = async () =>
     (await api.post(`/team/${await teamOf(api)}/keys`, { name: "viewer", scopes: ["run.view"] })).api_key as string;
   test.each<[string, number, string, () => Promise<unknown>]>([
@@ -392,7 +392,7 @@ describe("what fails", () => {
       TEXT,
     ]);
   });
-  test("because nobody answers is an APIConnectionError", async () => {
+  test("to connect is an APIConnectionError", async () => {
     const nowhere = aClient({ baseURL: `http://127.0.0.1:${await freePort()}/api/v1`, maxRetries: 0 });
     expect(await failure(nowhere.agent.runs.list())).toBeInstanceOf(APIConnectionError);
   });
@@ -402,7 +402,7 @@ describe("a client that names the idempotency header", () => {
   class Careful extends OzAPI {
     protected override idempotencyHeader = "Idempotency-Key";
   }
-  test("starts one run though the first answer is lost", async () => {
+  test("starts one run although the first response is lost", async () => {
     const { sent, fetch: watched } = watching((answer, index) => {
       if (index === 0) throw new TypeError("fetch failed");
       return answer;
@@ -418,7 +418,7 @@ describe("a client that names the idempotency header", () => {
     expect((await client.agent.runs.list({ name: "careful" })).runs.map(({ run_id: listed }) => listed)).toEqual([id]);
     await client.agent.runs.cancel(id);
   });
-  test("is told of another body under the same key, and does not insist", async () => {
+  test("gets a conflict for another body under the same key, and does not retry", async () => {
     const { sent, fetch: watched } = watching();
     const careful = new Careful(settings({ fetch: watched }));
     const key = { idempotencyKey: randomUUID() };
@@ -430,7 +430,7 @@ describe("a client that names the idempotency header", () => {
   });
 });
 
-test("undocumented endpoints are within reach of its verbs, and raw answers of its promises", async () => {
+test("its verbs call undocumented endpoints, and its promises give raw responses", async () => {
   const { data, response } = await client.get<{ principal: { uid: string } }>("/whoami").withResponse();
   expect([data.principal.uid, response.headers.get("x-request-id")]).toEqual([TEXT, TEXT]);
   const team = await teamOf(api);

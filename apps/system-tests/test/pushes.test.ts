@@ -139,8 +139,8 @@ const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
 describe.each([
   ["GitHub", github],
   ["GitLab", gitlab],
-] as const)("a push that %s tells", (_host, tell) => {
-  test("registers the head, which reading leaves as it is and applying brings into force", async () => {
+] as const)("a push that %s reports", (_host, tell) => {
+  test("registers the head, which reading does not change and applying activates", async () => {
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: first });
     const second = push("Second.");
     await tell({ before: first!, after: second });
@@ -161,7 +161,7 @@ describe.each([
     expect((await api.get(`/factory/${factory}/source`)).active_version).toBe(2);
   });
 
-  test("by force registers the new head, and what was is out of reach", async () => {
+  test("by force registers the new head, and the old one cannot be applied", async () => {
     await apply();
     const rewritten = push("Rewritten.", { isForced: true });
     await tell({ before: first!, after: rewritten, forced: true });
@@ -169,7 +169,7 @@ describe.each([
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: rewritten });
   });
 
-  test("of the branch's end leaves what serves, until it is pushed again", async () => {
+  test("that deletes the branch leaves the active version, until it is pushed again", async () => {
     await apply();
     git(bare!, "update-ref", "-d", "refs/heads/main");
     await tell({ before: first!, after: NONE });
@@ -186,7 +186,7 @@ describe.each([
     expect((await apply()).body).toMatchObject({ applied_sha: back });
   });
 
-  test("of a tag, of another repository or host, or to another team's connection moves nothing", async () => {
+  test("of a tag, of another repository or host, or to another team's connection changes nothing", async () => {
     const stranger = await aTeam(api, `strangers-${randomUUID().slice(0, 8)}`);
     const [theirs, theirBranch] = await tracked(stranger);
     const [fake, second] = ["f".repeat(40), push("Second.")];
@@ -206,7 +206,7 @@ describe.each([
   });
 });
 
-test("a repair puts what is in force in force anew: another version, the same agents and automations", async () => {
+test("a repair activates the active version again: a new version number, the same agents and automations", async () => {
   push("Second.");
   await applied(api, factory!);
   await applied(api, factory!);

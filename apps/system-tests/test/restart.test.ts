@@ -32,7 +32,7 @@ const tasks = async (): Promise<any[]> => {
   }
 };
 
-test("a tree killed in mid-run with everything else goes on after the restart; nothing happens twice", async () => {
+test("a run tree that is killed together with the platform resumes after the restart; nothing happens twice", async () => {
   const child = script(
     "say: once",
     "write: {path: c.txt, content: c}",
@@ -77,7 +77,7 @@ test("a tree killed in mid-run with everything else goes on after the restart; n
   expect(JSON.stringify(steps).match(/"text":"(once|twice)"/g)).toEqual(['"text":"once"', '"text":"twice"']);
 });
 
-test("of 50 dispatches in flight when everything is killed, each accepted one has exactly one task, and goes on", async () => {
+test("of 50 dispatches in flight when everything is killed, each accepted one has exactly one task, and continues", async () => {
   const known = new Set((await tasks()).map((task) => task.run_id));
   let answered = 0;
   const answers = Array.from({ length: 50 }, async (_one, index) => {
@@ -107,7 +107,7 @@ test("of 50 dispatches in flight when everything is killed, each accepted one ha
   await succeeded(api, repeated[0]!);
 });
 
-test("it stops by itself when asked, and leaves no process", async () => {
+test("it stops on request and leaves no process", async () => {
   expect(await platform.stop()).toEqual([]);
   await eventually(() => processesWith(platform.dir).length === 0);
   await platform.start();

@@ -141,7 +141,7 @@ describe("a team owner", () => {
     for (const [, method, path, body] of uses(personal).filter(([, , used]) => ids.some((id) => used.includes(id))))
       expect(await statusOf(owner, method, path, body)).toBe(404);
   });
-  test("has no way in with the first key of a member that was shown to them", async () => {
+  test("cannot use the first key of a member that was shown to them", async () => {
     const { api_key: first } = await owner.post(`/team/${await teamOf(owner)}/members`, {
       email: `${randomUUID()}@example.com`,
     });
@@ -165,7 +165,7 @@ test("everyone with rights in two teams can create a key for both, in which the 
     });
 });
 
-test("schedules of a removed member stop, show the reason, and run for whoever resumes them", async () => {
+test("schedules of a removed member stop with the reason, and run for the member who resumes them", async () => {
   const red = await teamOf(owner);
   const { uid, api_key: key } = await owner.post(`/team/${red}/members`, { email: `${randomUUID()}@example.com` });
   const { id } = await owner
@@ -189,7 +189,7 @@ test("schedules of a removed member stop, show the reason, and run for whoever r
   });
 });
 
-test("automations of a removed member are disabled with the reason until someone enables them", async () => {
+test("automations of a removed member are disabled with the reason until another member enables them", async () => {
   const red = await teamOf(owner);
   const { uid, api_key: key } = await owner.post(`/team/${red}/members`, {
     email: `${randomUUID()}@example.com`,
@@ -237,7 +237,7 @@ describe("a personal run in a team's conversation", () => {
     expect(await owner.post(`/factory/${factory}/tasks/${again.uid}/cancel`)).toMatchObject({ stage: "CANCELLED" });
     expect([(await runOf(owner, run)).state, (await runOf(both, second)).state]).toEqual(["CANCELLED", "QUEUED"]);
   });
-  test("neither opens nor closes the link of the conversation", async () => {
+  test("does not change the access of the conversation's link", async () => {
     const stranger = await aTeam(await connect(platform), "green");
     const both = await keyOf(person, { all_teams: true });
     const sharing = { config: { session_sharing: { public_access: "VIEWER" } } };

@@ -139,7 +139,7 @@ describe("q", () => {
     expect(await listed(`q=staging ${swapped}`)).toEqual([]);
   });
 
-  test("lists exact matches alone where there are any, and similar ones page by page in the order that is asked for", async () => {
+  test("lists exact matches only if there are any, else similar ones in pages in the requested order", async () => {
     const word = `zephyr${Array.from(randomUUID().replaceAll(/[^a-f]/g, ""))
       .slice(0, 4)
       .join("")}lamp`;

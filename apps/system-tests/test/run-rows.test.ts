@@ -116,7 +116,7 @@ test.each(ADDRESSED)(
   },
 );
 
-describe("what is read of a run, whatever its state", () => {
+describe("reads of a run in every state", () => {
   test.each([
     "QUEUED",
     "PENDING",
@@ -211,7 +211,7 @@ describe.each([...READS, ...WRITES])("%s %s", (method, path) => {
   });
 });
 
-test.each(WRITES)("%s %s is 403 for whoever may only look, and changes nothing", async (method, path) => {
+test.each(WRITES)("%s %s returns 403 without run.manage, and changes nothing", async (method, path) => {
   const { runId } = await states.bring("INPROGRESS");
   const { conversation_id: conversation } = await runOf(api, runId);
   const before = await eventsOf(api, runId);
@@ -226,7 +226,7 @@ test.each(WRITES)("%s %s is 403 for whoever may only look, and changes nothing",
 });
 
 test.each(["codex", "gemini", "opencode"])(
-  "a run of %s is accepted with its configuration, and waits where no worker offers it: the queue says so",
+  "a run of %s is accepted with its configuration, and waits if no worker offers it: the queue states so",
   async (type) => {
     const config = {
       harness: {
@@ -248,7 +248,7 @@ test.each(["codex", "gemini", "opencode"])(
   },
 );
 
-describe("a request that is wrong", () => {
+describe("an invalid request", () => {
   const manyPairs = Array.from({ length: 6 }, (_none, n) => `metadata[k${n}]=v`).join("&");
   test.each<[string, string, unknown, number, string]>([
     ["POST", "/agent/runs", {}, 400, "prompt_required"],
@@ -287,7 +287,7 @@ describe("a request that is wrong", () => {
     });
   });
 
-  test("runs cannot be filtered by metadata where the team has that switched off: feature_not_available", async () => {
+  test("runs cannot be filtered by metadata if the team's capability is off: feature_not_available", async () => {
     const team = await teamOf(stranger);
     await stranger.patch(`/team/${team}`, { capabilities: { metadata_filter: false } });
     expect(await stranger.call("GET", "/agent/runs?metadata[ticket]=X-1")).toMatchObject({
@@ -298,7 +298,7 @@ describe("a request that is wrong", () => {
   });
 
   test.each(["runs", "conversations"])(
-    "%s: a follow-up without a message is a 400, with a file that was not prepared a 422, and neither says anything to the run",
+    "%s: a follow-up without a message is a 400, with a file that was not prepared a 422, and neither reaches the run",
     async (address) => {
       const { runId } = await states.bring("INPROGRESS");
       const path = `/agent/${address}/${address === "runs" ? runId : (await runOf(api, runId)).conversation_id}/followups`;

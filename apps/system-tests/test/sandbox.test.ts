@@ -51,7 +51,7 @@ async function endedBy(runId: string, cause: string, resource: string): Promise<
   expect((await runOf(api, runId)).is_sandbox_running).toBe(false);
 }
 
-describe("a run that goes beyond its limits ends FAILED with its cause, and nothing of it is left", () => {
+describe("a run that exceeds its limits ends FAILED with its cause, and nothing of it remains", () => {
   needs(
     "bwrap",
     "OOM kill of sandbox: a memory bomb",
@@ -88,7 +88,7 @@ describe("a run that goes beyond its limits ends FAILED with its cause, and noth
 
   needs(
     "bwrap",
-    "and others go on beside it",
+    "other runs continue",
     async () => {
       const beside = await startRun(api, script(shell("until test -e go; do sleep 0.1; done; echo still here")));
       await sees(api, beside, ({ kind }) => kind === "tool_start");
@@ -147,7 +147,7 @@ needs(
 
 needs(
   "bwrap",
-  "the machine and its network stay closed where everything else is open, and each refusal is an event",
+  "the machine and its network are denied even if all other hosts are allowed, and each denial is an event",
   async () => {
     const url = new URL(platform.url);
     const fetching = (target: string) =>

@@ -132,7 +132,7 @@ describe("a run of a factory that three scorers cover", () => {
     expect([rates.pass_count, rates.fail_count, rates.series.at(-1).fail_count, cost.dollars]).toEqual([0, 1, 1, 0]);
   });
 
-  test("is scored again when it was continued", async () => {
+  test("is scored again after a continuation", async () => {
     expect(await judged(scorers.rule, run)).toMatchObject([{ classification: "fail" }]);
     await api.post(`/agent/runs/${run}/followups`, { message: script("say: Nothing of this kind.") });
     const isReplaced = async (): Promise<boolean> => (await resultsOf(scorers.rule, run))[0].classification === "pass";
@@ -141,7 +141,7 @@ describe("a run of a factory that three scorers cover", () => {
   });
 });
 
-test("a scorer dispatched for two runs scores both, although it samples none", async () => {
+test("a scorer dispatched for two runs scores both, although its sampling rate is 0", async () => {
   const scorer = await aRuleScorer("Two runs", { kind: "regex", target: "conversation", pattern: "I am the first" });
   const runs = [await aRun("say: I am the first."), await aRun("say: I am the second.")];
   expect((await dispatch(scorer, ...runs)).results).toEqual(
@@ -165,7 +165,7 @@ test("a dispatch in which one of two runs is absent starts nothing", async () =>
   expect([status, await resultsOf(scorer)]).toEqual([404, []]);
 });
 
-test("a judge that does not decide is a failed attempt, which no rate counts", async () => {
+test("a judge without a verdict is a failed attempt, which no rate counts", async () => {
   const scorer = await aModelScorer("Undecided", script("fail: The evidence does not suffice."));
   const run = await aRun("say: Done.");
   await dispatch(scorer, run);
@@ -176,7 +176,7 @@ test("a judge that does not decide is a failed attempt, which no rate counts", a
   expect([rates.pass_count, rates.fail_count, rates.pass_rate]).toEqual([0, 0, null]);
 });
 
-test("a run that tells its judge which label to report does not change the verdict, and its judge reads no secret of the factory", async () => {
+test("a run that instructs its judge which label to report does not change the verdict, and its judge reads no secret of the factory", async () => {
   const rubric = script(
     "search: {pattern: rubric is void, path: /workspace/.attachments}",
     `search: {pattern: ${SECRET}, path: /workspace}`,
@@ -196,7 +196,7 @@ test("a run that tells its judge which label to report does not change the verdi
   expect(judge.artifacts).toEqual([]);
 });
 
-test("a scorer deleted while a model judges leaves nothing readable and no live judge run", async () => {
+test("a scorer deleted while a model judges leaves nothing readable and no active judge run", async () => {
   const scorer = await aModelScorer("Deleted", script("ask: Which label?"));
   const run = await aRun("say: Done.");
   await dispatch(scorer, run);

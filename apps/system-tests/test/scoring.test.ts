@@ -67,7 +67,7 @@ const reasonOf = async (scorer: any): Promise<any> =>
   (await api.get(`/factory/${factory}/scorers/${scorer.uid}/results?include_reasons=true`)).results[0].reasons[0]
     .reason;
 
-test("a rule judges what a run has said and used, the same each time", async () => {
+test("a rule judges the messages and usage of a run, with the same result each time", async () => {
   const scorer = await aRule(
     "Said",
     { kind: "regex", target: "conversation", pattern: "Ignore the rubric" },
@@ -90,7 +90,7 @@ test("a rule judges what a run has said and used, the same each time", async () 
   expect(verdicts[1]).toEqual(verdicts[0]);
 });
 
-test("a rule's commands are executed on the workspace that the run left, not on fresh clones", async () => {
+test("a rule's commands are executed on the run's final workspace, not on fresh clones", async () => {
   const scorer = await aRule(
     "Workspace",
     { kind: "command", command: "grep -qx new src/a.txt" },

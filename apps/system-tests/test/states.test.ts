@@ -53,7 +53,7 @@ test("a status message has at most 8,192 characters", async () => {
 
 describe("cancelling", () => {
   test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])(
-    "a run that is %s answers its id, and the run is CANCELLED at once",
+    "a run that is %s returns its id, and the run is CANCELLED at once",
     async (state) => {
       const { runId } = await bring(state);
       expect(await cancel(runId)).toMatchObject({ status: 200, body: runId });
@@ -65,7 +65,7 @@ describe("cancelling", () => {
       });
     },
   );
-  test("tells the worker to stop, and takes the run's token away at once", async () => {
+  test("instructs the worker to stop, and revokes the run's token at once", async () => {
     const held = await bring("INPROGRESS");
     await cancel(held.runId);
     const { status, directives } = await worker.heartbeat(held.lease);
@@ -76,7 +76,7 @@ describe("cancelling", () => {
     ])
       expect((await ask).status).toBe(401);
   });
-  test("alone leaves the children; with the tree it takes all that live, offered ones too", async () => {
+  test("alone leaves the children; with the tree it cancels all active ones, also offered ones", async () => {
     const root = await bring("INPROGRESS");
     const child = await aChild(root);
     const childLease = await anOffer();
@@ -128,7 +128,7 @@ describe("a follow-up", () => {
   test.each([
     ["CLAIMED", "queue_pending"],
     ["INPROGRESS", "live_session"],
-  ])("to a run that is %s is a %s, told to its worker once", async (state, outcome) => {
+  ])("to a run that is %s is a %s, sent to its worker once", async (state, outcome) => {
     const { runId, lease } = await bring(state);
     const answer = await followUp(runId);
     expect(answer).toEqual({ outcome, followup_id: expect.any(String) });
@@ -153,7 +153,7 @@ describe("a follow-up", () => {
 
 describe("an interrupt", () => {
   const interrupt = (path: string) => api.call("POST", `${path}/interrupt`);
-  test("of a run that is INPROGRESS is accepted, told to its worker, and the run takes follow-ups; by its conversation too", async () => {
+  test("of a run that is INPROGRESS is accepted, sent to its worker, and the run accepts follow-ups; also through its conversation", async () => {
     const { runId, lease } = await bring("INPROGRESS");
     const { conversation_id: conversation } = await runOf(api, runId);
     for (const path of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`])
@@ -171,7 +171,7 @@ describe("an interrupt", () => {
 
 describe("a retry", () => {
   test.each(ENDED)(
-    "of a run that is %s is a new run like it, linked to it, and the same key makes it once",
+    "of a run that is %s creates a linked run with the same configuration, once per key",
     async (state) => {
       const { runId } = await bring(state);
       const key = { headers: { "idempotency-key": randomUUID() } };
@@ -190,7 +190,7 @@ describe("a retry", () => {
       expect(second.conversation_id).not.toBe(first.conversation_id);
     },
   );
-  test.each(LIVE)("of a run that is %s is refused, and makes nothing", async (state) => {
+  test.each(LIVE)("of a run that is %s is rejected, and creates nothing", async (state) => {
     const { runId } = await bring(state);
     const count = async () => (await api.get("/agent/runs?limit=500")).runs.length;
     const before = await count();
@@ -202,7 +202,7 @@ describe("a retry", () => {
   });
 });
 
-describe("a follow-up's fate", () => {
+describe("the outcome of a follow-up", () => {
   const fates = async (runId: string) =>
     (await api.get(`/agent/runs/${runId}/followups`)).followups.map(({ message, state, reason }: any) => [
       message,
@@ -229,7 +229,7 @@ describe("a follow-up's fate", () => {
   });
 });
 
-test("a conversation shows the steps of its runs and takes messages for the newest", async () => {
+test("a conversation shows the steps of its runs and accepts messages for the newest", async () => {
   const { runId } = await bring("SUCCEEDED");
   const { conversation_id: conversation } = await runOf(api, runId);
   expect(await api.get(`/agent/conversations/${conversation}`)).toEqual(
@@ -242,7 +242,7 @@ test("a conversation shows the steps of its runs and takes messages for the newe
   });
 });
 
-test("a tree may be ten deep beneath its root, and no deeper", async () => {
+test("a tree has at most ten levels below its root", async () => {
   let parent = await bring("INPROGRESS");
   for (let depth = 1; depth <= 10; depth++) {
     const runId = await aChild(parent);
@@ -254,7 +254,7 @@ test("a tree may be ten deep beneath its root, and no deeper", async () => {
   ).toMatchObject({ status: 400, body: { reason: "depth_exceeded" } });
 });
 
-test("the queue tells a run's place and why it waits", async () => {
+test("the queue returns a run's position and why it waits", async () => {
   const { uid: agent } = await api.post("/agent/identities", { name: "queued" });
   const [first, second] = [await startRun(api, "one"), await startRun(api, "two", { agent_identity_uid: agent })];
   const [one, two] = [await api.get(`/agent/runs/${first}/queue`), await api.get(`/agent/runs/${second}/queue`)];

@@ -50,7 +50,7 @@ async function held(): Promise<Assignment & Lease> {
 }
 
 describe("creating a task", () => {
-  test("binds it to the conversation: TRIAGE, the newest run as snapshot, its starter as author", async () => {
+  test("binds it to the conversation: TRIAGE, the newest run as snapshot, its creator as author", async () => {
     const task = await aTask();
     expect(task).toMatchObject({
       title: "Mend it",
@@ -67,11 +67,11 @@ describe("creating a task", () => {
     expect(await api.get(`/factory/${factory}/task-by-run?run_id=${runId}`)).toEqual(task);
   });
 
-  test("takes a description and a stage", async () => {
+  test("accepts a description and a stage", async () => {
     expect(await aTask({ description: "Why", stage: "REVIEW" })).toMatchObject({ description: "Why", stage: "REVIEW" });
   });
 
-  test("is refused for a conversation that has a live task, whatever its stage and whichever factory's, until that is deleted", async () => {
+  test("is rejected for a conversation that has a live task of any stage and factory, until that is deleted", async () => {
     const task = await aTask({ stage: "COMPLETE" });
     const other = await aFactory(api, definitionFiles("No script here."));
     for (const at of [factory, other]) {
@@ -92,7 +92,7 @@ describe("creating a task", () => {
     });
   });
 
-  test("by many at once over two factories makes exactly one", async () => {
+  test("by many concurrent requests over two factories creates exactly one", async () => {
     const other = await aFactory(api, definitionFiles("No script here."));
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_one, n) =>
@@ -105,7 +105,7 @@ describe("creating a task", () => {
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(15);
   });
 
-  test("repeated with its key is answered as the first time, whatever has become of the task; with another body it is a conflict", async () => {
+  test("repeated with its key returns the first response, whatever happened to the task since; with another body it is a conflict", async () => {
     const headers = { "idempotency-key": randomUUID() };
     const post = (title: string) =>
       api.call("POST", TASKS(), { body: { title, conversation_id: conversation }, headers });
@@ -116,7 +116,7 @@ describe("creating a task", () => {
     expect(other).toMatchObject({ status: 409, body: { retryable: false } });
   });
 
-  test("needs a conversation whose newest run is the team's: unknown, foreign and personal ones are one answer", async () => {
+  test("needs a conversation whose newest run belongs to the team: unknown, foreign and personal ones get the same response", async () => {
     const stranger = await aTeam(api, "Strangers");
     const theirs = (await runOf(stranger, await startRun(stranger, "Theirs."))).conversation_id;
     const own = (await api.post("/agent/runs", { prompt: "Mine.", team: false })).run_id;
@@ -140,7 +140,7 @@ describe("creating a task", () => {
   );
 });
 
-test("an automation is fired by what people do to a task, and not by what its own run does", async () => {
+test("an automation is started by changes of people to a task, and not by changes of its own run", async () => {
   const automations = `/factory/${factory}/automations`;
   const { uid } = await api.post(automations, {
     name: "stages",
@@ -188,7 +188,7 @@ test("an automation is fired by what people do to a task, and not by what its ow
 });
 
 describe("the list", () => {
-  test("shows outputs and ticket with full_list, the live current run with include_current_run, and neither without", async () => {
+  test("shows outputs and ticket with full_list, the current run with include_current_run, and neither without", async () => {
     const dispatched = (await api.post(`/factory/${factory}/runs`, { prompt: "Ticketed.", ticket_ref: "tracker:T-9" }))
       .run_id;
     const task = await eventually(async () => (await list("")).find(({ run_id: id }) => id === dispatched) ?? false);
@@ -235,7 +235,7 @@ describe("the list", () => {
     await worker.complete(assignment, "DONE");
   });
 
-  test("keeps the snapshot run while the current run moves on, and created_by asks who started the former", async () => {
+  test("retains the snapshot run while the current run changes, and created_by matches the creator of the snapshot", async () => {
     const task = await aTask();
     await worker.complete(await held(), "DONE");
     const next = (await api.post("/agent/runs", { prompt: "On.", conversation_id: conversation })).run_id;
@@ -248,7 +248,7 @@ describe("the list", () => {
     expect(await list("created_by=nobody@example.com")).toEqual([]);
   });
 
-  test("continues a cursor under its sort and filters only, whatever the limit and what is shown", async () => {
+  test("continues a cursor under its sort and filters only, with any limit and any fields", async () => {
     await aTask();
     await aFactoryTask();
     const { page_info: info } = await api.get(`${TASKS()}?limit=1`);
@@ -270,7 +270,7 @@ describe("the list", () => {
 });
 
 describe("cancelling a task", () => {
-  test("cancels the current run and everything beneath it, then the task", async () => {
+  test("cancels the current run and all its descendants, then the task", async () => {
     const task = await aTask();
     const assignment = await held();
     const child = (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment.runToken })).run_id;
@@ -303,7 +303,7 @@ describe("cancelling a task", () => {
     await worker.complete(assignment, "CANCELLED");
   });
 
-  test.each(["task", "run"])("of the %s leaves a stage that is set right afterwards", async (what) => {
+  test.each(["task", "run"])("of the %s does not overwrite a stage that is set afterwards", async (what) => {
     const task = await aTask();
     await (what === "task" ? cancelTask(task) : api.post(`/agent/runs/${runId}/cancel`));
     await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" });
@@ -312,7 +312,7 @@ describe("cancelling a task", () => {
     expect(await stageOf(task)).toBe("REVIEW");
   });
 
-  test("repeated with its key is answered as the first time, whatever has become of the task since", async () => {
+  test("repeated with its key returns the first response, whatever happened to the task since", async () => {
     const task = await aTask();
     const ask = { headers: { "idempotency-key": randomUUID() } };
     const first = await cancelTask(task, ask);
@@ -330,7 +330,7 @@ describe("cancelling a task", () => {
     expect((await runOf(api, runId)).state).toBe("CANCELLED");
   });
 
-  test("is refused while the current run is being handed out", async () => {
+  test("is rejected while the current run is being assigned", async () => {
     const task = await aTask();
     const lease = await offerOf(runId);
     expect(await cancelTask(task)).toMatchObject({ status: 409, body: { error_code: "conflict", retryable: true } });
@@ -339,7 +339,7 @@ describe("cancelling a task", () => {
     expect(await cancelTask(task)).toMatchObject({ status: 200 });
   });
 
-  test("acts on the team's newest run, whatever personal run a colleague has in the conversation", async () => {
+  test("acts on the team's newest run, also if a colleague has a newer personal run in the conversation", async () => {
     const task = await aTask();
     const colleague = await aColleague();
     await colleague.post("/agent/runs", { prompt: "Mine.", conversation_id: conversation, team: false });
@@ -348,14 +348,14 @@ describe("cancelling a task", () => {
     expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
   });
 
-  test("of the run itself cancels the task as well", async () => {
+  test("of the run itself also cancels the task", async () => {
     const task = await aTask({ stage: "IMPLEMENT" });
     await api.post(`/agent/runs/${runId}/cancel`);
     await eventually(async () => (await stageOf(task)) !== "IMPLEMENT");
     expect(await stageOf(task)).toBe("CANCELLED");
   });
 
-  test("is nobody else's, and unknown tasks are unknown", async () => {
+  test("of another team's or an unknown task returns 404", async () => {
     const task = await aTask();
     const stranger = await aTeam(api, "Others");
     const [theirs, random] = [

@@ -95,7 +95,7 @@ describe("text over the limit", () => {
 });
 
 describe("lists", () => {
-  test("of runs show the beginning of large prompts and stay fast with many of them", async () => {
+  test("of runs show the beginning of large prompts", async () => {
     const uids = await Promise.all(Array.from({ length: 20 }, () => startRun(LARGEST)));
     const short = await startRun("short");
     const { runs } = await api.get("/agent/runs?limit=100&sort_by=created_at");

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test("services that speak TLS with each other apply a definition, run a tree and keep its task", async () => {
+test("services that use TLS between each other apply a definition, run a tree and store its task", async () => {
   const factory = await aFactory(api, definitionFiles("No script here."));
   const { run_id: root } = await api.post(`/factory/${factory}/runs`, {
     prompt: script(spawn(script("say: I help."), "helper"), "wait: all", "stage: REVIEW"),
@@ -62,7 +62,7 @@ const handshakes = (trusted: string | undefined): Promise<string[]> =>
     ),
   );
 
-test("every RPC port has the certificate, which is good for those who trust its authority", async () => {
+test("every RPC port presents the certificate, which clients that trust its authority accept", async () => {
   expect(await handshakes(ca)).toEqual(Array(2 * SERVICES.length).fill("secure"));
   expect(await handshakes(undefined)).toEqual(Array(2 * SERVICES.length).fill("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
   for (const url of cluster.rpcUrls("orchestrator"))

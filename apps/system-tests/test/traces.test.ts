@@ -48,7 +48,7 @@ const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
 };
 
 describe.each(Object.entries(SURROUNDINGS))(
-  "in %s, a trace that the client began",
+  "in %s, a trace that the client started",
   (_name, { start, processes, logs }) => {
     let models: ModelServer;
     let collector: TraceCollector;
@@ -97,7 +97,7 @@ describe.each(Object.entries(SURROUNDINGS))(
         { timeoutMs: RUN_TIMEOUT_MS },
       );
 
-    test("goes from the request through every service to the worker, and on to a child run", async () => {
+    test("connects the request, every service, the worker and a child run", async () => {
       const traceId = "a".repeat(32);
       const factory = await aFactory(api, files("scripted"));
       const prompt = script("say: canary-word", spawn(script("say: canary-word"), "helper"), "wait: all");
@@ -192,7 +192,7 @@ describe.each(Object.entries(SURROUNDINGS))(
       });
     });
 
-    needs("bwrap", "reaches the call of a model, which tells its tokens and nothing of what was said", async () => {
+    needs("bwrap", "reaches the call of a model, with its token counts and without its text", async () => {
       const traceId = "b".repeat(32);
       const factory = await aFactory(api, files("claude-opus-5-5"));
       const headers = { traceparent: `00-${traceId}-${CLIENT_SPAN}-01` };

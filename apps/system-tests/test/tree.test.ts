@@ -38,7 +38,7 @@ const ENDLESS = "shell: {command: sleep 600, timeout_seconds: 900}";
 const childrenOf = async (runId: string): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 
-test("a tree of depth 5 finishes with one slot and every cap at 1: who waits holds nothing", async () => {
+test("a tree of depth 5 finishes with one slot and every cap at 1, because a waiting parent occupies nothing", async () => {
   const agents = ["helper", "foreman", "helper", "foreman"]; // An agent may name agents of the same factory.
   const nested = agents.reduceRight<string>(
     (below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."),
@@ -55,7 +55,7 @@ test("a tree of depth 5 finishes with one slot and every cap at 1: who waits hol
   expect(tasks.map((task: any) => task.run_id)).toEqual([root]);
 });
 
-test("a tree that is cancelled leaves nothing alive, and frees its slot", async () => {
+test("a cancelled tree leaves no active run and frees its slot", async () => {
   const root = await startRun(api, script(spawn(script(ENDLESS)), spawn(script(ENDLESS)), "wait: all"));
   await sees(api, root, ({ kind }) => kind === "run_waiting");
   const [first] = await childrenOf(root);
@@ -71,7 +71,7 @@ test("a tree that is cancelled leaves nothing alive, and frees its slot", async 
 
 needs(
   "bwrap",
-  "a tree that is cancelled is dead: no process of it is left, daemons included, and its ledger gets no row after its end",
+  "a cancelled tree has no remaining process, daemons included, and its ledger gets no row after its end",
   async () => {
     const daemon = 'shell: {command: "setsid sleep 600 >/dev/null 2>&1 & sleep 600", timeout_seconds: 900}';
     const root = await startRun(api, script(spawn(script(spawn(script(daemon)), "wait: all")), "wait: all"));
@@ -100,7 +100,7 @@ needs(
   },
 );
 
-test("a plain cancel leaves the children, and their ends wake nobody", async () => {
+test("a plain cancel leaves the children, and their ends wake no run", async () => {
   // A child that ended by itself could end before its parent waits for it.
   const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all"));
   await sees(api, root, ({ kind }) => kind === "run_waiting");
@@ -132,7 +132,7 @@ describe("the sandbox", () => {
     ["the host's programs, to change them", () => "touch /usr/bin/planted"],
     ["root", () => "test $(id -u) = 0"],
   ] as const;
-  needs("bwrap", "sees no file of the host outside its own, no process, no secret and no network", async () => {
+  needs("bwrap", "sees no host file outside its own, no process, no secret and no network", async () => {
     const steps = attempts.map(
       ([, command]) => `shell: ${JSON.stringify(`(${command()}) >/dev/null 2>&1 && echo REACHED || echo refused`)}`,
     );
@@ -144,7 +144,7 @@ describe("the sandbox", () => {
     );
     expect(outputs.at(-1)).toBe("mine");
   });
-  needs("bwrap", "does not follow a link out of it, by any tool", async () => {
+  needs("bwrap", "does not follow a link out of its workspace, with any tool", async () => {
     const id = await startRun(
       api,
       script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"),

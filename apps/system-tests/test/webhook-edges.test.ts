@@ -20,7 +20,7 @@ afterAll(() => platform?.remove());
 const deliver = (url: string, id: string) =>
   api.fetch(url, { method: "POST", headers: { "x-service-delivery-id": id }, body: "{}" });
 
-test("a managed secret that a url_token webhook uses takes only URL-safe values, and keeps the old one otherwise", async () => {
+test("a managed secret that a url_token webhook uses accepts only URL-safe values, and retains the old one otherwise", async () => {
   await api.post(secrets, { name: "HOOK", value: "first" });
   const webhook = await api.post(`/factory/${factory}/webhooks`, {
     name: "hook",
@@ -47,7 +47,7 @@ test("a query string that is too long gets problem+json", async () => {
   expect(JSON.parse(text)).toMatchObject({ reason: "request_head_too_large", error_code: "invalid_request" });
 });
 
-test("the OpenAPI document has the addresses that senders deliver to, and metadata as deepObject", () => {
+test("the OpenAPI document has the URLs that senders deliver to, and metadata as deepObject", () => {
   const { paths } = api.document;
   for (const path of ["/webhooks/w/{webhook_uid}", "/webhooks/w/{webhook_uid}/{token}"]) {
     expect([path, Object.keys(paths[path]!["post"].responses), paths[path]!["post"].security]).toEqual([

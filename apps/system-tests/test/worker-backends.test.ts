@@ -25,7 +25,7 @@ onDeployments(["standalone"], (name) => {
   });
 
   describe("the command backend", () => {
-    test("runs a run on a machine of its own, and tells of it what an ordinary worker tells", async () => {
+    test("executes a run on a machine of its own, and reports it as an ordinary worker does", async () => {
       const prompt = script(
         "say: Working.",
         "shell: echo hello > hello.txt; cat hello.txt",
@@ -64,7 +64,7 @@ onDeployments(["standalone"], (name) => {
       expect(depot.cancelledFor(there)).toEqual([]);
     });
 
-    test("ends a cancelled run on its machine, and has the machine cancelled", async () => {
+    test("ends a cancelled run on its machine, and cancels the machine", async () => {
       const id = await onDepot(script("shell: sleep 600"));
       await sees(api, id, ({ kind }) => kind === "tool_start");
       await api.post(`/agent/runs/${id}/cancel`);
@@ -74,7 +74,7 @@ onDeployments(["standalone"], (name) => {
       expect(depot.cancelledFor(id)).toEqual(["cancelled"]);
     });
 
-    test("does not mind that the dispatching worker is killed: the machine works on, and is watched again", async () => {
+    test("continues on the machine if the dispatching worker is killed, and watches the machine again", async () => {
       const go = platform.path("go");
       const id = await onDepot(script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."));
       await sees(api, id, ({ kind }) => kind === "tool_start");
@@ -90,7 +90,7 @@ onDeployments(["standalone"], (name) => {
       expect(depot.cancelledFor(id)).toEqual([]);
     });
 
-    test("tells why there is no machine, and a run goes on when there is one again", async () => {
+    test("reports why there is no machine, and the run continues when there is one again", async () => {
       await writeFile(platform.path("closed-once"), "");
       const id = await onDepot(script("say: At last."));
       const failed = await sees(api, id, ({ kind }) => kind === "dispatch_failed");
