@@ -36,7 +36,7 @@ import { evidenceAllowList, evidenceRoutes } from "./evidence/rpc/evidence-route
 import { factsAllowList, factsRoutes } from "./facts/rpc/facts-routes.ts";
 import { runMessage } from "./runs/rpc/run-messages.ts";
 import { runViewMethods } from "./runs/rpc/run-view-routes.ts";
-import { workerArtifactMethods } from "./artifacts/rpc/worker-artifact-routes.ts";
+import { workerArtifactMethods, type WorkerArtifactMethods } from "./artifacts/rpc/worker-artifact-routes.ts";
 import { artifactStore } from "./artifacts/store/artifact-store.ts";
 import {
   blockSnapshotStore,
@@ -283,7 +283,9 @@ export function composeCatalog(options: CatalogOptions) {
      * The methods of WorkerService through which attempts store artifacts, snapshots, transcripts, pull requests and
      * usage.
      */
-    workerArtifactMethods: (sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>) =>
+    workerArtifactMethods: (
+      sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>,
+    ): WorkerArtifactMethods =>
       workerArtifactMethods({
         ...shared,
         deleteLater,

@@ -37,6 +37,7 @@ import { runMetrics } from "./run-metrics.ts";
 import { bearerOf, workerRoutes } from "./leases/rpc/worker-routes.ts";
 import { mintRunToken, runTokenKeys } from "./leases/run-tokens.ts";
 
+export type { FrozenMcpServer } from "./catalog/domain/mcp-servers.ts";
 export { modelSettings, platformProviders } from "./catalog/model-settings.ts";
 
 /** The directory of this service's migrations. The process that starts the service applies them first. */

@@ -35,7 +35,8 @@ export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
   ) => Promise<{ readonly runUid: string }>;
 };
 
-type Methods = Pick<
+/** The methods of WorkerService with which an attempt stores what it has produced. */
+export type WorkerArtifactMethods = Pick<
   ServiceImpl<typeof worker.WorkerService>,
   | "openPullRequest"
   | "reserveCost"
@@ -47,7 +48,7 @@ type Methods = Pick<
 >;
 
 /** Returns the methods of WorkerService with which an attempt stores artifacts, pull requests, usage and files. */
-export function workerArtifactMethods(deps: WorkerArtifactDeps): Methods {
+export function workerArtifactMethods(deps: WorkerArtifactDeps): WorkerArtifactMethods {
   const within = async (context: HandlerContext, options: { orStopping?: boolean } = {}): Promise<Bound> => {
     const { uid: sessionUid } = await deps.sessionOf(context);
     return {

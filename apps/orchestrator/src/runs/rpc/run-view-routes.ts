@@ -59,7 +59,8 @@ export type RunViewDeps = DescribeRunsDeps &
   TeamEventsDeps &
   WatchRunDeps & { readonly getVisibleRun: (caller: Caller, uid: string) => Promise<Run> };
 
-type Views = Pick<
+/** The methods of RunService that read runs. */
+export type RunViewMethods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
   | "listRuns"
   | "getTimeline"
@@ -82,7 +83,7 @@ type Views = Pick<
 const EVENT_PAGE = { default: 100, max: 500 };
 
 /** Returns the methods of RunService that read runs. run-routes.ts has the methods that change them. */
-export const runViewMethods = (deps: RunViewDeps): Views => ({
+export const runViewMethods = (deps: RunViewDeps): RunViewMethods => ({
   async listRuns(request, context) {
     const page = await listVisibleRuns(
       deps,
