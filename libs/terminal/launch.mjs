@@ -4,7 +4,8 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /**
- * Runs a command's main file on the shell's Node.js, or on the workspace's own if the shell's is older than 24.
+ * Runs a command's main file on the shell's Node.js, or on the workspace's own if the shell's is older than 24. Where
+ * the sources are absent, as in an image, runs the compiled file.
  * @param {string} name @param {URL} main
  */
 export function launch(name, main) {
@@ -14,7 +15,10 @@ export function launch(name, main) {
     process.stderr.write(`${name} needs Node.js 24 or newer (this is ${process.version}).\n`);
     process.exit(1);
   }
-  const options = ["--conditions=@millwright/source", "--no-warnings", fileURLToPath(main)];
+  const source = fileURLToPath(main);
+  const options = existsSync(source)
+    ? ["--conditions=@millwright/source", "--no-warnings", source]
+    : [fileURLToPath(new URL("../dist/main.js", main))];
   const child = spawn(isCurrent ? process.execPath : pinned, [...options, ...process.argv.slice(2)], {
     stdio: "inherit",
   });
