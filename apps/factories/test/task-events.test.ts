@@ -53,7 +53,7 @@ describe("the start of a run", () => {
     w.orchestrator.created({ teamUid: TEAM, factoryUid: newUid(), origin: "dispatch" });
     await drain();
     expect(await w.rows("SELECT 1 FROM tasks")).toEqual([]);
-    expect(await w.rows("SELECT 1 FROM stream.parked_events")).toEqual([]);
+    expect(await w.rows("SELECT 1 FROM stream.dead_lettered_events")).toEqual([]);
   });
 
   test("binds a conversation to one live task", async () => {
@@ -233,7 +233,7 @@ test("50 dispatches make exactly 50 tasks while consumers race and their connect
   const tasks = await w.rows<{ run: string }>("SELECT run_uid AS run FROM tasks");
   expect(tasks.map(({ run }) => run).sort()).toEqual(runs.map(({ uid }) => uid).sort());
   expect((await w.eventTypes()).filter((type) => type === "task.created")).toHaveLength(50);
-  expect(await w.rows("SELECT 1 FROM stream.parked_events")).toEqual([]);
+  expect(await w.rows("SELECT 1 FROM stream.dead_lettered_events")).toEqual([]);
 });
 
 test("a deleted factory takes its tasks along, and frees their conversations", async () => {

@@ -236,7 +236,7 @@ describe("activation", () => {
         payload: { factory_uid: factory, version: 1 },
       });
     await eventually(async () => (await agents()).length === 2);
-    const { rows } = await g.database.sql.query("SELECT 1 FROM stream.parked_events");
+    const { rows } = await g.database.sql.query("SELECT 1 FROM stream.dead_lettered_events");
     expect(rows).toEqual([]);
   });
   test("of one team is never hindered by another's agents of that factory uid", async () => {

@@ -21,7 +21,7 @@ test("records every published example without giving one up", async () => {
   const { github, settle } = deliveryWorld(world);
   for (const { name, payload } of GITHUB_EXAMPLES) github(name, payload);
   await settle();
-  expect(await world.rows("SELECT FROM stream.parked_events")).toEqual([]);
+  expect(await world.rows("SELECT FROM stream.dead_lettered_events")).toEqual([]);
   const [hello] = await world.rows(
     "SELECT * FROM pull_requests WHERE url_key = 'github.com/codertocat/hello-world/pull/2'",
   );

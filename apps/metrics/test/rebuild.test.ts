@@ -227,7 +227,7 @@ describe("a replay", () => {
   test("stops with the reason after its last try, and is resumed by the next command", async () => {
     world.webhookIngress.beforeGet = unavailable;
     const failing = async (): Promise<void> => {
-      await world.rows("UPDATE stream.work_items SET tries = 100 WHERE kind = 'replay_facts' AND state = 'waiting'");
+      await world.rows("UPDATE stream.work_items SET attempts = 100 WHERE kind = 'replay_facts' AND state = 'waiting'");
       await serve();
     };
     await expect(rebuild(failing)).rejects.toThrow("The service could not replay");

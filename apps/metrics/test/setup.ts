@@ -131,7 +131,7 @@ export async function startWorld(options: Partial<MetricsOptions> = {}) {
     async reset(): Promise<void> {
       await t.database.sql.query(
         `TRUNCATE stale_runs, run_facts, run_days, ledger_entries, cost_group_days, tree_costs, repository_merge_days, pull_requests, pull_request_activities, produced_pull_requests,
-                  pull_request_shares, factory_pull_requests, polled_repositories, polled_pull_requests, code_host_pauses, stream.event_pending, stream.feed_cursors, stream.parked_events, stream.work_items,
+                  pull_request_shares, factory_pull_requests, polled_repositories, polled_pull_requests, code_host_pauses, stream.event_pending, stream.feed_cursors, stream.dead_lettered_events, stream.work_items,
                   repricings, credit_grants, idempotency_keys`,
       );
       await t.database.sql.query("DELETE FROM compute_prices WHERE version > 1");

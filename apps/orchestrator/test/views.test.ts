@@ -250,7 +250,7 @@ describe("the transcript", () => {
       [run.uid],
     );
     expect(await p.blobs.get(rows[0]!.blob_key)).toBeDefined();
-    expect((await p.work.counts()).filter(({ state }) => state === "parked")).toEqual([]);
+    expect((await p.work.counts()).filter(({ state }) => state === "dead_lettered")).toEqual([]);
     await lines(run.uid);
     const again = await p.database.sql.query<{ blob_key: string }>(
       "SELECT blob_key FROM transcripts WHERE run_uid = $1",

@@ -220,7 +220,7 @@ export async function startWorld(options: Partial<SchedulerOptions> = {}) {
     /** Empties the database and the upstream services. */
     async reset(): Promise<void> {
       await t.database.sql.query(
-        "TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events CASCADE",
+        "TRUNCATE schedules, slots, trigger_schedules, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.dead_lettered_events CASCADE",
       );
       await t.database.sql.query("UPDATE test_clock SET at = $1", [NOW]);
       orchestrator.runs.clear();

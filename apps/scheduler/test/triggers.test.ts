@@ -207,7 +207,7 @@ test("an event without the member schedules defines none", async () => {
   });
   await drainConsumers();
   await at("20T11:00");
-  expect([await slots(), await w.rows("SELECT 1 FROM stream.parked_events")]).toEqual([[], []]);
+  expect([await slots(), await w.rows("SELECT 1 FROM stream.dead_lettered_events")]).toEqual([[], []]);
 });
 
 test("a malformed event is dead-lettered, and other automations continue", async () => {
@@ -215,7 +215,7 @@ test("a malformed event is dead-lettered, and other automations continue", async
   await publishAutomation(newUid(), [{ cron: "@hourly" }]);
   await at("20T11:00");
   expect(await slots()).toEqual(["20T11:00 fired"]);
-  expect(await w.rows("SELECT source FROM stream.parked_events")).toEqual([{ source: "factories" }]);
+  expect(await w.rows("SELECT source FROM stream.dead_lettered_events")).toEqual([{ source: "factories" }]);
 });
 
 test("a running service wakes up when a slot comes due", async () => {

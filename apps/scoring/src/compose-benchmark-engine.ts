@@ -59,14 +59,14 @@ export function composeBenchmarkEngine({
     loop,
     handlers: {
       "advance-benchmark": async ({ payload }) => void (await advance((payload as AdvanceBenchmark).benchmark_run_uid)),
-      [START_TRIAL]: ({ payload, tries }) => {
+      [START_TRIAL]: ({ payload, attempts: tries }) => {
         const { trial_uid: trialUid, attempt_number: attemptNumber } = payload as {
           trial_uid: string;
           attempt_number: number;
         };
         return startTrial(deps, { trialUid, attemptNumber }, tries);
       },
-      [COMPLETE_TRIAL]: ({ payload, tries }) =>
+      [COMPLETE_TRIAL]: ({ payload, attempts: tries }) =>
         completeTrial(deps, (payload as { trial_uid: string }).trial_uid, tries),
       [CANCEL_TRIAL_RUN]: ({ payload }) => cancelTrialRun(deps, payload as CancelTrialRun),
     },

@@ -37,7 +37,7 @@ const repeatWork = async (): Promise<void> => {
   await w.rows("UPDATE stream.work_items SET state = 'waiting', due_at = now() - interval '1 second', lease = NULL");
   await w.settle();
 };
-const parkedWork = () => w.rows("SELECT kind FROM stream.work_items WHERE state = 'parked'");
+const deadLetteredWork = () => w.rows("SELECT kind FROM stream.work_items WHERE state = 'dead_lettered'");
 
 test("a model judges in a run of its own, on behalf of whoever asked, with the evidence in files", async () => {
   const scorer = await w.scorer({ name: "Style", agentConfig: { mcp_servers: {}, secrets: null } });
@@ -155,7 +155,7 @@ test("the event of a judge run whose scorer was deleted cancels the run once", a
   w.orchestrator.feed.push(created, created);
   await w.settle();
   expect(w.orchestrator.cancelled).toEqual([judge.uid]);
-  expect(await parkedWork()).toEqual([]);
+  expect(await deadLetteredWork()).toEqual([]);
 });
 
 test.each([
@@ -204,21 +204,21 @@ test("an orchestrator that is not reachable until the last try fails the attempt
     throw new DomainError({ kind: "unavailable", reason: "service_unavailable", message: "Not reachable." });
   };
   await w.dispatch([await w.scorer()], [w.run().uid]);
-  await w.rows("UPDATE stream.work_items SET tries = 7");
+  await w.rows("UPDATE stream.work_items SET attempts = 7");
   await w.settle();
   expect(await only()).toMatchObject({ state: "failed", failure_code: "service_unavailable" });
-  expect(await parkedWork()).toEqual([]);
+  expect(await deadLetteredWork()).toEqual([]);
 });
 
 test("an attempt whose work was given up is failed, and its run can be scored again", async () => {
   const [scorer, other, run] = [await w.scorer(), await w.scorer(), w.run()];
   await w.dispatch([scorer, other], [run.uid]);
   await w.rows(
-    "UPDATE stream.work_items SET tries = 8 WHERE key = (SELECT uid::text FROM attempts WHERE scorer_uid = $1)",
+    "UPDATE stream.work_items SET attempts = 8 WHERE key = (SELECT uid::text FROM attempts WHERE scorer_uid = $1)",
     [scorer],
   );
   await w.settle();
-  expect((await parkedWork()).map(({ kind }) => kind)).toEqual(["judge"]);
+  expect((await deadLetteredWork()).map(({ kind }) => kind)).toEqual(["judge"]);
   expect([await w.service.failAbandonedAttempts(), await w.service.failAbandonedAttempts()]).toEqual([1, 0]);
   const stateOf = async (uid: string) => (await w.attempts()).find((attempt) => attempt.scorer_uid === uid);
   expect(await stateOf(scorer)).toMatchObject({ state: "failed", failure_code: "judge_unavailable" });
@@ -230,7 +230,7 @@ test("an attempt whose judge run's end could not be followed is failed", async (
   const judge = await w.judging(await w.scorer(), w.run());
   w.orchestrator.finish(judge.uid);
   for (const consumer of w.service.consumers) await consumer.drain();
-  await w.rows("UPDATE stream.work_items SET tries = 8 WHERE kind = 'judge-ended'");
+  await w.rows("UPDATE stream.work_items SET attempts = 8 WHERE kind = 'judge-ended'");
   await w.settle();
   expect(await w.service.failAbandonedAttempts()).toBe(1);
   expect(await only()).toMatchObject({ state: "failed", failure_code: "judge_unavailable" });

@@ -137,7 +137,7 @@ export async function startWorld(options: Partial<ScoringOptions> = {}) {
     async reset(): Promise<void> {
       await t.database.sql.query(
         `TRUNCATE scorers, attempts, finished_runs, self_improvements, self_improvement_runs, suites, suite_tasks, benchmark_runs, trials, trial_attempts, trial_scores,
-                  definition_stages, definition_versions, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.parked_events, stream.work_items CASCADE`,
+                  definition_stages, definition_versions, idempotency_keys, stream.event_pending, stream.feed_cursors, stream.dead_lettered_events, stream.work_items CASCADE`,
       );
       for (const upstream of [orchestrator, identity, factories]) upstream.clear();
       clock.set(NOW);

@@ -110,7 +110,7 @@ describe("a definition's webhooks", () => {
       });
     await w.service.factoryEvents.drain();
     expect((await list(factoryUid)).map(({ name }) => name)).toEqual(["activated"]);
-    expect(await w.rows("SELECT 1 FROM stream.parked_events")).toEqual([]);
+    expect(await w.rows("SELECT 1 FROM stream.dead_lettered_events")).toEqual([]);
   });
   test("accept only changes of enabled through the API, and none if the files are external", async () => {
     const [inside, outside] = [w.aFactory("service_files"), w.aFactory("external_files")];

@@ -8,8 +8,8 @@ import {
   applyAllInSavepoint,
   applyInSavepoint,
   entityKey,
-  park,
-  parkedEntities,
+  deadLetter,
+  deadLetteredEntities,
   reasonOf,
   replay,
 } from "./dead-letters.ts";
@@ -53,8 +53,8 @@ const POLL_MS = 2000;
 /** While wake-ups continue, events are collected for this long, so that one commit has many of them. */
 const REST_MS = 50;
 
-type Cursor = { logUid: string | null; position: number; parkedReason: string | null };
-type Step = "applied" | "applied in part" | "caught up" | "moved by another" | "parked";
+type Cursor = { logUid: string | null; position: number; stoppedReason: string | null };
+type Step = "applied" | "applied in part" | "caught up" | "moved by another" | "stopped";
 
 /**
  * Applies the events of another service's log to this service's database: each exactly once, in order. Any number of
@@ -137,7 +137,7 @@ export class Consumer {
   }
 
   /** Retries the dead-lettered events in order. */
-  async replayParked(): Promise<{ applied: number; parked: number }> {
+  async replayDeadLettered(): Promise<{ applied: number; deadLettered: number }> {
     return this.#deps.database.transaction(async (tx) => {
       await this.#lockCursor(tx);
       return replay(tx, this.#subscription, this.#handlers);
@@ -149,7 +149,7 @@ export class Consumer {
     const { logUid } = await this.#deps.read({ after: position, limit: 1 });
     await this.#deps.database.transaction(async (tx) => {
       await this.#lockCursor(tx);
-      await this.#writeCursor(tx, { logUid, position, parkedReason: null });
+      await this.#writeCursor(tx, { logUid, position, stoppedReason: null });
     });
     this.wake();
   }
@@ -160,7 +160,7 @@ export class Consumer {
     const cursor =
       (await this.#readCursor(this.#deps.database.sql)) ??
       (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
-    if (cursor.parkedReason !== null) return "parked";
+    if (cursor.stoppedReason !== null) return "stopped";
     const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types });
     this.#recordProgress(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
@@ -168,18 +168,18 @@ export class Consumer {
     return this.#deps.database
       .transaction(async (tx) => {
         const now = await this.#lockCursor(tx);
-        if (now.position !== cursor.position || now.logUid !== cursor.logUid || now.parkedReason !== null)
+        if (now.position !== cursor.position || now.logUid !== cursor.logUid || now.stoppedReason !== null)
           return "moved by another";
         if (reason !== undefined) {
           this.#log.error(
             { reason, logUid: page.logUid, position: cursor.position, head: page.head },
             "a consumer stopped: decide where it continues",
           );
-          await this.#writeCursor(tx, { ...cursor, parkedReason: reason });
-          return "parked";
+          await this.#writeCursor(tx, { ...cursor, stoppedReason: reason });
+          return "stopped";
         }
         await this.#applyAll(tx, page.events);
-        await this.#writeCursor(tx, { logUid: page.logUid, position: page.through, parkedReason: null });
+        await this.#writeCursor(tx, { logUid: page.logUid, position: page.through, stoppedReason: null });
         return page.events.length < BATCH && page.through >= page.head ? "applied" : "applied in part";
       })
       .then((step) => {
@@ -196,22 +196,22 @@ export class Consumer {
   async #applyAll(tx: Sql, events: StoredEvent[]): Promise<void> {
     const handled = events.filter(({ type }) => this.#handlers[type]);
     if (handled.length === 0) return;
-    const parked = await parkedEntities(tx, this.#subscription);
-    const isUsual = handled.every((event) => !parked.has(entityKey(event)));
+    const deadLettered = await deadLetteredEntities(tx, this.#subscription);
+    const isUsual = handled.every((event) => !deadLettered.has(entityKey(event)));
     const failure = isUsual ? await applyAllInSavepoint(tx, this.#handlers, this.#batchHandlers, handled) : "not tried";
     if (failure === undefined) return;
     if (isTransient(failure)) throw failure;
     for (const event of handled) {
       const handler = this.#handlers[event.type]!;
-      if (parked.has(entityKey(event))) {
-        await park(tx, this.#subscription, event, "waits behind a parked event of the same entity");
+      if (deadLettered.has(entityKey(event))) {
+        await deadLetter(tx, this.#subscription, event, "waits behind a dead-lettered event of the same entity");
         continue;
       }
       const error = await applyInSavepoint(tx, handler, event);
       if (error === undefined) continue;
       if (isTransient(error)) throw error;
-      parked.add(entityKey(event));
-      await park(tx, this.#subscription, event, reasonOf(error));
+      deadLettered.add(entityKey(event));
+      await deadLetter(tx, this.#subscription, event, reasonOf(error));
       this.#log.error(
         {
           eventType: event.type,
@@ -221,13 +221,13 @@ export class Consumer {
           traceId: parseTraceparent(event.traceparent)?.traceId,
           error,
         },
-        "an event was parked",
+        "an event was dead-lettered",
       );
     }
   }
 
   async #readCursor(sql: Sql, lock: "" | "FOR UPDATE" = ""): Promise<Cursor | undefined> {
-    const select = `SELECT log_uid AS "logUid", position, parked_reason AS "parkedReason" FROM stream.feed_cursors
+    const select = `SELECT log_uid AS "logUid", position, stopped_reason AS "stoppedReason" FROM stream.feed_cursors
                      WHERE reader = $1 AND source = $2 ${lock}`;
     const { rows } = await sql.query<Cursor>(select, [this.#deps.name, this.#deps.source]);
     return rows[0];
@@ -243,10 +243,10 @@ export class Consumer {
     return this.#lockCursor(tx);
   }
 
-  async #writeCursor(tx: Sql, { logUid, position, parkedReason }: Cursor): Promise<void> {
+  async #writeCursor(tx: Sql, { logUid, position, stoppedReason }: Cursor): Promise<void> {
     await tx.query(
-      `UPDATE stream.feed_cursors SET log_uid = $3, position = $4, parked_reason = $5, updated_at = $6 WHERE reader = $1 AND source = $2`,
-      [this.#deps.name, this.#deps.source, logUid, position, parkedReason, this.#deps.clock.now()],
+      `UPDATE stream.feed_cursors SET log_uid = $3, position = $4, stopped_reason = $5, updated_at = $6 WHERE reader = $1 AND source = $2`,
+      [this.#deps.name, this.#deps.source, logUid, position, stoppedReason, this.#deps.clock.now()],
     );
   }
 }

@@ -54,22 +54,22 @@ export const reasonOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : "not an Error").slice(0, 500);
 
 /** Returns the entities with dead-lettered events: their later events must wait behind them. */
-export async function parkedEntities(tx: Sql, { reader, source }: Subscription): Promise<Set<string>> {
+export async function deadLetteredEntities(tx: Sql, { reader, source }: Subscription): Promise<Set<string>> {
   const { rows } = await tx.query<{ entity: string; entityUid: string }>(
-    `SELECT DISTINCT entity, entity_uid AS "entityUid" FROM stream.parked_events WHERE reader = $1 AND source = $2`,
+    `SELECT DISTINCT entity, entity_uid AS "entityUid" FROM stream.dead_lettered_events WHERE reader = $1 AND source = $2`,
     [reader, source],
   );
   return new Set(rows.map(entityKey));
 }
 
-export async function park(
+export async function deadLetter(
   tx: Sql,
   { reader, source }: Subscription,
   event: StoredEvent,
   reason: string,
 ): Promise<void> {
   await tx.query(
-    `INSERT INTO stream.parked_events (reader, source, position, entity, entity_uid, event, reason)
+    `INSERT INTO stream.dead_lettered_events (reader, source, position, entity, entity_uid, event, reason)
      VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
     [reader, source, event.position, event.entity, event.entityUid, JSON.stringify(event), reason],
   );
@@ -83,10 +83,10 @@ export async function replay(
   tx: Sql,
   subscription: Subscription,
   handlers: EventHandlers,
-): Promise<{ applied: number; parked: number }> {
+): Promise<{ applied: number; deadLettered: number }> {
   const { reader, source } = subscription;
   const { rows } = await tx.query<{ event: StoredEvent }>(
-    "SELECT event FROM stream.parked_events WHERE reader = $1 AND source = $2 ORDER BY position",
+    "SELECT event FROM stream.dead_lettered_events WHERE reader = $1 AND source = $2 ORDER BY position",
     [reader, source],
   );
   const blocked = new Set<string>();
@@ -99,7 +99,7 @@ export async function replay(
       ? await applyInSavepoint(tx, handler, event)
       : new Error(`there is no handler for ${event.type}`);
     if (error === undefined) {
-      await tx.query("DELETE FROM stream.parked_events WHERE reader = $1 AND source = $2 AND position = $3", [
+      await tx.query("DELETE FROM stream.dead_lettered_events WHERE reader = $1 AND source = $2 AND position = $3", [
         reader,
         source,
         event.position,
@@ -108,10 +108,10 @@ export async function replay(
     } else {
       blocked.add(entityKey(event));
       await tx.query(
-        "UPDATE stream.parked_events SET tries = tries + 1, reason = $4 WHERE reader = $1 AND source = $2 AND position = $3",
+        "UPDATE stream.dead_lettered_events SET attempts = attempts + 1, reason = $4 WHERE reader = $1 AND source = $2 AND position = $3",
         [reader, source, event.position, reasonOf(error)],
       );
     }
   }
-  return { applied, parked: rows.length - applied };
+  return { applied, deadLettered: rows.length - applied };
 }

@@ -8,7 +8,7 @@ export type FeedState = {
   readonly oldestPendingSeconds: number;
   /** Events that the relay has not published; undefined without a relay. */
   readonly relayLag: number | undefined;
-  readonly parked: readonly {
+  readonly consumers: readonly {
     readonly reader: string;
     readonly source: string;
     readonly events: number;
@@ -26,9 +26,9 @@ export async function readFeedState(sql: Sql): Promise<FeedState> {
             (SELECT position FROM stream.feed_cursors WHERE reader = 'nats-relay') AS relayed
        FROM stream.event_meta m`,
   );
-  const { rows: parked } = await sql.query<FeedState["parked"][number]>(
-    `SELECT c.reader, c.source, c.parked_reason IS NOT NULL AS "isStopped",
-            (SELECT count(*) FROM stream.parked_events e WHERE e.reader = c.reader AND e.source = c.source) AS events
+  const { rows: consumers } = await sql.query<FeedState["consumers"][number]>(
+    `SELECT c.reader, c.source, c.stopped_reason IS NOT NULL AS "isStopped",
+            (SELECT count(*) FROM stream.dead_lettered_events e WHERE e.reader = c.reader AND e.source = c.source) AS events
        FROM stream.feed_cursors c WHERE c.reader <> 'nats-relay'`,
   );
   const { head = 0, pending = 0, age = null, relayed = null } = rows[0] ?? {};
@@ -37,6 +37,6 @@ export async function readFeedState(sql: Sql): Promise<FeedState> {
     pending,
     oldestPendingSeconds: Math.max(0, age ?? 0),
     relayLag: relayed === null ? undefined : Math.max(0, head - relayed),
-    parked,
+    consumers,
   };
 }

@@ -171,10 +171,10 @@ describe("an event that cannot be applied", () => {
     expect(await effects()).toEqual(["b.1", "b.2"]);
     expect(log.entries.filter((e) => e.level === "error")).toHaveLength(1);
 
-    expect(await consumer.replayParked()).toEqual({ applied: 0, parked: 3 });
+    expect(await consumer.replayDeadLettered()).toEqual({ applied: 0, deadLettered: 3 });
     broken.clear();
     await append(owner.database, ...versions("a", 4)); // not read yet: must not overtake
-    expect(await consumer.replayParked()).toEqual({ applied: 3, parked: 0 });
+    expect(await consumer.replayDeadLettered()).toEqual({ applied: 3, deadLettered: 0 });
     await consumer.drain();
     expect(await effects()).toEqual(["b.1", "b.2", "a.1", "a.2", "a.3", "a.4"]);
   });
@@ -328,7 +328,7 @@ describe("the trace of an event", () => {
       (await readAll(aLog(reader.database))).map(({ entityUid, traceparent }) => [entityUid, traceparent]),
     ).toEqual([["after a", formatTraceparent(request)]]);
     expect(log.entries.at(-1)).toMatchObject({
-      message: "an event was parked",
+      message: "an event was dead-lettered",
       fields: { requestId: "r", traceId: request.traceId },
     });
   });

@@ -10,7 +10,7 @@ test("a migrated database misses no table, and an empty one misses all of them",
   await t.database.pool.query(EVENT_TABLES_SQL);
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toEqual([]);
   await t.database.pool.query(
-    "ALTER TABLE stream.feed_cursors ALTER parked_reason SET NOT NULL; DROP INDEX stream.parked_events_by_entity",
+    "ALTER TABLE stream.feed_cursors ALTER stopped_reason SET NOT NULL; DROP INDEX stream.dead_lettered_events_by_entity",
   );
   expect(await missingTables(t.database.sql, EVENT_TABLES_SQL)).toHaveLength(2);
   await t.close();

@@ -38,9 +38,9 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
     "Events in the log that have not been published to NATS.",
     ["service"],
   );
-  const parked = metrics.scrapedGauge(
-    "millwright_parked_events",
-    "Events that a reader could not apply, and those that wait behind them.",
+  const deadLettered = metrics.scrapedGauge(
+    "millwright_events_dead_lettered",
+    "Events that a consumer could not apply, and those that wait behind them.",
     ["service", "reader", "source"],
   );
   const stopped = metrics.scrapedGauge(
@@ -93,8 +93,8 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
       pending.set({ service }, state.pending);
       oldest.set({ service }, state.oldestPendingSeconds);
       if (state.relayLag !== undefined) relay.set({ service }, state.relayLag);
-      for (const { reader, source, events, isStopped } of state.parked) {
-        parked.set({ service, reader, source }, events);
+      for (const { reader, source, events, isStopped } of state.consumers) {
+        deadLettered.set({ service, reader, source }, events);
         stopped.set({ service, reader, source }, isStopped ? 1 : 0);
       }
     },

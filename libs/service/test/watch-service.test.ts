@@ -87,13 +87,13 @@ test("a service reports its log, the progress of its consumers, dead-lettered ev
   expect(
     await metricLines(
       "millwright_feed_lag_events",
-      "millwright_parked_events",
+      "millwright_events_dead_lettered",
       "millwright_feed_stopped",
       "millwright_feed_lag_seconds",
       "millwright_work_items",
     ),
   ).toEqual([
-    'millwright_parked_events{reader="tasks",source="orchestrator"} 1',
+    'millwright_events_dead_lettered{reader="tasks",source="orchestrator"} 1',
     'millwright_feed_stopped{reader="tasks",source="orchestrator"} 0',
     'millwright_feed_lag_events{reader="tasks",source="orchestrator"} 0',
     'millwright_feed_lag_seconds{reader="tasks",source="orchestrator"} 0',

@@ -8,10 +8,11 @@ CREATE TABLE stream.work_items (
   key         text           NOT NULL, -- the cause; also the idempotency key of the call
   team_uid    uuid,
   payload     jsonb          NOT NULL,
-  state       text           NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
+  state       text           NOT NULL DEFAULT 'waiting'
+    CHECK (state IN ('waiting', 'running', 'done', 'dead_lettered')),
   due_at      timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
   lease       uuid,                    -- the claim that may finish the item
-  tries       integer        NOT NULL DEFAULT 0,
+  attempts    integer        NOT NULL DEFAULT 0,
   last_error  text,
   traceparent text,                    -- W3C trace context of the operation that decided it
   created_at  timestamptz(3) NOT NULL,
@@ -27,7 +28,7 @@ CREATE INDEX work_items_by_team
 CREATE INDEX work_items_running
   ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)))
   WHERE state = 'running';
-CREATE INDEX work_items_parked ON stream.work_items (kind)
-  WHERE state = 'parked';
+CREATE INDEX work_items_dead_lettered ON stream.work_items (kind)
+  WHERE state = 'dead_lettered';
 CREATE INDEX work_items_done ON stream.work_items (ended_at)
   WHERE state = 'done';

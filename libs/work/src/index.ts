@@ -3,5 +3,5 @@ export type { NewWork } from "./enqueue-work.ts";
 export { WORK_TABLES_SQL } from "./tables.ts";
 export { WorkQueue } from "./work-queue.ts";
 export type { WorkContext, WorkHandler, WorkQueueDeps } from "./work-queue.ts";
-export { unpark } from "./work-items.ts";
+export { restartDeadLettered } from "./work-items.ts";
 export type { WorkCount, WorkItem } from "./work-items.ts";

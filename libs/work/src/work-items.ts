@@ -8,7 +8,7 @@ export type WorkItem = {
   teamUid: string | null;
   payload: unknown;
   /** 1 at the first attempt. */
-  tries: number;
+  attempts: number;
   /** W3C trace context of the enqueuing request. */
   traceparent: string | null;
   /** Identifies this claim: after another claim, the item can no longer be completed with it. */
@@ -44,11 +44,11 @@ const CLAIM = `
      CROSS JOIN LATERAL (
        SELECT w.id, w.state, w.due_at FROM stream.work_items w
         WHERE ${teamOf("w")} = t.uid AND w.${OPEN} AND w.due_at <= now() AND w.kind = ANY ($1::text[]) ORDER BY w.due_at, w.id LIMIT $4) due)
-  UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), tries = tries + 1, due_at = now() + make_interval(secs => $3)
+  UPDATE stream.work_items SET state = 'running', lease = gen_random_uuid(), attempts = attempts + 1, due_at = now() + make_interval(secs => $3)
    WHERE id = ANY (ARRAY(SELECT w.id FROM candidates l JOIN stream.work_items w ON w.id = l.id AND w.state = l.state AND w.due_at = l.due_at
                           WHERE w.id = ANY (ARRAY(SELECT id FROM candidates))
                           ORDER BY l.turn, l.served NULLS FIRST, l.due_at, l.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED))
-   RETURNING id, kind, key, team_uid AS "teamUid", payload, tries, traceparent, lease`;
+   RETURNING id, kind, key, team_uid AS "teamUid", payload, attempts, traceparent, lease`;
 
 /**
  * `served`: teams in the order in which they were served last. All times are the database's, so that the clocks of
@@ -95,22 +95,22 @@ export async function postpone(sql: Sql, { id, lease }: WorkItem, seconds: numbe
 /** Returns the item to the queue without counting an attempt: its process is stopping. */
 export async function release(sql: Sql, { id, lease }: WorkItem): Promise<void> {
   await sql.query(
-    "UPDATE stream.work_items SET state = 'waiting', lease = NULL, tries = tries - 1, due_at = date_trunc('milliseconds', now()) WHERE id = $1 AND lease = $2",
+    "UPDATE stream.work_items SET state = 'waiting', lease = NULL, attempts = attempts - 1, due_at = date_trunc('milliseconds', now()) WHERE id = $1 AND lease = $2",
     [id, lease],
   );
 }
 
-export async function park(sql: Sql, { id, lease }: WorkItem, error: string): Promise<void> {
+export async function deadLetter(sql: Sql, { id, lease }: WorkItem, error: string): Promise<void> {
   await sql.query(
-    "UPDATE stream.work_items SET state = 'parked', lease = NULL, last_error = $3 WHERE id = $1 AND lease = $2",
+    "UPDATE stream.work_items SET state = 'dead_lettered', lease = NULL, last_error = $3 WHERE id = $1 AND lease = $2",
     [id, lease, error],
   );
 }
 
 /** Restarts dead-lettered items (of one kind, or all). Returns how many. */
-export async function unpark(sql: Sql, kind?: string): Promise<number> {
+export async function restartDeadLettered(sql: Sql, kind?: string): Promise<number> {
   const { rowCount } = await sql.query(
-    `UPDATE stream.work_items SET state = 'waiting', tries = 0, due_at = date_trunc('milliseconds', now()) WHERE state = 'parked' AND ($1::text IS NULL OR kind = $1)`,
+    `UPDATE stream.work_items SET state = 'waiting', attempts = 0, due_at = date_trunc('milliseconds', now()) WHERE state = 'dead_lettered' AND ($1::text IS NULL OR kind = $1)`,
     [kind ?? null],
   );
   return rowCount;
@@ -126,7 +126,7 @@ export async function forget(sql: Sql, days: number): Promise<void> {
 
 export type WorkCount = {
   kind: string;
-  state: "waiting" | "running" | "parked";
+  state: "waiting" | "running" | "dead_lettered";
   count: number;
   /** Returns how overdue the oldest due item is; 0 if none is due. */
   overdueSeconds: number;

@@ -4,7 +4,18 @@ import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
 import { WORK_ENQUEUED } from "./enqueue-work.ts";
-import { claim, count, finish, forget, NO_TEAM, park, postpone, release, renew, unpark } from "./work-items.ts";
+import {
+  claim,
+  count,
+  finish,
+  forget,
+  NO_TEAM,
+  deadLetter,
+  postpone,
+  release,
+  renew,
+  restartDeadLettered,
+} from "./work-items.ts";
 import type { WorkCount, WorkItem } from "./work-items.ts";
 
 export type WorkContext = {
@@ -121,7 +132,7 @@ export class WorkQueue {
 
   /** Restarts dead-lettered items. Returns how many. */
   async replay(kind?: string): Promise<number> {
-    const replayed = await unpark(this.#sql, kind);
+    const replayed = await restartDeadLettered(this.#sql, kind);
     this.wake();
     return replayed;
   }
@@ -173,7 +184,7 @@ export class WorkQueue {
     const renewing = setInterval(() => void this.#renewClaim(item, lost), (this.#leaseSeconds * 1000) / 3);
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
     try {
-      if (item.tries > this.#schedule.length + 1) throw new Error("Its process died at every try.");
+      if (item.attempts > this.#schedule.length + 1) throw new Error("Its process died at every try.");
       await this.#try(item, signal);
       await finish(this.#sql, item);
     } catch (error) {
@@ -188,7 +199,7 @@ export class WorkQueue {
   async #try(item: WorkItem, signal: AbortSignal): Promise<void> {
     const { handlers, tracer } = this.#deps;
     const cause = parseTraceparent(item.traceparent);
-    const attributes = { "millwright.work.kind": item.kind, "millwright.work.tries": item.tries };
+    const attributes = { "millwright.work.kind": item.kind, "millwright.work.attempts": item.attempts };
     const fields = { workKind: item.kind, workId: item.id };
     await traced(
       `work ${item.kind}`,
@@ -207,15 +218,15 @@ export class WorkQueue {
     const fields = {
       workKind: item.kind,
       workId: item.id,
-      attempts: item.tries,
+      attempts: item.attempts,
       traceId: parseTraceparent(item.traceparent)?.traceId,
       error,
     };
     const text = describe(error);
-    const pause = this.#schedule[item.tries - 1];
+    const pause = this.#schedule[item.attempts - 1];
     if (pause === undefined || (isDomainError(error) && !error.retryable)) {
-      await park(this.#sql, item, text);
-      this.#deps.log.error(fields, "an item of work was parked");
+      await deadLetter(this.#sql, item, text);
+      this.#deps.log.error(fields, "a work item was dead-lettered");
       return;
     }
     const requested = isDomainError(error) ? (error.retryAfterSeconds ?? 0) : 0;

@@ -29,7 +29,7 @@ const enqueue = (...keys: string[]): Promise<void> =>
 const states = async (): Promise<string[]> =>
   (
     await t.database.sql.query<{ line: string }>(
-      "SELECT concat_ws(' ', key, state, tries) AS line FROM stream.work_items ORDER BY key",
+      "SELECT concat_ws(' ', key, state, attempts) AS line FROM stream.work_items ORDER BY key",
     )
   ).rows.map((r) => r.line);
 
@@ -128,9 +128,9 @@ describe("an item of work", () => {
     const tracer = memoryTracer();
     const traces: unknown[] = [];
     const queue = aQueue(
-      async ({ tries }) => {
+      async ({ attempts }) => {
         traces.push(currentScope()?.trace.traceId);
-        if (tries === 1)
+        if (attempts === 1)
           throw new DomainError({ kind: "unavailable", reason: "neighbour_away", message: "Later.", retryable: true });
       },
       { tracer },
@@ -255,13 +255,13 @@ describe("a failing item", () => {
       "SELECT due_at > now() + interval '55 seconds' AS late, due_at < now() + interval '76 seconds' AS soon, last_error FROM stream.work_items",
     );
     expect(rows).toEqual([{ late: true, soon: true, last_error: "Error: upstream down" }]);
-    for (const state of ["a waiting 2", "a parked 3", "a parked 3"]) {
+    for (const state of ["a waiting 2", "a dead_lettered 3", "a dead_lettered 3"]) {
       await makeDue();
       await queue.drain();
       expect(await states()).toEqual([state]);
     }
     expect(log.entries.filter((e) => e.level === "error")).toHaveLength(1);
-    expect(await queue.counts()).toEqual([{ kind: "call", state: "parked", count: 1, overdueSeconds: 0 }]);
+    expect(await queue.counts()).toEqual([{ kind: "call", state: "dead_lettered", count: 1, overdueSeconds: 0 }]);
     isBroken = false;
     expect([await queue.replay("other"), await queue.replay()]).toEqual([0, 1]);
     await queue.drain();
@@ -274,7 +274,7 @@ describe("a failing item", () => {
     );
     await enqueue("a");
     await queue.drain();
-    expect(await states()).toEqual(["a parked 1"]);
+    expect(await states()).toEqual(["a dead_lettered 1"]);
   });
 
   test("does not block the others", async () => {
@@ -338,9 +338,11 @@ describe("a claim", () => {
 
   test("that kills its process at every attempt ends dead-lettered", async () => {
     await enqueue("poison");
-    await t.database.sql.query("UPDATE stream.work_items SET state = 'running', tries = 3, lease = gen_random_uuid()");
+    await t.database.sql.query(
+      "UPDATE stream.work_items SET state = 'running', attempts = 3, lease = gen_random_uuid()",
+    );
     await aQueue(async () => {}, { retrySchedule: [0, 0] }).drain();
-    expect(await states()).toEqual(["poison parked 4"]);
+    expect(await states()).toEqual(["poison dead_lettered 4"]);
   });
 
   test("is returned by a process that stops, without counting an attempt", async () => {

@@ -1,6 +1,6 @@
 import type { Database, Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
-import { enqueueWork, unpark } from "@millwright/work";
+import { enqueueWork, restartDeadLettered } from "@millwright/work";
 
 /** Work that replays one page of facts. */
 export const REPLAY_FACTS = "replay_facts";
@@ -25,7 +25,7 @@ export type ReplayedPage = {
   readonly nextPageToken: string;
 };
 
-/** How far a rebuild is. `parkedError`: set if the replay stopped after its last try. */
+/** How far a rebuild is. `deadLetterError`: set if the replay stopped after its last try. */
 export type ReplayProgress = {
   readonly phase: ReplayPhase | "done";
   readonly runs: number;
@@ -33,7 +33,7 @@ export type ReplayProgress = {
   readonly failures: number;
   readonly lastError: string | null;
   readonly startedAt: Date;
-  readonly parkedError: string | null;
+  readonly deadLetterError: string | null;
 };
 
 const NEXT_PHASE = { runs: "deliveries", deliveries: "done" } as const;
@@ -85,7 +85,7 @@ export async function startReplay(tx: Sql): Promise<string> {
   );
   const { uid, page } = rows[0]!;
   await enqueuePage(tx, uid, page);
-  await unpark(tx, REPLAY_FACTS);
+  await restartDeadLettered(tx, REPLAY_FACTS);
   return uid;
 }
 
@@ -96,7 +96,7 @@ export async function readReplay(sql: Sql, uid: string): Promise<ReplayProgress>
                FROM stream.work_items w
               WHERE w.kind = $2
                 AND w.key = r.uid || ' ' || r.page
-                AND w.state = 'parked') AS "parkedError"
+                AND w.state = 'dead_lettered') AS "deadLetterError"
        FROM rebuilds r
       WHERE r.uid = $1`,
     [uid, REPLAY_FACTS],

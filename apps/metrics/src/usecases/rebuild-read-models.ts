@@ -93,9 +93,9 @@ async function replayAll({ pause, report }: RebuildDeps, database: Database): Pr
     const progress = await readReplay(database.sql, uid);
     report(progress);
     if (progress.phase === "done") return progress;
-    if (progress.parkedError !== null)
+    if (progress.deadLetterError !== null)
       throw new Error(
-        `The service could not replay ${progress.phase}: ${progress.parkedError} Run the command again to resume.`,
+        `The service could not replay ${progress.phase}: ${progress.deadLetterError} Run the command again to resume.`,
       );
     await pause();
   }

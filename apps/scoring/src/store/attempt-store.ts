@@ -91,7 +91,7 @@ export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Pr
 export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
 /**
- * Returns the uids of attempts whose work item is dead-lettered (state `parked`). `kinds` has the kind of work for each
+ * Returns the uids of attempts whose work item is dead-lettered (state `dead_lettered`). `kinds` has the kind of work for each
  * state of an attempt.
  */
 export async function findAbandoned(
@@ -99,9 +99,9 @@ export async function findAbandoned(
   kinds: { readonly pending: string; readonly judging: string },
 ): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
-    `SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.uid = w.key::uuid AND a.state = 'pending' WHERE w.kind = $1 AND w.state = 'parked'
+    `SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.uid = w.key::uuid AND a.state = 'pending' WHERE w.kind = $1 AND w.state = 'dead_lettered'
      UNION
-     SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.judge_run_uid = (w.payload ->> 'runUid')::uuid AND a.state = 'judging' WHERE w.kind = $2 AND w.state = 'parked'`,
+     SELECT a.uid FROM stream.work_items w JOIN attempts a ON a.judge_run_uid = (w.payload ->> 'runUid')::uuid AND a.state = 'judging' WHERE w.kind = $2 AND w.state = 'dead_lettered'`,
     [kinds.pending, kinds.judging],
   );
   return rows.map(({ uid }) => uid);

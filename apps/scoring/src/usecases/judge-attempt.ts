@@ -51,7 +51,7 @@ export const judgeAttempt =
       await judge(deps, attempt, context);
     } catch (error) {
       const isFinal = isDomainError(error) && !error.retryable;
-      if (!isFinal && item.tries < TRIES_MAX) throw error;
+      if (!isFinal && item.attempts < TRIES_MAX) throw error;
       const verdict = isDomainError(error)
         ? failed(error.reason, error.message)
         : failed("judge_unavailable", "The judge could not be started.");

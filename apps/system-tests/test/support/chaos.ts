@@ -41,11 +41,17 @@ async function isHealthy(service: ServiceName): Promise<void> {
     ).rows[0]?.is;
     const found = {
       pending: await count("event_pending"),
-      parkedEvents: await count("parked_events"),
-      parkedReaders: await count("feed_cursors WHERE parked_reason IS NOT NULL"),
-      parkedWork: hasWork ? await count("work_items WHERE state = 'parked'") : 0,
+      deadLetteredEvents: await count("dead_lettered_events"),
+      stoppedConsumers: await count("feed_cursors WHERE stopped_reason IS NOT NULL"),
+      deadLetteredWork: hasWork ? await count("work_items WHERE state = 'dead_lettered'") : 0,
     };
-    expect({ service, ...found }).toEqual({ service, pending: 0, parkedEvents: 0, parkedReaders: 0, parkedWork: 0 });
+    expect({ service, ...found }).toEqual({
+      service,
+      pending: 0,
+      deadLetteredEvents: 0,
+      stoppedConsumers: 0,
+      deadLetteredWork: 0,
+    });
   } finally {
     await database.close();
   }

@@ -301,29 +301,29 @@ INSERT INTO stream.event_meta DEFAULT VALUES;
 
 -- How far this service has applied the log of a source. Updated in the transaction of the effects.
 CREATE TABLE stream.feed_cursors (
-  reader        text           NOT NULL,
-  source        text           NOT NULL,
-  log_uid       uuid,
-  position      bigint         NOT NULL DEFAULT 0,
-  parked_reason text,          -- set: the consumer has stopped until an operator decides where it continues
-  updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+  reader         text           NOT NULL,
+  source         text           NOT NULL,
+  log_uid        uuid,
+  position       bigint         NOT NULL DEFAULT 0,
+  stopped_reason text,          -- set: the consumer has stopped until an operator decides where it continues
+  updated_at     timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source)
 );
 
 -- Events that could not be applied, and the later ones of the same entity, in order.
-CREATE TABLE stream.parked_events (
-  reader     text           NOT NULL,
-  source     text           NOT NULL,
-  position   bigint         NOT NULL,
-  entity     text           NOT NULL,
-  entity_uid text           NOT NULL,
-  event      jsonb          NOT NULL,
-  reason     text           NOT NULL,
-  tries      integer        NOT NULL DEFAULT 0,
-  parked_at  timestamptz(3) NOT NULL DEFAULT now(),
+CREATE TABLE stream.dead_lettered_events (
+  reader           text           NOT NULL,
+  source           text           NOT NULL,
+  position         bigint         NOT NULL,
+  entity           text           NOT NULL,
+  entity_uid       text           NOT NULL,
+  event            jsonb          NOT NULL,
+  reason           text           NOT NULL,
+  attempts         integer        NOT NULL DEFAULT 0,
+  dead_lettered_at timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source, position)
 );
-CREATE INDEX parked_events_by_entity ON stream.parked_events (reader, source, entity, entity_uid);
+CREATE INDEX dead_lettered_events_by_entity ON stream.dead_lettered_events (reader, source, entity, entity_uid);
 
 -- Tables of libs/work. The first migration of a service that uses it contains this text.
 
@@ -334,10 +334,11 @@ CREATE TABLE stream.work_items (
   key         text           NOT NULL, -- the cause; also the idempotency key of the call
   team_uid    uuid,
   payload     jsonb          NOT NULL,
-  state       text           NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
+  state       text           NOT NULL DEFAULT 'waiting'
+    CHECK (state IN ('waiting', 'running', 'done', 'dead_lettered')),
   due_at      timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
   lease       uuid,                    -- the claim that may finish the item
-  tries       integer        NOT NULL DEFAULT 0,
+  attempts    integer        NOT NULL DEFAULT 0,
   last_error  text,
   traceparent text,                    -- W3C trace context of the operation that decided it
   created_at  timestamptz(3) NOT NULL,
@@ -353,7 +354,7 @@ CREATE INDEX work_items_by_team
 CREATE INDEX work_items_running
   ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)))
   WHERE state = 'running';
-CREATE INDEX work_items_parked ON stream.work_items (kind)
-  WHERE state = 'parked';
+CREATE INDEX work_items_dead_lettered ON stream.work_items (kind)
+  WHERE state = 'dead_lettered';
 CREATE INDEX work_items_done ON stream.work_items (ended_at)
   WHERE state = 'done';

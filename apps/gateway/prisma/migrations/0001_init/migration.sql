@@ -247,26 +247,26 @@ INSERT INTO stream.event_meta DEFAULT VALUES;
 
 -- How far this service has applied the log of a source. Updated in the transaction of the effects.
 CREATE TABLE stream.feed_cursors (
-  reader        text           NOT NULL,
-  source        text           NOT NULL,
-  log_uid       uuid,
-  position      bigint         NOT NULL DEFAULT 0,
-  parked_reason text,          -- set: the consumer has stopped until an operator decides where it continues
-  updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+  reader         text           NOT NULL,
+  source         text           NOT NULL,
+  log_uid        uuid,
+  position       bigint         NOT NULL DEFAULT 0,
+  stopped_reason text,          -- set: the consumer has stopped until an operator decides where it continues
+  updated_at     timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source)
 );
 
 -- Events that could not be applied, and the later ones of the same entity, in order.
-CREATE TABLE stream.parked_events (
-  reader     text           NOT NULL,
-  source     text           NOT NULL,
-  position   bigint         NOT NULL,
-  entity     text           NOT NULL,
-  entity_uid text           NOT NULL,
-  event      jsonb          NOT NULL,
-  reason     text           NOT NULL,
-  tries      integer        NOT NULL DEFAULT 0,
-  parked_at  timestamptz(3) NOT NULL DEFAULT now(),
+CREATE TABLE stream.dead_lettered_events (
+  reader           text           NOT NULL,
+  source           text           NOT NULL,
+  position         bigint         NOT NULL,
+  entity           text           NOT NULL,
+  entity_uid       text           NOT NULL,
+  event            jsonb          NOT NULL,
+  reason           text           NOT NULL,
+  attempts         integer        NOT NULL DEFAULT 0,
+  dead_lettered_at timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source, position)
 );
-CREATE INDEX parked_events_by_entity ON stream.parked_events (reader, source, entity, entity_uid);
+CREATE INDEX dead_lettered_events_by_entity ON stream.dead_lettered_events (reader, source, entity, entity_uid);

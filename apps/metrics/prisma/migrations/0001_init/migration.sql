@@ -321,105 +321,115 @@ CREATE INDEX factory_pull_requests_merged ON factory_pull_requests (factory_uid,
   INCLUDE (opened_at, first_human_review_at, kickoff_at, additions, deletions, history_complete, human_code_change)
   WHERE merged_at IS NOT NULL;
 
--- Tables of libs/events, as every service's migrations leave them; the first migration of a new service contains this text.
+-- Tables of libs/events. The first migration of a service contains this text.
 CREATE SCHEMA IF NOT EXISTS stream;
 
--- Written in the transaction of a change. `seq` is the order of insertion: within one entity, whose row its writer
--- holds locked, also the order of commits; between entities it is not, so nobody reads this table by position.
+-- Events written in the transaction of the change that they report. `seq` is the order of insertion: within one entity,
+-- whose row the writer has locked, it is also the order of commits. Between entities it is not, so this table is never
+-- read by position.
 CREATE TABLE stream.event_pending (
-  seq            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  uid            uuid NOT NULL,
-  type           text NOT NULL,
-  entity         text NOT NULL,
-  entity_uid     text NOT NULL,
-  entity_version bigint NOT NULL,
+  seq            bigint         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  uid            uuid           NOT NULL,
+  type           text           NOT NULL,
+  entity         text           NOT NULL,
+  entity_uid     text           NOT NULL,
+  entity_version bigint         NOT NULL,
   team_uid       uuid,
-  actor_type     text NOT NULL,
-  actor_uid      text NOT NULL,
-  request_id     text NOT NULL,
+  actor_type     text           NOT NULL,
+  actor_uid      text           NOT NULL,
+  request_id     text           NOT NULL,
   cause          text,
-  traceparent    text, -- W3C trace context of what brought it about
+  traceparent    text,          -- W3C trace context of the operation that caused the event
   occurred_at    timestamptz(3) NOT NULL,
-  payload        jsonb NOT NULL
+  payload        jsonb          NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- The log: insert-only, gapless, in an order that no later commit slips behind. The sequencer adds partitions.
+-- The log: insert-only and gapless. No later commit adds an event before one that was already readable. The sequencer
+-- adds partitions.
 CREATE TABLE stream.event_log (
-  position       bigint PRIMARY KEY,
-  uid            uuid NOT NULL,
-  type           text NOT NULL,
-  entity         text NOT NULL,
-  entity_uid     text NOT NULL,
-  entity_version bigint NOT NULL,
+  position       bigint         PRIMARY KEY,
+  uid            uuid           NOT NULL,
+  type           text           NOT NULL,
+  entity         text           NOT NULL,
+  entity_uid     text           NOT NULL,
+  entity_version bigint         NOT NULL,
   team_uid       uuid,
-  actor_type     text NOT NULL,
-  actor_uid      text NOT NULL,
-  request_id     text NOT NULL,
+  actor_type     text           NOT NULL,
+  actor_uid      text           NOT NULL,
+  request_id     text           NOT NULL,
   cause          text,
   traceparent    text,
   occurred_at    timestamptz(3) NOT NULL,
   logged_at      timestamptz(3) NOT NULL,
-  payload        jsonb NOT NULL
+  payload        jsonb          NOT NULL
 ) PARTITION BY RANGE (position);
 CREATE TABLE stream.event_log_1 PARTITION OF stream.event_log FOR VALUES FROM (1) TO (1000001);
 
--- One row. `log_uid` names this log for good; `partitioned_to` is the last position that has a partition.
+-- One row. `log_uid` identifies this log permanently; `partitioned_to` is the last position that has a partition.
 CREATE TABLE stream.event_meta (
   only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  log_uid        uuid NOT NULL DEFAULT gen_random_uuid(),
-  head           bigint NOT NULL DEFAULT 0,
-  partitioned_to bigint NOT NULL DEFAULT 1000000
+  log_uid        uuid    NOT NULL DEFAULT gen_random_uuid(),
+  head           bigint  NOT NULL DEFAULT 0,
+  partitioned_to bigint  NOT NULL DEFAULT 1000000
 );
 INSERT INTO stream.event_meta DEFAULT VALUES;
 
--- How far this service has applied the log of a source; moved in the transaction of the effects.
+-- How far this service has applied the log of a source. Updated in the transaction of the effects.
 CREATE TABLE stream.feed_cursors (
-  reader        text NOT NULL,
-  source        text NOT NULL,
-  log_uid       uuid,
-  position      bigint NOT NULL DEFAULT 0,
-  parked_reason text, -- set: nothing is read until someone decides where to go on
-  updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+  reader         text           NOT NULL,
+  source         text           NOT NULL,
+  log_uid        uuid,
+  position       bigint         NOT NULL DEFAULT 0,
+  stopped_reason text,          -- set: the consumer has stopped until an operator decides where it continues
+  updated_at     timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source)
 );
 
 -- Events that could not be applied, and the later ones of the same entity, in order.
-CREATE TABLE stream.parked_events (
-  reader     text NOT NULL,
-  source     text NOT NULL,
-  position   bigint NOT NULL,
-  entity     text NOT NULL,
-  entity_uid text NOT NULL,
-  event      jsonb NOT NULL,
-  reason     text NOT NULL,
-  tries      integer NOT NULL DEFAULT 0,
-  parked_at  timestamptz(3) NOT NULL DEFAULT now(),
+CREATE TABLE stream.dead_lettered_events (
+  reader           text           NOT NULL,
+  source           text           NOT NULL,
+  position         bigint         NOT NULL,
+  entity           text           NOT NULL,
+  entity_uid       text           NOT NULL,
+  event            jsonb          NOT NULL,
+  reason           text           NOT NULL,
+  attempts         integer        NOT NULL DEFAULT 0,
+  dead_lettered_at timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (reader, source, position)
 );
-CREATE INDEX parked_events_by_entity ON stream.parked_events (reader, source, entity, entity_uid);
--- Tables of libs/work, as every service's migrations leave them; the first migration of a new service contains this text.
-CREATE SCHEMA IF NOT EXISTS stream;
+CREATE INDEX dead_lettered_events_by_entity ON stream.dead_lettered_events (reader, source, entity, entity_uid);
 
--- Remote effects to be carried out, written in the transaction that decided them.
+-- Tables of libs/work. The first migration of a service that uses it contains this text.
+
+-- Calls to other systems, written in the transaction that decided them.
 CREATE TABLE stream.work_items (
-  id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind       text NOT NULL,
-  key        text NOT NULL, -- the cause; also the idempotency key of the effect
-  team_uid   uuid,
-  payload    jsonb NOT NULL,
-  state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'parked')),
-  due_at     timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
-  lease      uuid, -- the claim that may finish it
-  tries      integer NOT NULL DEFAULT 0,
-  last_error text,
-  traceparent text, -- W3C trace context of what decided it
-  created_at timestamptz(3) NOT NULL,
-  ended_at   timestamptz(3),
+  id          bigint         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind        text           NOT NULL,
+  key         text           NOT NULL, -- the cause; also the idempotency key of the call
+  team_uid    uuid,
+  payload     jsonb          NOT NULL,
+  state       text           NOT NULL DEFAULT 'waiting'
+    CHECK (state IN ('waiting', 'running', 'done', 'dead_lettered')),
+  due_at      timestamptz(3) NOT NULL, -- waiting: not before; running: when the lease ends
+  lease       uuid,                    -- the claim that may finish the item
+  attempts    integer        NOT NULL DEFAULT 0,
+  last_error  text,
+  traceparent text,                    -- W3C trace context of the operation that decided it
+  created_at  timestamptz(3) NOT NULL,
+  ended_at    timestamptz(3),
   UNIQUE (kind, key)
 ) WITH (fillfactor = 80);
-CREATE INDEX work_items_due ON stream.work_items (due_at) WHERE state IN ('waiting', 'running');
--- Teams take turns: what is due of one team, and how much of each is being carried out. Items of no team share a turn.
-CREATE INDEX work_items_by_team ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id) WHERE state IN ('waiting', 'running');
-CREATE INDEX work_items_running ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid))) WHERE state = 'running';
-CREATE INDEX work_items_parked ON stream.work_items (kind) WHERE state = 'parked';
-CREATE INDEX work_items_done ON stream.work_items (ended_at) WHERE state = 'done';
+CREATE INDEX work_items_due ON stream.work_items (due_at)
+  WHERE state IN ('waiting', 'running');
+-- Teams take turns: the due items of a team, and how many items of each team are running. Items without a team share a turn.
+CREATE INDEX work_items_by_team
+  ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id)
+  WHERE state IN ('waiting', 'running');
+CREATE INDEX work_items_running
+  ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)))
+  WHERE state = 'running';
+CREATE INDEX work_items_dead_lettered ON stream.work_items (kind)
+  WHERE state = 'dead_lettered';
+CREATE INDEX work_items_done ON stream.work_items (ended_at)
+  WHERE state = 'done';
