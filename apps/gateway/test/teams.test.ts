@@ -272,8 +272,8 @@ describe("idempotency", () => {
     g.clock.advance(24 * 3_600_000);
     expect((await send({ name: "once" })).body.key.uid).not.toBe(first.body.key.uid);
     expect(await named()).toBe(2);
-    const { rows } = await g.database.sql.query<{ answer: string }>("SELECT answer FROM idempotency");
-    expect(rows.some(({ answer }) => answer.includes("mw_"))).toBe(false);
+    const { rows } = await g.database.sql.query<{ response: string }>("SELECT response FROM idempotency");
+    expect(rows.some(({ response }) => response.includes("mw_"))).toBe(false);
     g.clock.set(NOW);
   });
   test("repeats at the same moment make one thing", async () => {

@@ -148,7 +148,7 @@ describe("creating", () => {
       domainError({ kind: "conflict", reason: "idempotency_mismatch" }),
     );
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toHaveLength(1);
-    expect(await w.rows("SELECT 1 FROM idempotency_keys WHERE answer LIKE $1", [`%${first.secret}%`])).toEqual([]);
+    expect(await w.rows("SELECT 1 FROM idempotency_keys WHERE response LIKE $1", [`%${first.secret}%`])).toEqual([]);
   });
   test("is refused if external files define the factory", async () => {
     await expect(create({ factoryUid: w.aFactory("external_files") })).rejects.toEqual(

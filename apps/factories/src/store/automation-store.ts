@@ -12,8 +12,8 @@ import {
 } from "../domain/automation.ts";
 import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
 
-/** The stored result of an idempotent request. Results of earlier releases contain no time. */
-type Made = { readonly uid: AutomationUid; readonly at?: string };
+/** The stored response to an idempotent request. */
+type Created = { readonly uid: AutomationUid; readonly created_at: string };
 
 /** Returns the queries of automations. Deleted automations are hidden from every method. */
 export function automationStore(database: Database) {
@@ -49,17 +49,17 @@ export function automationStore(database: Database) {
     ): Promise<Automation | undefined> =>
       database
         .transaction(async (tx) => {
-          const made =
+          const created =
             request &&
-            (await storeResponse<Made>(
+            (await storeResponse<Created>(
               tx,
               request,
-              { uid: automation.uid, at: automation.createdAt.toISOString() },
+              { uid: automation.uid, created_at: automation.createdAt.toISOString() },
               automation.createdAt,
             ));
-          if (made && made.uid !== automation.uid) {
-            const at = made.at === undefined ? automation.createdAt : new Date(made.at);
-            return { ...automation, uid: made.uid, createdAt: at, updatedAt: at };
+          if (created && created.uid !== automation.uid) {
+            const createdAt = new Date(created.created_at);
+            return { ...automation, uid: created.uid, createdAt, updatedAt: createdAt };
           }
           await lockSet(tx, automation.factoryUid);
           if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
@@ -73,7 +73,7 @@ export function automationStore(database: Database) {
         }),
 
     remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
-      (await storedResponse<Made>(sql, request, now)) !== undefined,
+      (await storedResponse<Created>(sql, request, now)) !== undefined,
 
     /** Locks an automation and stores its change with the event. Errors: automation_not_found. */
     update: (

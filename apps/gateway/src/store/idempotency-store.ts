@@ -36,7 +36,7 @@ export const createOnce =
       if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
         return (await keptAnswer<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.answer;
       const answer = await create(tx);
-      await tx.sql.query("UPDATE idempotency SET answer = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
+      await tx.sql.query("UPDATE idempotency SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
         ...row,
         seal(vault, row, answer),
       ]);
@@ -85,8 +85,8 @@ const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSO
 /** Inserts the row of a key. Returns whether the key is new or its earlier row has expired. */
 async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: string | null = null): Promise<boolean> {
   const { rowCount } = await sql.query(
-    `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, answer) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
-     ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, answer = excluded.answer, expires_at = excluded.expires_at
+    `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, response) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
+     ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, response = excluded.response, expires_at = excluded.expires_at
        WHERE i.expires_at <= $6::timestamptz
      RETURNING key`,
     [...row, bodyHash, new Date(now.getTime() + KEPT_MS), now, answer],
@@ -104,8 +104,8 @@ async function keptAnswer<T>(
 ): Promise<{ answer: T } | undefined> {
   const {
     rows: [first],
-  } = await sql.query<{ body_hash: string; answer: string }>(
-    "SELECT body_hash, answer FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
+  } = await sql.query<{ body_hash: string; response: string }>(
+    "SELECT body_hash, response FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
     [...row, now],
   );
   if (!first) return undefined;
@@ -115,7 +115,7 @@ async function keptAnswer<T>(
       reason: "idempotency_mismatch",
       message: "This Idempotency-Key was used with another body.",
     });
-  return { answer: JSON.parse(vault.open(first.answer, placeOf(row))) as T };
+  return { answer: JSON.parse(vault.open(first.response, placeOf(row))) as T };
 }
 
 /** Deletes expired answers. */

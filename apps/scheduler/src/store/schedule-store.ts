@@ -10,7 +10,7 @@ import { LISTED_SCHEDULE_COLUMNS, SCHEDULE_COLUMNS, toSchedule, type ScheduleRow
 export type Change = { readonly next: Schedule; readonly event: NewEvent };
 type Build = (now: Date) => Change;
 /** The stored result of an idempotent request; results of earlier releases have no time. */
-type CreatedRecord = { readonly uid: ScheduleUid; readonly at?: string };
+type CreatedRecord = { readonly uid: ScheduleUid; readonly created_at: string };
 
 /** Queries of schedules; deleted schedules are hidden from every method. */
 export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops: () => void) {
@@ -53,7 +53,8 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
       changing(async (tx, now) => {
         const { next, event } = build(now);
         const record =
-          request && (await storeResponse<CreatedRecord>(tx, request, { uid: next.uid, at: now.toISOString() }, now));
+          request &&
+          (await storeResponse<CreatedRecord>(tx, request, { uid: next.uid, created_at: now.toISOString() }, now));
         if (record && record.uid !== next.uid) return asCreated(build, record, now);
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid,
@@ -103,9 +104,9 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
   };
 }
 
-const asCreated = (build: Build, { uid, at }: CreatedRecord, now: Date): Schedule => ({
-  ...build(at === undefined ? now : new Date(at)).next,
-  uid,
+const asCreated = (build: Build, created: CreatedRecord): Schedule => ({
+  ...build(new Date(created.created_at)).next,
+  uid: created.uid,
 });
 
 type ChangeSchedule = (schedule: Schedule) => Change;

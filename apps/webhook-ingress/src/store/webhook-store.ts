@@ -59,7 +59,11 @@ export function webhookStore(database: Database, vault: Vault) {
       max: number,
       now: Date,
     ): Promise<CreatedRecord | undefined> {
-      const created: CreatedRecord = { uid: webhook.uid, at: webhook.createdAt.toISOString(), answer: generatedSecret };
+      const created: CreatedRecord = {
+        uid: webhook.uid,
+        created_at: webhook.createdAt.toISOString(),
+        generated_secret: generatedSecret,
+      };
       return database
         .transaction(async (tx) => {
           await lockFactory(tx, webhook.factoryUid);
@@ -115,8 +119,12 @@ export function webhookStore(database: Database, vault: Vault) {
   };
 }
 
-/** The stored result of an idempotent creation; `answer` is the generated secret. */
-export type CreatedRecord = { readonly uid: string; readonly at: string; readonly answer: string | undefined };
+/** The stored response to an idempotent creation. */
+export type CreatedRecord = {
+  readonly uid: string;
+  readonly created_at: string;
+  readonly generated_secret: string | undefined;
+};
 
 export type WebhookStore = ReturnType<typeof webhookStore>;
 

@@ -89,10 +89,10 @@ export async function createWebhook(
       reason: "too_many_webhooks",
       message: `A factory can have at most ${WEBHOOKS_MAX} webhooks; delete one first.`,
     });
-  const createdAt = new Date(created.at);
+  const createdAt = new Date(created.created_at);
   return {
     webhook: { ...webhook, uid: as<WebhookUid>(created.uid), createdAt, updatedAt: createdAt },
-    secret: created.answer,
+    secret: created.generated_secret,
   };
 }
 

@@ -240,7 +240,7 @@ CREATE TABLE idempotency_keys (
   operation     text           NOT NULL,
   key           text           NOT NULL,
   body_hash     char(64)       NOT NULL,
-  answer        jsonb          NOT NULL,
+  response      jsonb          NOT NULL,
   created_at    timestamptz(3) NOT NULL,
   PRIMARY KEY (principal_uid, operation, key)
 );

@@ -159,7 +159,7 @@ CREATE TABLE idempotency (
   operation  text           NOT NULL,
   key        text           NOT NULL,
   body_hash  text           NOT NULL,
-  answer     text,          -- null only inside the transaction of the request
+  response   text,          -- null only inside the transaction of the request
   expires_at timestamptz(3) NOT NULL,
   PRIMARY KEY (principal, operation, key)
 );

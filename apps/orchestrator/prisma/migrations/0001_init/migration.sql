@@ -760,7 +760,7 @@ CREATE TABLE idempotency_keys (
   operation     text           NOT NULL,
   key           text           NOT NULL,
   body_hash     bytea          NOT NULL,
-  answer        jsonb          NOT NULL,
+  response      jsonb          NOT NULL,
   created_at    timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (principal_uid, operation, key)
 );

@@ -25,21 +25,21 @@ export async function once<T>(
     names,
   );
   const { rowCount } = await tx.query(
-    `INSERT INTO idempotency_keys (principal_uid, operation, key, body_hash, answer) VALUES ($1, $2, $3, $4, 'null') ON CONFLICT DO NOTHING`,
+    `INSERT INTO idempotency_keys (principal_uid, operation, key, body_hash, response) VALUES ($1, $2, $3, $4, 'null') ON CONFLICT DO NOTHING`,
     [...names, hash],
   );
-  if (rowCount === 0) return earlierAnswer<T>(tx, names, hash);
-  const answer = await f();
+  if (rowCount === 0) return earlierResponse<T>(tx, names, hash);
+  const response = await f();
   await tx.query(
-    "UPDATE idempotency_keys SET answer = $4::jsonb WHERE principal_uid = $1 AND operation = $2 AND key = $3",
-    [...names, JSON.stringify(answer)],
+    "UPDATE idempotency_keys SET response = $4::jsonb WHERE principal_uid = $1 AND operation = $2 AND key = $3",
+    [...names, JSON.stringify(response)],
   );
-  return answer;
+  return response;
 }
 
-async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise<T> {
-  const { rows } = await tx.query<{ body_hash: Uint8Array; answer: T }>(
-    "SELECT body_hash, answer FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3",
+async function earlierResponse<T>(tx: Sql, names: string[], hash: Buffer): Promise<T> {
+  const { rows } = await tx.query<{ body_hash: Uint8Array; response: T }>(
+    "SELECT body_hash, response FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3",
     names,
   );
   const earlier = rows[0];
@@ -50,7 +50,7 @@ async function earlierAnswer<T>(tx: Sql, names: string[], hash: Buffer): Promise
       message: "This idempotency key was used with another request body.",
     });
   }
-  return earlier.answer;
+  return earlier.response;
 }
 
 /** Deletes results that are too old to be repeated. */

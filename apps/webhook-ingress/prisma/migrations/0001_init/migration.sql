@@ -138,7 +138,7 @@ CREATE TABLE idempotency_keys (
   operation     text           NOT NULL,
   key           text           NOT NULL,
   body_hash     char(64)       NOT NULL,
-  answer        text           NOT NULL,
+  response      text           NOT NULL,
   created_at    timestamptz(3) NOT NULL,
   PRIMARY KEY (principal_uid, operation, key)
 );
