@@ -92,10 +92,10 @@ test("eight processes with wrong clocks create one run per slot although four ar
   while (remaining.length > 0) {
     const batch = remaining.splice(0, 5);
     // As if the rule had named the present moment.
-    await w.rows("UPDATE schedules SET next_slot = date_trunc('milliseconds', now()) WHERE uid = ANY ($1::uuid[])", [
+    await w.rows("UPDATE schedules SET next_slot_at = date_trunc('milliseconds', now()) WHERE uid = ANY ($1::uuid[])", [
       batch,
     ]);
-    await eventually(async () => (await w.rows("SELECT 1 FROM schedules WHERE next_slot <= now()")).length === 0);
+    await eventually(async () => (await w.rows("SELECT 1 FROM schedules WHERE next_slot_at <= now()")).length === 0);
   }
   const decided = await eventually(async () => {
     const rows = await w.rows<{ state: string; run_uid: string; n: number }>(
@@ -116,7 +116,7 @@ test("each slot of automations fires once although a process is killed at the sa
   const due =
     "SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', '0 0 1 1 *', date_trunc('milliseconds', now()), 0 FROM generate_series(1, $1)";
   await w.rows(
-    `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, version) ${due}`,
+    `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot_at, version) ${due}`,
     [COUNT],
   );
   children.find((child) => child?.exitCode === null && child.signalCode === null)!.kill("SIGKILL");

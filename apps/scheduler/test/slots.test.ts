@@ -347,7 +347,9 @@ describe("while a run of an earlier slot is active", () => {
     const slow = settle();
     await blocked.reached;
     await w.advance(20); // within the lease
-    await w.t.database.sql.query("UPDATE schedules SET next_slot = (SELECT at FROM test_clock) WHERE uid = $1", [uid]);
+    await w.t.database.sql.query("UPDATE schedules SET next_slot_at = (SELECT at FROM test_clock) WHERE uid = $1", [
+      uid,
+    ]);
     const other = w.replica();
     await other.slots.settleNow();
     expect(await w.ledger(uid)).toEqual(["10:01 due", "10:01 due"]);
@@ -411,7 +413,7 @@ describe("a schedule that is", () => {
     const { uid } = await w.aSchedule();
     await w.setTime("2026-11-20T10:01:00Z");
     await settle();
-    await w.t.database.sql.query("UPDATE schedules SET next_slot = '2026-11-20T10:01:00Z'"); // as after the clock was set back
+    await w.t.database.sql.query("UPDATE schedules SET next_slot_at = '2026-11-20T10:01:00Z'"); // as after the clock was set back
     await settle();
     expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
   });

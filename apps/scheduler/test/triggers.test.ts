@@ -91,8 +91,8 @@ test.each([
   ["30 9 21 * 1", "21T09:30"],
 ])("%s follows UTC and first comes due at %s", async (cron, first) => {
   await publishAutomation(newUid(), [{ cron }]);
-  const [row] = await w.rows<{ next_slot: Date }>("SELECT next_slot FROM trigger_schedules");
-  expect(row!.next_slot.toISOString()).toBe(`2026-11-${first}:00.000Z`);
+  const [row] = await w.rows<{ next_slot_at: Date }>("SELECT next_slot_at FROM trigger_schedules");
+  expect(row!.next_slot_at.toISOString()).toBe(`2026-11-${first}:00.000Z`);
 });
 
 test("after an outage the newest slot fires, and older ones are skipped and counted", async () => {
@@ -222,7 +222,7 @@ test("a running service wakes up when a slot comes due", async () => {
   const service = w.replica({ databaseTime: "now()" });
   await service.start();
   await publishAutomation(newUid(), [{ cron: "0 0 1 1 *" }]);
-  await w.rows("UPDATE trigger_schedules SET last_slot = NULL, next_slot = now() + interval '50 milliseconds'");
+  await w.rows("UPDATE trigger_schedules SET last_slot_at = NULL, next_slot_at = now() + interval '50 milliseconds'");
   await eventually(async () =>
     expect(
       await w.rows("SELECT 1 FROM stream.event_log WHERE type = 'millwright.schedule_trigger.fired.v1'"),

@@ -56,7 +56,7 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
   const before = await made(orchestrator);
   const dueMs = Math.ceil((Date.now() + 1_500) / 1_000) * 1_000;
   await scheduler.sql.query(
-    "UPDATE schedules SET next_slot = $2 WHERE name = (SELECT name FROM schedules WHERE uid = $1)",
+    "UPDATE schedules SET next_slot_at = $2 WHERE name = (SELECT name FROM schedules WHERE uid = $1)",
     [id, new Date(dueMs)],
   );
   await pause(dueMs - Date.now());

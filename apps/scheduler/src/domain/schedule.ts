@@ -34,12 +34,12 @@ export type Schedule = ScheduleSettings & {
   readonly owner: Owner;
   readonly creator: Creator;
   /** The creator lost the right to create runs in the team, so the schedule is paused. Resuming makes the caller its creator. */
-  readonly creatorLeft: boolean;
-  readonly editorUid: string;
+  readonly creatorLostAccess: boolean;
+  readonly updatedByUid: string;
   /** Set when only the beginning of the prompt was read, as in lists. */
   readonly isPromptTruncated?: true;
   /** The first slot without a row in the ledger; null while paused. */
-  readonly nextSlot: Date | null;
+  readonly nextSlotAt: Date | null;
   /** When the last successful run ended. */
   readonly lastRanAt: Date | null;
   readonly lastSpawnError: string | null;
@@ -167,9 +167,9 @@ export const newSchedule = (
   uid,
   owner,
   creator,
-  creatorLeft: false,
-  editorUid: creator.uid,
-  nextSlot: slotAfter(settings, now),
+  creatorLostAccess: false,
+  updatedByUid: creator.uid,
+  nextSlotAt: slotAfter(settings, now),
   lastRanAt: null,
   lastSpawnError: null,
   version: 1,
@@ -181,21 +181,26 @@ export const newSchedule = (
  * Returns the schedule with other settings. A changed rule applies from `now`; with an unchanged rule the next slot stays the same.
  * Precondition: slots before `now` have been planned.
  */
-export function changeSchedule(schedule: Schedule, settings: ScheduleSettings, editorUid: string, now: Date): Schedule {
-  const next = { ...schedule, ...settings, editorUid, version: schedule.version + 1, updatedAt: now };
+export function changeSchedule(
+  schedule: Schedule,
+  settings: ScheduleSettings,
+  updatedByUid: string,
+  now: Date,
+): Schedule {
+  const next = { ...schedule, ...settings, updatedByUid, version: schedule.version + 1, updatedAt: now };
   const isSameRule =
     next.cronSchedule === schedule.cronSchedule &&
     next.timeZone === schedule.timeZone &&
     next.enabled === schedule.enabled;
-  return { ...next, nextSlot: isSameRule ? schedule.nextSlot : slotAfter(next, now) };
+  return { ...next, nextSlotAt: isSameRule ? schedule.nextSlotAt : slotAfter(next, now) };
 }
 
 /** Makes the person who resumes a schedule without a creator its creator. */
 export const withNewCreator = (schedule: Schedule, by: Creator): Schedule =>
-  schedule.creatorLeft && schedule.enabled ? { ...schedule, creator: by, creatorLeft: false } : schedule;
+  schedule.creatorLostAccess && schedule.enabled ? { ...schedule, creator: by, creatorLostAccess: false } : schedule;
 
 /** Moves the next slot behind the newest slot of the ledger, so that no slot repeats when the clock was set back. */
 export const advancePast = (schedule: Schedule, newest: Date | null): Schedule =>
-  schedule.nextSlot && newest && schedule.nextSlot <= newest
-    ? { ...schedule, nextSlot: slotAfter(schedule, newest) }
+  schedule.nextSlotAt && newest && schedule.nextSlotAt <= newest
+    ? { ...schedule, nextSlotAt: slotAfter(schedule, newest) }
     : schedule;

@@ -62,7 +62,7 @@ export type ClaimedSlot = {
   readonly slotAt: Date;
   readonly state: "due" | "buffered";
   /** How often it was claimed; above 1 the slot may already have created its run. */
-  readonly tries: number;
+  readonly attempts: number;
   readonly schedule: Schedule;
   readonly isDeleted: boolean;
   /** A later slot has come due since. */

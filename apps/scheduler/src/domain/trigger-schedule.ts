@@ -22,9 +22,9 @@ export type TriggerSchedule = TriggerRule &
   Omit<ScheduledAutomation, "rules"> & {
     readonly uid: TriggerScheduleUid;
     /** The first slot that was not handled yet; null while the rule is inactive. */
-    readonly nextSlot: Date | null;
+    readonly nextSlotAt: Date | null;
     /** The newest slot that fired or was missed: neither it nor an older one fires again. */
-    readonly lastSlot: Date | null;
+    readonly lastSlotAt: Date | null;
     /** Raised with each slot. */
     readonly version: number;
   };
@@ -37,15 +37,15 @@ export function advanceSlots(
   schedule: TriggerSchedule,
   now: Date,
 ): { readonly next: TriggerSchedule; readonly passed: PassedSlots } | undefined {
-  if (!schedule.nextSlot || schedule.nextSlot > now) return undefined;
+  if (!schedule.nextSlotAt || schedule.nextSlotAt > now) return undefined;
   const plan = planRule(
     { cron: parseCron(schedule.cron, "trigger"), timeZone: null, catchUpSeconds: CATCH_UP_DEFAULT_SECONDS },
-    schedule.nextSlot,
+    schedule.nextSlotAt,
     now,
   );
   const newest = plan.slots.at(-1)!;
   return {
-    next: { ...schedule, nextSlot: plan.next, lastSlot: newest.slotAt, version: schedule.version + 1 },
+    next: { ...schedule, nextSlotAt: plan.next, lastSlotAt: newest.slotAt, version: schedule.version + 1 },
     passed: { slotAt: newest.slotAt, isFired: newest.state === "due", missed: plan.slots.length - 1 },
   };
 }
@@ -71,19 +71,19 @@ export function reconcile(
       factoryUid,
       teamUid,
       uid: newUid(),
-      nextSlot: null,
-      lastSlot: null,
+      nextSlotAt: null,
+      lastSlotAt: null,
       version: 0,
     }));
   return [...known, ...added].map((schedule) => {
-    if (!rules.has(keyOf(schedule))) return { ...schedule, nextSlot: null };
-    if (schedule.nextSlot) return schedule;
+    if (!rules.has(keyOf(schedule))) return { ...schedule, nextSlotAt: null };
+    if (schedule.nextSlotAt) return schedule;
     const lastSlots = known
       .filter(({ name }) => name === schedule.name)
-      .map(({ lastSlot }) => lastSlot?.getTime() ?? 0);
+      .map(({ lastSlotAt }) => lastSlotAt?.getTime() ?? 0);
     return {
       ...schedule,
-      nextSlot:
+      nextSlotAt:
         nextSlot(parseCron(schedule.cron, "trigger"), null, new Date(Math.max(since.getTime(), ...lastSlots))) ?? null,
     };
   });

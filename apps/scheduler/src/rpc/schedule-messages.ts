@@ -19,20 +19,20 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
   ownerType: schedule.owner.type,
   ownerUid: schedule.owner.uid,
   createdBy: schedule.creator.uid,
-  updatedBy: schedule.editorUid,
+  updatedBy: schedule.updatedByUid,
   createdAt: timestampFromDate(schedule.createdAt),
   updatedAt: timestampFromDate(schedule.updatedAt),
   ...(schedule.timeZone !== null && { timeZone: schedule.timeZone }),
   ...(schedule.agentConfig !== null && { agentConfig: schedule.agentConfig }),
   ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
   ...(schedule.lastRanAt && { lastRanAt: timestampFromDate(schedule.lastRanAt) }),
-  ...(schedule.nextSlot && { nextRunAt: timestampFromDate(schedule.nextSlot) }),
+  ...(schedule.nextSlotAt && { nextRunAt: timestampFromDate(schedule.nextSlotAt) }),
   ...(pauseReason(schedule) !== null && { lastSpawnError: pauseReason(schedule)! }),
 });
 
 /** A slot that fired while the schedule was being paused clears the error but not the reason of the pause. */
-const pauseReason = ({ creatorLeft, lastSpawnError }: Schedule): string | null =>
-  creatorLeft
+const pauseReason = ({ creatorLostAccess, lastSpawnError }: Schedule): string | null =>
+  creatorLostAccess
     ? "Paused: its creator was removed from the team or became a viewer. Resume the schedule to run it as yourself."
     : lastSpawnError;
 

@@ -5,7 +5,7 @@ import type { OverlapPolicy, Owner, Schedule, ScheduleUid } from "../domain/sche
 
 export const SCHEDULE_COLUMNS = `
   s.uid, s.owner_type, s.owner_uid, s.name, s.cron_schedule, s.time_zone, s.enabled, s.prompt, s.agent_config, s.agent_uid, s.mode,
-  s.metadata, s.overlap_policy, s.catch_up_seconds, s.creator_type, s.creator_uid, s.creator_left, s.editor_uid, s.next_slot,
+  s.metadata, s.overlap_policy, s.catch_up_seconds, s.creator_type, s.creator_uid, s.creator_lost_access, s.updated_by_uid, s.next_slot_at,
   s.last_ran_at, s.last_spawn_error, s.version, s.created_at, s.updated_at`;
 
 /** The columns of lists, which contain only the beginning of the prompt. */
@@ -30,9 +30,9 @@ export type ScheduleRow = {
   catch_up_seconds: number;
   creator_type: string;
   creator_uid: string;
-  creator_left: boolean;
-  editor_uid: string;
-  next_slot: Date | null;
+  creator_lost_access: boolean;
+  updated_by_uid: string;
+  next_slot_at: Date | null;
   last_ran_at: Date | null;
   last_spawn_error: string | null;
   version: number;
@@ -57,9 +57,9 @@ export const toSchedule = (row: ScheduleRow): Schedule => ({
   overlapPolicy: row.overlap_policy,
   catchUpSeconds: row.catch_up_seconds,
   creator: { type: row.creator_type, uid: row.creator_uid },
-  creatorLeft: row.creator_left,
-  editorUid: row.editor_uid,
-  nextSlot: row.next_slot,
+  creatorLostAccess: row.creator_lost_access,
+  updatedByUid: row.updated_by_uid,
+  nextSlotAt: row.next_slot_at,
   lastRanAt: row.last_ran_at,
   lastSpawnError: row.last_spawn_error,
   version: row.version,

@@ -45,7 +45,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
     async findCreated(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
       const now = await readTime(database.sql, time);
       const record = await storedResponse<CreatedRecord>(database.sql, request, now);
-      return record && asCreated(build, record, now);
+      return record && asCreated(build, record);
     },
 
     /** Inserts a schedule with its event; for a repeated request, returns the schedule of the first. Errors: idempotency_mismatch. */
@@ -55,10 +55,10 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
         const record =
           request &&
           (await storeResponse<CreatedRecord>(tx, request, { uid: next.uid, created_at: now.toISOString() }, now));
-        if (record && record.uid !== next.uid) return asCreated(build, record, now);
+        if (record && record.uid !== next.uid) return asCreated(build, record);
         await tx.query(
           `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid,
-                                  mode, metadata, overlap_policy, catch_up_seconds, editor_uid, next_slot, updated_at, version,
+                                  mode, metadata, overlap_policy, catch_up_seconds, updated_by_uid, next_slot_at, updated_at, version,
                                   creator_type, creator_uid, created_at)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12::jsonb, $13, $14, $15, $16, $17, $18, $19, $20, $17)`,
           [next.uid, next.owner.type, next.owner.uid, ...settingsOf(next), next.creator.type, next.creator.uid],
@@ -74,8 +74,8 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
     update: (uid: ScheduleUid, change: (schedule: Schedule, now: Date) => Change | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const schedule = await lock(tx, uid);
-        const plan = schedule.nextSlot ? planSlots(schedule, schedule.nextSlot, now) : { slots: [], next: null };
-        const changed = change({ ...schedule, nextSlot: plan.next }, now);
+        const plan = schedule.nextSlotAt ? planSlots(schedule, schedule.nextSlotAt, now) : { slots: [], next: null };
+        const changed = change({ ...schedule, nextSlotAt: plan.next }, now);
         if (!changed) return schedule;
         await insertSlots(
           tx,
@@ -96,7 +96,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
       changing(async (tx, now) => {
         const schedule = await lock(tx, uid);
         await tx.query(
-          "UPDATE schedules SET deleted_at = $2, next_slot = NULL, updated_at = $2, version = version + 1 WHERE uid = $1",
+          "UPDATE schedules SET deleted_at = $2, next_slot_at = NULL, updated_at = $2, version = version + 1 WHERE uid = $1",
           [uid, now],
         );
         await appendEvents(tx, [event({ ...schedule, version: schedule.version + 1 })]);
@@ -151,10 +151,10 @@ async function save(tx: Sql, next: Schedule): Promise<void> {
   await tx.query(
     `UPDATE schedules
         SET name = $2, cron_schedule = $3, time_zone = $4, enabled = $5, prompt = $6, agent_config = $7::jsonb, agent_uid = $8,
-            mode = $9, metadata = $10::jsonb, overlap_policy = $11, catch_up_seconds = $12, editor_uid = $13, next_slot = $14,
-            updated_at = $15, version = $16, last_spawn_error = $17, creator_type = $18, creator_uid = $19, creator_left = $20
+            mode = $9, metadata = $10::jsonb, overlap_policy = $11, catch_up_seconds = $12, updated_by_uid = $13, next_slot_at = $14,
+            updated_at = $15, version = $16, last_spawn_error = $17, creator_type = $18, creator_uid = $19, creator_lost_access = $20
       WHERE uid = $1`,
-    [next.uid, ...settingsOf(next), next.lastSpawnError, next.creator.type, next.creator.uid, next.creatorLeft],
+    [next.uid, ...settingsOf(next), next.lastSpawnError, next.creator.type, next.creator.uid, next.creatorLostAccess],
   );
 }
 
@@ -170,8 +170,8 @@ const settingsOf = (schedule: Schedule): unknown[] => [
   JSON.stringify(schedule.metadata),
   schedule.overlapPolicy,
   schedule.catchUpSeconds,
-  schedule.editorUid,
-  schedule.nextSlot,
+  schedule.updatedByUid,
+  schedule.nextSlotAt,
   schedule.updatedAt,
   schedule.version,
 ];
@@ -198,7 +198,7 @@ export async function insertSlots(
     d: slot.state === "due" ? slot.dueAt : null,
   }));
   const inserted = await tx.query<{ schedule_uid: string; slot_at: Date }>(
-    `INSERT INTO slots (schedule_uid, slot_at, state, reason, lease, due_at, decided_at, tries)
+    `INSERT INTO slots (schedule_uid, slot_at, state, reason, lease, due_at, decided_at, attempts)
      SELECT u, s, t, r, l, d,
             CASE WHEN t = 'due' THEN NULL ELSE $2::timestamptz END,
             CASE WHEN l IS NULL THEN 0 ELSE 1 END

@@ -18,7 +18,7 @@ import { insertSlots } from "./schedule-store.ts";
 type ClaimedRow = ScheduleRow & {
   slot_at: Date;
   state: "due" | "buffered";
-  tries: number;
+  attempts: number;
   is_deleted: boolean;
   is_superseded: boolean;
   is_late: boolean;
@@ -42,8 +42,8 @@ export function slotStore(database: Database, time: DatabaseTime) {
         const { rows } = await tx.query<ScheduleRow & { now: Date }>(
           `SELECT ${SCHEDULE_COLUMNS}, n.now
              FROM schedules s, (SELECT (${time})::timestamptz(3) AS now) n
-            WHERE s.next_slot <= n.now
-            ORDER BY s.next_slot
+            WHERE s.next_slot_at <= n.now
+            ORDER BY s.next_slot_at
             LIMIT $1
               FOR UPDATE OF s SKIP LOCKED`,
           [limit],
@@ -67,7 +67,7 @@ export function slotStore(database: Database, time: DatabaseTime) {
           now,
         );
         await tx.query(
-          `UPDATE schedules s SET next_slot = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error)
+          `UPDATE schedules s SET next_slot_at = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error)
              FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text)
             WHERE s.uid = n.u`,
           [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.error })))],
@@ -82,7 +82,7 @@ export function slotStore(database: Database, time: DatabaseTime) {
                 scheduleUid: as<ScheduleUid>(row.uid),
                 slotAt,
                 state: "due",
-                tries: 1,
+                attempts: 1,
                 schedule: toSchedule(row),
                 isDeleted: false,
                 isSuperseded: false,
@@ -134,7 +134,7 @@ export function slotStore(database: Database, time: DatabaseTime) {
     async waitMs(): Promise<number | undefined> {
       const { rows } = await database.sql.query<{ ms: number | null }>(
         `SELECT (extract(epoch FROM least(
-                  (SELECT min(next_slot) FROM schedules WHERE next_slot IS NOT NULL),
+                  (SELECT min(next_slot_at) FROM schedules WHERE next_slot_at IS NOT NULL),
                   (SELECT min(due_at) FROM slots WHERE state IN ('due', 'buffered'))) - ${time}) * 1000)::float8 AS ms`,
       );
       return rows[0]?.ms ?? undefined;
@@ -199,7 +199,7 @@ function planOf(row: ScheduleRow, now: Date): Plan & { readonly error: string | 
     return {
       ...planSlots(
         { cronSchedule: row.cron_schedule, timeZone: row.time_zone, catchUpSeconds: row.catch_up_seconds },
-        row.next_slot!,
+        row.next_slot_at!,
         now,
       ),
       error: null,
@@ -218,10 +218,10 @@ async function leaseSlots(
   leaseMs: number,
 ): Promise<ClaimedSlot[]> {
   const { rows } = await tx.query<ClaimedRow>(
-    `UPDATE slots x SET lease = $2, due_at = ${time} + $3 * interval '1 millisecond', tries = x.tries + 1
+    `UPDATE slots x SET lease = $2, due_at = ${time} + $3 * interval '1 millisecond', attempts = x.attempts + 1
        FROM jsonb_to_recordset($1::jsonb) AS k (schedule_uid uuid, slot_at timestamptz), schedules s
       WHERE x.schedule_uid = k.schedule_uid AND x.slot_at = k.slot_at AND s.uid = x.schedule_uid
-     RETURNING ${SCHEDULE_COLUMNS}, x.slot_at, x.state, x.tries, s.deleted_at IS NOT NULL AS is_deleted,
+     RETURNING ${SCHEDULE_COLUMNS}, x.slot_at, x.state, x.attempts, s.deleted_at IS NOT NULL AS is_deleted,
                EXISTS (SELECT 1 FROM slots o WHERE o.schedule_uid = x.schedule_uid AND o.slot_at > x.slot_at) AS is_superseded,
                EXISTS (SELECT 1 FROM slots o
                         WHERE o.schedule_uid = x.schedule_uid AND o.slot_at <> x.slot_at AND o.state = 'buffered') AS has_buffered,
@@ -232,7 +232,7 @@ async function leaseSlots(
     scheduleUid: as<ScheduleUid>(row.uid),
     slotAt: row.slot_at,
     state: row.state,
-    tries: row.tries,
+    attempts: row.attempts,
     schedule: toSchedule(row),
     isDeleted: row.is_deleted,
     isSuperseded: row.is_superseded,

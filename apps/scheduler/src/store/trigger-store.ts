@@ -18,14 +18,14 @@ type Row = {
   team_uid: string;
   name: string;
   cron: string;
-  next_slot: Date | null;
-  last_slot: Date | null;
+  next_slot_at: Date | null;
+  last_slot_at: Date | null;
   version: number;
 };
 type BuildEvent = (schedule: TriggerSchedule, passed: PassedSlots) => NewEvent;
 
 const COLUMNS =
-  "t.uid, t.automation_uid, t.factory_uid, t.team_uid, t.name, t.cron, t.next_slot, t.last_slot, t.version";
+  "t.uid, t.automation_uid, t.factory_uid, t.team_uid, t.name, t.cron, t.next_slot_at, t.last_slot_at, t.version";
 
 /** The scheduled triggers of automations. A slot fires exactly once: its event is written in the transaction that advances the schedule. */
 export function triggerStore(database: Database, time: DatabaseTime, buildEvent: BuildEvent) {
@@ -35,7 +35,7 @@ export function triggerStore(database: Database, time: DatabaseTime, buildEvent:
       database.transaction(async (tx) => {
         const { rows } = await tx.query<Row & { now: Date }>(
           `SELECT ${COLUMNS}, n.now FROM trigger_schedules t, (SELECT (${time})::timestamptz(3) AS now) n
-            WHERE t.next_slot <= n.now ORDER BY t.next_slot LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
+            WHERE t.next_slot_at <= n.now ORDER BY t.next_slot_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
           [limit],
         );
         if (rows[0]) await save(tx, await fire(tx, rows.map(toTrigger), rows[0].now, buildEvent));
@@ -45,7 +45,7 @@ export function triggerStore(database: Database, time: DatabaseTime, buildEvent:
     /** Returns how long until the next schedule comes due; undefined if there is none. */
     async waitMs(): Promise<number | undefined> {
       const { rows } = await database.sql.query<{ ms: number | null }>(
-        `SELECT (extract(epoch FROM min(next_slot) - ${time}) * 1000)::float8 AS ms FROM trigger_schedules WHERE next_slot IS NOT NULL`,
+        `SELECT (extract(epoch FROM min(next_slot_at) - ${time}) * 1000)::float8 AS ms FROM trigger_schedules WHERE next_slot_at IS NOT NULL`,
       );
       return rows[0]?.ms ?? undefined;
     },
@@ -89,10 +89,10 @@ async function fire(
 
 async function save(tx: Sql, schedules: readonly TriggerSchedule[]): Promise<void> {
   await tx.query(
-    `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot, last_slot, version)
+    `INSERT INTO trigger_schedules (uid, automation_uid, factory_uid, team_uid, name, cron, next_slot_at, last_slot_at, version)
        SELECT * FROM jsonb_to_recordset($1::jsonb) AS n (uid uuid, automation_uid uuid, factory_uid uuid, team_uid uuid, name text,
-              cron text, next_slot timestamptz, last_slot timestamptz, version integer)
-     ON CONFLICT (uid) DO UPDATE SET next_slot = excluded.next_slot, last_slot = excluded.last_slot, version = excluded.version`,
+              cron text, next_slot_at timestamptz, last_slot_at timestamptz, version integer)
+     ON CONFLICT (uid) DO UPDATE SET next_slot_at = excluded.next_slot_at, last_slot_at = excluded.last_slot_at, version = excluded.version`,
     [
       JSON.stringify(
         schedules.map((schedule): Row => ({
@@ -102,8 +102,8 @@ async function save(tx: Sql, schedules: readonly TriggerSchedule[]): Promise<voi
           team_uid: schedule.teamUid,
           name: schedule.name,
           cron: schedule.cron,
-          next_slot: schedule.nextSlot,
-          last_slot: schedule.lastSlot,
+          next_slot_at: schedule.nextSlotAt,
+          last_slot_at: schedule.lastSlotAt,
           version: schedule.version,
         })),
       ),
@@ -118,7 +118,7 @@ const toTrigger = (row: Row): TriggerSchedule => ({
   teamUid: row.team_uid,
   name: row.name,
   cron: row.cron,
-  nextSlot: row.next_slot,
-  lastSlot: row.last_slot,
+  nextSlotAt: row.next_slot_at,
+  lastSlotAt: row.last_slot_at,
   version: row.version,
 });

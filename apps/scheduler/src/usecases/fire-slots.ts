@@ -132,11 +132,11 @@ const isFinal = (error: unknown): boolean =>
 
 function failure(
   { log, timeScale }: FireSlotsDeps,
-  { state, tries, scheduleUid }: ClaimedSlot,
+  { state, attempts, scheduleUid }: ClaimedSlot,
   error: unknown,
 ): Decision {
   if (isFinal(error)) return { state: "skipped", reason: "spawn_failed", message: (error as Error).message };
-  const afterMs = RETRY_MS[Math.min(tries, RETRY_MS.length) - 1]! / timeScale;
+  const afterMs = RETRY_MS[Math.min(attempts, RETRY_MS.length) - 1]! / timeScale;
   log.warn({ error, scheduleUid }, "creating the run of a slot failed; retrying");
   return { state, afterMs, message: "The orchestrator is unavailable; the slot will be retried." };
 }

@@ -22,9 +22,9 @@ export const pauseForCreatorLeft = (
   updated: (next: Schedule) => NewEvent,
 ): Promise<void> =>
   updateAll((schedule) => {
-    const next = { ...paused(schedule, now), creatorLeft: true };
+    const next = { ...paused(schedule, now), creatorLostAccess: true };
     return { next, event: updated(next) };
   });
 
 const paused = (schedule: Schedule, now: Date): Schedule =>
-  changeSchedule(schedule, { ...schedule, enabled: false }, schedule.editorUid, now);
+  changeSchedule(schedule, { ...schedule, enabled: false }, schedule.updatedByUid, now);

@@ -1,37 +1,37 @@
 -- Schedules, their slots, and the schedule triggers of automations. The columns are explained in ../../schema.prisma.
 
 CREATE TABLE schedules (
-  uid              uuid           PRIMARY KEY,
-  owner_type       text           NOT NULL CONSTRAINT schedules_owner CHECK (owner_type IN ('team', 'user')),
-  owner_uid        uuid           NOT NULL,
-  name             text           NOT NULL CONSTRAINT schedules_name CHECK (name <> ''),
-  cron_schedule    text           NOT NULL,
-  time_zone        text,
-  enabled          boolean        NOT NULL,
-  prompt           text           NOT NULL,
-  agent_config     jsonb,
-  agent_uid        uuid,
-  mode             text           NOT NULL DEFAULT 'normal',
-  metadata         jsonb          NOT NULL DEFAULT '{}',
-  overlap_policy   text           NOT NULL DEFAULT 'allow'
+  uid                 uuid           PRIMARY KEY,
+  owner_type          text           NOT NULL CONSTRAINT schedules_owner CHECK (owner_type IN ('team', 'user')),
+  owner_uid           uuid           NOT NULL,
+  name                text           NOT NULL CONSTRAINT schedules_name CHECK (name <> ''),
+  cron_schedule       text           NOT NULL,
+  time_zone           text,
+  enabled             boolean        NOT NULL,
+  prompt              text           NOT NULL,
+  agent_config        jsonb,
+  agent_uid           uuid,
+  mode                text           NOT NULL DEFAULT 'normal',
+  metadata            jsonb          NOT NULL DEFAULT '{}',
+  overlap_policy      text           NOT NULL DEFAULT 'allow'
     CONSTRAINT schedules_overlap CHECK (overlap_policy IN ('allow', 'skip', 'buffer_one', 'cancel_other')),
-  catch_up_seconds integer        NOT NULL DEFAULT 86400 CONSTRAINT schedules_catch_up CHECK (catch_up_seconds >= 0),
-  creator_type     text           NOT NULL,
-  creator_uid      text           NOT NULL,
-  creator_left     boolean        NOT NULL DEFAULT false,
-  editor_uid       text           NOT NULL,
-  next_slot        timestamptz(3),
-  last_ran_at      timestamptz(3),
-  last_spawn_error text,
-  version          integer        NOT NULL DEFAULT 1,
-  created_at       timestamptz(3) NOT NULL,
-  updated_at       timestamptz(3) NOT NULL,
-  deleted_at       timestamptz(3),
+  catch_up_seconds    integer        NOT NULL DEFAULT 86400 CONSTRAINT schedules_catch_up CHECK (catch_up_seconds >= 0),
+  creator_type        text           NOT NULL,
+  creator_uid         text           NOT NULL,
+  creator_lost_access boolean        NOT NULL DEFAULT false,
+  updated_by_uid      text           NOT NULL,
+  next_slot_at        timestamptz(3),
+  last_ran_at         timestamptz(3),
+  last_spawn_error    text,
+  version             integer        NOT NULL DEFAULT 1,
+  created_at          timestamptz(3) NOT NULL,
+  updated_at          timestamptz(3) NOT NULL,
+  deleted_at          timestamptz(3),
   -- Paused and deleted schedules never fire.
-  CONSTRAINT schedules_rest CHECK (next_slot IS NULL OR (enabled AND deleted_at IS NULL))
+  CONSTRAINT schedules_rest CHECK (next_slot_at IS NULL OR (enabled AND deleted_at IS NULL))
 ) WITH (fillfactor = 80);
-CREATE INDEX schedules_due ON schedules (next_slot)
-  WHERE next_slot IS NOT NULL;
+CREATE INDEX schedules_due ON schedules (next_slot_at)
+  WHERE next_slot_at IS NOT NULL;
 -- The list of schedules, by name. The collation makes the order independent of the machine.
 CREATE INDEX schedules_by_name ON schedules (owner_uid, lower(name) COLLATE "C", uid)
   WHERE deleted_at IS NULL;
@@ -54,7 +54,7 @@ CREATE TABLE slots (
   decided_at   timestamptz(3),
   due_at       timestamptz(3),
   lease        uuid,
-  tries        integer        NOT NULL DEFAULT 0,
+  attempts     integer        NOT NULL DEFAULT 0,
   PRIMARY KEY (schedule_uid, slot_at),
   CONSTRAINT slots_fired CHECK ((state = 'fired') = (run_uid IS NOT NULL)),
   CONSTRAINT slots_open CHECK ((state IN ('due', 'buffered')) = (due_at IS NOT NULL))
@@ -74,16 +74,16 @@ CREATE TABLE trigger_schedules (
   team_uid       uuid           NOT NULL,
   name           text           NOT NULL,
   cron           text           NOT NULL,
-  next_slot      timestamptz(3),
-  last_slot      timestamptz(3),
+  next_slot_at   timestamptz(3),
+  last_slot_at   timestamptz(3),
   version        integer        NOT NULL,
-  CONSTRAINT trigger_schedules_forward CHECK (next_slot > last_slot)
+  CONSTRAINT trigger_schedules_forward CHECK (next_slot_at > last_slot_at)
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX trigger_schedules_automation_uid_name_cron_key ON trigger_schedules (automation_uid, name, cron);
 CREATE INDEX trigger_schedules_factory_uid_idx ON trigger_schedules (factory_uid);
 CREATE INDEX trigger_schedules_team_uid_idx ON trigger_schedules (team_uid);
-CREATE INDEX trigger_schedules_due ON trigger_schedules (next_slot)
-  WHERE next_slot IS NOT NULL;
+CREATE INDEX trigger_schedules_due ON trigger_schedules (next_slot_at)
+  WHERE next_slot_at IS NOT NULL;
 
 CREATE TABLE idempotency_keys (
   principal_uid text           NOT NULL,
