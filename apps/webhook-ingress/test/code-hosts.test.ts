@@ -401,7 +401,7 @@ describe("budgets", () => {
   /** Sets the number of hits of the deliveries' budget at the current time. */
   const used = (uid: string, hits: number) =>
     w.rows(
-      "INSERT INTO rate_windows (webhook_uid, bucket, hits) VALUES ($1, 'deliveries', array_fill($2::timestamptz, ARRAY[$3::integer]))",
+      "INSERT INTO rate_windows (receiver_uid, bucket, hits) VALUES ($1, 'deliveries', array_fill($2::timestamptz, ARRAY[$3::integer]))",
       [uid, w.clock.now(), hits],
     );
 
@@ -519,7 +519,7 @@ describe("the log", () => {
     const days = (age: number) => new Date(NOW.getTime() - age * 24 * 3_600_000);
     const add = async (to: string, age: number) =>
       void (await w.rows(
-        "INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, outcome, identity_kind, delivery_id, size_bytes, received_at, headers, body) VALUES (gen_random_uuid(), $1, $1, 'github', 'accepted', 'hash', $2, 1, $3, '{}', '1')",
+        "INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, outcome, dedupe_kind, dedupe_key, size_bytes, received_at, headers, body) VALUES (gen_random_uuid(), $1, $1, 'github', 'accepted', 'hash', $2, 1, $3, '{}', '1')",
         [to, `age ${age}`, days(age)],
       ));
     for (let n = 0; n < 49; n++) await add(uid, 8 + n / 100);
@@ -529,11 +529,11 @@ describe("the log", () => {
     await w.service.prune();
     const retained = async (of: string) =>
       (
-        await w.rows<{ delivery_id: string }>(
-          "SELECT delivery_id FROM code_host_deliveries WHERE code_host_uid = $1 ORDER BY received_at DESC",
+        await w.rows<{ dedupe_key: string }>(
+          "SELECT dedupe_key FROM code_host_deliveries WHERE code_host_uid = $1 ORDER BY received_at DESC",
           [of],
         )
-      ).map((row) => row.delivery_id);
+      ).map((row) => row.dedupe_key);
     const ids = await retained(uid);
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([50, "age 6.9", "age 8.48"]);
     expect(await retained(closed.uid)).toEqual(["age 6.9"]);

@@ -118,8 +118,8 @@ describe("webhooks that cannot receive deliveries", () => {
     );
     expect(await send("second", "4")).toBe("4");
     expect(
-      await w.rows("SELECT identity_kind FROM deliveries WHERE webhook_uid = $1 AND delivery_id = '4'", [uid]),
-    ).toEqual([{ identity_kind: "configured" }]);
+      await w.rows("SELECT dedupe_kind FROM deliveries WHERE webhook_uid = $1 AND dedupe_key = '4'", [uid]),
+    ).toEqual([{ dedupe_kind: "configured" }]);
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: false }, call(OWNER));
     expect((await w.send(uid, { headers: { "x-gitlab-token": "second" } }, other.url)).status).toBe(404);
     await w.client.replaceWebhook({ webhookUid: uid, name: "hook", enabled: true }, call(OWNER));

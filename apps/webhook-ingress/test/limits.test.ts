@@ -168,7 +168,7 @@ describe("pruning", () => {
     for (const age of ages) {
       const rejected = age % 2 === 0;
       await w.rows(
-        `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at, payload)
+        `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, dedupe_kind, dedupe_key, size_bytes, received_at, payload)
          VALUES (gen_random_uuid(), $1, $1, $1, $2, $3, $4, 1, $5, $6)`,
         [
           uid,
@@ -221,7 +221,7 @@ describe("pruning", () => {
     await w.send(uid, { headers: bearer(secret) });
     w.clock.advance(60_000);
     await w.service.prune();
-    expect(await w.rows("SELECT bucket FROM rate_windows WHERE webhook_uid = $1", [uid])).toEqual([]);
+    expect(await w.rows("SELECT bucket FROM rate_windows WHERE receiver_uid = $1", [uid])).toEqual([]);
     expect((await w.client.getWebhook({ webhookUid: uid }, call(OWNER))).webhook!.lastDeliveryAt).toBeDefined();
   });
 });

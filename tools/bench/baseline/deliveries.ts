@@ -35,5 +35,5 @@ export class DeliveryFloor {
 }
 
 const INSERT = `
-INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at, payload)
-VALUES ($1, $2, $3, $3, 'accepted', 'sender', $4, $5, $6, $7) ON CONFLICT (webhook_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING`;
+INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, dedupe_kind, dedupe_key, size_bytes, received_at, payload)
+VALUES ($1, $2, $3, $3, 'accepted', 'sender', $4, $5, $6, $7) ON CONFLICT (webhook_uid, dedupe_kind, dedupe_key) WHERE outcome = 'accepted' DO NOTHING`;

@@ -63,7 +63,7 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
         hits: Date[] | null;
       }>(
         `SELECT w.team_uid, w.provider, w.secret_sealed, f.hits
-           FROM code_host_webhooks w LEFT JOIN rate_windows f ON f.webhook_uid = w.code_host_uid AND f.bucket = $2
+           FROM code_host_webhooks w LEFT JOIN rate_windows f ON f.receiver_uid = w.code_host_uid AND f.bucket = $2
           WHERE w.code_host_uid = $1 AND w.enabled AND w.secret_sealed IS NOT NULL`,
         [codeHostUid, failuresOf(address)],
       );
@@ -211,15 +211,15 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
 const RECORD = `
 WITH counted AS (${hit(`'${DELIVERIES}'`, "$2::timestamptz", CODE_HOST_DELIVERIES_PER_WINDOW)}),
 stored AS (
-  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id,
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, dedupe_kind, dedupe_key,
                                     size_bytes, received_at, headers, body)
   SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text, 'accepted', $9::text, $10::text,
          $11::bigint, $2::timestamptz, $12::jsonb, $13::bytea
     FROM counted WHERE $8::text = 'accepted'
-  ON CONFLICT (code_host_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING
+  ON CONFLICT (code_host_uid, dedupe_kind, dedupe_key) WHERE outcome = 'accepted' DO NOTHING
   RETURNING 1
 ), logged AS (
-  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, identity_kind, delivery_id,
+  INSERT INTO code_host_deliveries (uid, code_host_uid, team_uid, provider, event, action, outcome, dedupe_kind, dedupe_key,
                                     size_bytes, received_at)
   SELECT $3::uuid, $1::uuid, $4::uuid, $5::text, $6::text, $7::text,
          CASE $8::text WHEN 'accepted' THEN 'duplicate' ELSE $8::text END, $9::text, $10::text, $11::bigint, $2::timestamptz
@@ -246,7 +246,7 @@ logged AS (
 SELECT EXISTS (SELECT FROM of_address) AS of_address, EXISTS (SELECT FROM of_webhook) AS of_webhook`;
 
 const COLUMNS =
-  "d.uid, d.code_host_uid, d.team_uid, d.provider, d.event, d.action, d.outcome, d.delivery_id, d.size_bytes, d.received_at";
+  "d.uid, d.code_host_uid, d.team_uid, d.provider, d.event, d.action, d.outcome, d.dedupe_key, d.size_bytes, d.received_at";
 type DeliveryRow = {
   uid: string;
   code_host_uid: string;
@@ -255,7 +255,7 @@ type DeliveryRow = {
   event: string;
   action: string;
   outcome: Outcome;
-  delivery_id: string | null;
+  dedupe_key: string | null;
   size_bytes: number;
   received_at: Date;
 };
@@ -268,7 +268,7 @@ const toDelivery = (row: DeliveryRow): CodeHostDelivery => ({
   event: row.event,
   action: row.action,
   outcome: row.outcome,
-  deliveryId: row.delivery_id ?? undefined,
+  deliveryId: row.dedupe_key ?? undefined,
   sizeBytes: row.size_bytes,
   receivedAt: row.received_at,
 });

@@ -9,14 +9,14 @@ import { codeHostSecretContext } from "./secret-contexts.ts";
 export type CodeHostState = {
   readonly open: CodeHostWebhook | undefined;
   readonly version: number;
-  readonly isRetired: boolean;
+  readonly isRemoved: boolean;
   readonly owner: string | undefined;
 };
 
 /** A change: the next state, the new secret if any, and the event. */
 export type CodeHostChange = {
   readonly next: CodeHostWebhook;
-  readonly state: "open" | "closed" | "retired";
+  readonly state: "open" | "closed" | "removed";
   readonly secret?: string | undefined;
   readonly event?: NewEvent;
 };
@@ -44,16 +44,16 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
         const { next, state, secret, event } = decide({
           open: row?.is_open ? toCodeHostWebhook(row) : undefined,
           version: row?.version ?? 0,
-          isRetired: row?.retired ?? false,
+          isRemoved: row?.is_removed ?? false,
           owner: row?.team_uid,
         });
         await tx.query(
-          `INSERT INTO code_host_webhooks AS w (code_host_uid, team_uid, provider, bot_login, enabled, secret_sealed, retired,
+          `INSERT INTO code_host_webhooks AS w (code_host_uid, team_uid, provider, bot_login, enabled, secret_sealed, is_removed,
                                                 version, created_at, updated_at)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
            ON CONFLICT (code_host_uid) DO UPDATE
               SET provider = excluded.provider, bot_login = excluded.bot_login, enabled = excluded.enabled,
-                  retired = w.retired OR excluded.retired, version = excluded.version,
+                  is_removed = w.is_removed OR excluded.is_removed, version = excluded.version,
                   secret_sealed = CASE WHEN $11::text = 'open' THEN coalesce(excluded.secret_sealed, w.secret_sealed) END,
                   created_at = excluded.created_at, updated_at = excluded.updated_at`,
           [
@@ -63,7 +63,7 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
             next.botLogin,
             next.enabled,
             secret === undefined ? null : vault.seal(secret, codeHostSecretContext(codeHostUid)),
-            state === "retired",
+            state === "removed",
             next.version,
             next.createdAt,
             next.updatedAt,
@@ -78,7 +78,7 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
 }
 
 const SELECT = `
-SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret_sealed IS NOT NULL AS is_open, w.retired,
+SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret_sealed IS NOT NULL AS is_open, w.is_removed,
        w.version, w.created_at, w.updated_at,
        (SELECT d.received_at FROM code_host_deliveries d WHERE d.code_host_uid = w.code_host_uid
          ORDER BY d.received_at DESC, d.uid DESC LIMIT 1) AS last_delivery_at
@@ -91,7 +91,7 @@ type CodeHostRow = {
   bot_login: string;
   enabled: boolean;
   is_open: boolean;
-  retired: boolean;
+  is_removed: boolean;
   version: number;
   created_at: Date;
   updated_at: Date;

@@ -85,22 +85,22 @@ export async function fileWebhooks(
   tx: Sql,
   factoryUid: string,
 ): Promise<{ webhook: Webhook; defined: DefinedWebhook | undefined }[]> {
-  const { rows } = await tx.query<WebhookRow & { defined: DefinedWebhook | null }>(
-    `${SELECT_WEBHOOKS("w.defined")}
+  const { rows } = await tx.query<WebhookRow & { projected_definition: DefinedWebhook | null }>(
+    `${SELECT_WEBHOOKS("w.projected_definition")}
       WHERE w.factory_uid = $1 AND w.deleted_at IS NULL AND w.management = 'files'
       ORDER BY w.name
         FOR UPDATE OF w`,
     [factoryUid],
   );
-  return rows.map((row) => ({ webhook: toWebhook(row), defined: row.defined ?? undefined }));
+  return rows.map((row) => ({ webhook: toWebhook(row), defined: row.projected_definition ?? undefined }));
 }
 
 export async function saveDefined(tx: Sql, webhook: Webhook, defined: DefinedWebhook, isNew: boolean): Promise<void> {
   if (isNew) await insertWebhook(tx, webhook, null);
   await tx.query(
     `UPDATE webhooks
-        SET auth_mode = $2, signature_scheme = $3, secret_name = $4, delivery_id_header = $5, enabled = $6, defined = $7::jsonb,
-            version = $8, updated_at = $9
+        SET auth_mode = $2, signature_scheme = $3, secret_name = $4, delivery_id_header = $5, enabled = $6,
+            projected_definition = $7::jsonb, version = $8, updated_at = $9
       WHERE uid = $1`,
     [
       webhook.uid,

@@ -148,14 +148,14 @@ logged AS (
 )
 SELECT EXISTS (SELECT FROM of_address) AS of_address, EXISTS (SELECT FROM of_webhook) AS of_webhook`;
 
-const COLUMNS = "uid, webhook_uid, team_uid, factory_uid, outcome, delivery_id, size_bytes, received_at";
+const COLUMNS = "uid, webhook_uid, team_uid, factory_uid, outcome, dedupe_key, size_bytes, received_at";
 type DeliveryRow = {
   uid: string;
   webhook_uid: string;
   team_uid: string;
   factory_uid: string;
   outcome: Outcome;
-  delivery_id: string | null;
+  dedupe_key: string | null;
   size_bytes: number;
   received_at: Date;
 };
@@ -166,7 +166,7 @@ const toDelivery = (row: DeliveryRow): Delivery => ({
   teamUid: as<TeamUid>(row.team_uid),
   factoryUid: as<FactoryUid>(row.factory_uid),
   outcome: row.outcome,
-  deliveryId: row.delivery_id ?? undefined,
+  deliveryId: row.dedupe_key ?? undefined,
   sizeBytes: row.size_bytes,
   receivedAt: row.received_at,
 });

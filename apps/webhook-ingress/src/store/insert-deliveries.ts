@@ -73,13 +73,13 @@ async function logDelivery(
   { uid, webhook, team, factory, outcome, kind, id, size, at }: DeliveryRecord,
 ): Promise<void> {
   await database.sql.query(
-    `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at)
+    `INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, dedupe_kind, dedupe_key, size_bytes, received_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [uid, webhook, team, factory, outcome === "accepted" ? "duplicate" : outcome, kind, id, size, at],
   );
 }
 
-/** Several deliveries per webhook: all are counted with the newest time, and the first `let_in` of them are within the limit. */
+/** Several deliveries per webhook: all are counted with the newest time, and the first `accepted_count` of them are within the limit. */
 const SEVERAL_PER_WEBHOOK = {
   nth: "row_number() OVER (PARTITION BY g.webhook ORDER BY g.n)",
   counted: `array_fill(max(at), ARRAY[least(count(*), ${DELIVERIES_PER_WINDOW})::integer]),
@@ -93,7 +93,7 @@ const ONE_PER_WEBHOOK = { nth: "1", counted: "ARRAY[at], 1 FROM given" };
 const hitsUntil = (at: string): string => `width_bucket(${at}, w.hits)`;
 const EXPIRED = hitsUntil(`excluded.hits[1] - interval '${WINDOW_MS} milliseconds'`);
 const BEFORE = hitsUntil("excluded.hits[1]");
-const CAPACITY = `least(excluded.let_in, greatest(0, ${DELIVERIES_PER_WINDOW} - cardinality(w.hits) + ${EXPIRED}))`;
+const CAPACITY = `least(excluded.accepted_count, greatest(0, ${DELIVERIES_PER_WINDOW} - cardinality(w.hits) + ${EXPIRED}))`;
 
 // $1 the deliveries without their payloads, ordered by webhook; $2 the concatenated payloads.
 // JSON, because PostgreSQL plans arrays at each use; subqueries, because joins would scan small tables. Budgets are locked in the
@@ -109,21 +109,21 @@ WITH given AS MATERIALIZED (
                       ELSE (SELECT s.sealed FROM team_secrets s WHERE s.team_uid = w.team_uid AND s.name = w.secret_name) END
             FROM webhooks w WHERE w.uid = g.webhook)
      AND coalesce((SELECT (SELECT count(*) FROM (${RECENT("g.at", "f.hits")}) h) < ${FAILURES_PER_ADDRESS}
-                     FROM rate_windows f WHERE f.webhook_uid = g.webhook AND f.bucket = g.failures), true)
+                     FROM rate_windows f WHERE f.receiver_uid = g.webhook AND f.bucket = g.failures), true)
 ), counted AS (
-  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits, let_in)
+  INSERT INTO rate_windows AS w (receiver_uid, bucket, hits, accepted_count)
   SELECT webhook, '${DELIVERIES}', ${counted}
-  ON CONFLICT (webhook_uid, bucket) DO UPDATE
+  ON CONFLICT (receiver_uid, bucket) DO UPDATE
      SET hits = w.hits[${EXPIRED} + 1:${BEFORE}] || array_fill(excluded.hits[1], ARRAY[${CAPACITY}]) || w.hits[${BEFORE} + 1:],
-         let_in = ${CAPACITY}
-  RETURNING webhook_uid, let_in
+         accepted_count = ${CAPACITY}
+  RETURNING receiver_uid, accepted_count
 ), inserted AS (
-  INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, identity_kind, delivery_id, size_bytes, received_at,
+  INSERT INTO deliveries (uid, webhook_uid, team_uid, factory_uid, outcome, dedupe_kind, dedupe_key, size_bytes, received_at,
                           payload)
   SELECT g.uid, g.webhook, g.team, g.factory, g.outcome, g.kind, g.id, g.size, g.at,
          substring($2::bytea FROM g."from" FOR g.size::integer)
-    FROM given g JOIN counted c ON c.webhook_uid = g.webhook AND g.nth <= c.let_in WHERE g.outcome = 'accepted'
-  ON CONFLICT (webhook_uid, identity_kind, delivery_id) WHERE outcome = 'accepted' DO NOTHING
+    FROM given g JOIN counted c ON c.receiver_uid = g.webhook AND g.nth <= c.accepted_count WHERE g.outcome = 'accepted'
+  ON CONFLICT (webhook_uid, dedupe_kind, dedupe_key) WHERE outcome = 'accepted' DO NOTHING
   RETURNING uid
 ), published AS (
   INSERT INTO stream.event_pending (uid, type, entity, entity_uid, entity_version, team_uid, actor_type, actor_uid, request_id,
@@ -133,8 +133,8 @@ WITH given AS MATERIALIZED (
     FROM given g JOIN inserted i ON i.uid = g.uid
 )
 SELECT g.n,
-       CASE WHEN i.uid IS NOT NULL THEN 'inserted' WHEN g.nth <= c.let_in THEN 'not_inserted' ELSE 'limited' END AS result
-  FROM given g JOIN counted c ON c.webhook_uid = g.webhook LEFT JOIN inserted i ON i.uid = g.uid`;
+       CASE WHEN i.uid IS NOT NULL THEN 'inserted' WHEN g.nth <= c.accepted_count THEN 'not_inserted' ELSE 'limited' END AS result
+  FROM given g JOIN counted c ON c.receiver_uid = g.webhook LEFT JOIN inserted i ON i.uid = g.uid`;
 
 const INSERT_ONE_PER_WEBHOOK = insertSql(ONE_PER_WEBHOOK);
 const INSERT_SEVERAL_PER_WEBHOOK = insertSql(SEVERAL_PER_WEBHOOK);

@@ -12,8 +12,8 @@ export const RECENT = (at: string, hits: string): string =>
 
 /** Returns SQL that adds a hit to a budget of $1 and returns a row, or returns none if the budget is exceeded. */
 export const hit = (bucket: string, at: string, most: number, from = ""): string => `
-  INSERT INTO rate_windows AS w (webhook_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
-  ON CONFLICT (webhook_uid, bucket) DO UPDATE
+  INSERT INTO rate_windows AS w (receiver_uid, bucket, hits) SELECT $1::uuid, ${bucket}, ARRAY[${at}] ${from}
+  ON CONFLICT (receiver_uid, bucket) DO UPDATE
      SET hits = (SELECT coalesce(array_agg(h ORDER BY h), '{}') FROM (${RECENT(at, "w.hits")}) h) || ${at}
    WHERE (SELECT count(*) FROM (${RECENT(at, "w.hits")}) h) < ${most}
   RETURNING 1`;
@@ -30,7 +30,7 @@ export function refusedFor(hits: readonly Date[] | null, now: Date): number | un
 export async function secondsUntilCapacity(sql: Sql, uid: string, bucket: string, now: Date): Promise<number> {
   const { rows } = await sql.query<{ at: Date | null }>(
     `SELECT (SELECT min(h) FROM (${RECENT("$3::timestamptz", "hits")}) h) AS at
-       FROM rate_windows WHERE webhook_uid = $1 AND bucket = $2`,
+       FROM rate_windows WHERE receiver_uid = $1 AND bucket = $2`,
     [uid, bucket, now],
   );
   return retryAfterSeconds(rows[0]?.at ?? now, now);
@@ -39,8 +39,8 @@ export async function secondsUntilCapacity(sql: Sql, uid: string, bucket: string
 /** Deletes budgets without hits in the window. */
 export async function pruneRateWindows(sql: Sql, now: Date): Promise<void> {
   await sql.query(
-    `DELETE FROM rate_windows WHERE (webhook_uid, bucket) IN (
-       SELECT webhook_uid, bucket FROM rate_windows WHERE NOT EXISTS (${RECENT("$1::timestamptz", "hits")}) FOR UPDATE SKIP LOCKED)`,
+    `DELETE FROM rate_windows WHERE (receiver_uid, bucket) IN (
+       SELECT receiver_uid, bucket FROM rate_windows WHERE NOT EXISTS (${RECENT("$1::timestamptz", "hits")}) FOR UPDATE SKIP LOCKED)`,
     [now],
   );
 }

@@ -73,7 +73,7 @@ SELECT w.uid, w.team_uid, w.factory_uid, w.auth_mode, w.signature_scheme, w.sign
        w.delivery_id_header, w.version,
        CASE WHEN w.secret_name IS NULL THEN w.secret_sealed ELSE s.sealed END AS sealed, f.hits
   FROM webhooks w LEFT JOIN team_secrets s ON s.team_uid = w.team_uid AND s.name = w.secret_name
-                  LEFT JOIN rate_windows f ON f.webhook_uid = w.uid AND f.bucket = $2
+                  LEFT JOIN rate_windows f ON f.receiver_uid = w.uid AND f.bucket = $2
  WHERE w.uid = $1 AND w.enabled AND w.deleted_at IS NULL`;
 
 type ReceiverRow = {

@@ -31,19 +31,19 @@ export function teamSecretStore({ sql }: Pick<Database, "sql">, vault: Vault) {
     /** Stores a pushed value of a registered secret. A retried push may have another value for the same revision. */
     async push(secret: TeamSecretName, { value, revision }: TeamSecretValue, now: Date): Promise<void> {
       await sql.query(
-        `UPDATE team_secrets SET sealed = $3, revision = $4, pushed_at = $5
+        `UPDATE team_secrets SET sealed = $3, revision = $4, unconfirmed_since = $5
           WHERE team_uid = $1 AND name = $2 AND revision <= $4`,
         [secret.teamUid, secret.name, seal(secret, value), revision, now],
       );
     },
 
     /** Lists secrets that were pushed before a time and not compared with the gateway since. */
-    async unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]> {
-      const { rows } = await sql.query<{ team_uid: string; name: string; pushed_at: Date }>(
-        "SELECT team_uid, name, pushed_at FROM team_secrets WHERE pushed_at < $1 ORDER BY pushed_at LIMIT $2",
+    async unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { unconfirmedSince: Date })[]> {
+      const { rows } = await sql.query<{ team_uid: string; name: string; unconfirmed_since: Date }>(
+        "SELECT team_uid, name, unconfirmed_since FROM team_secrets WHERE unconfirmed_since < $1 ORDER BY unconfirmed_since LIMIT $2",
         [before, limit],
       );
-      return rows.map((row) => ({ teamUid: row.team_uid, name: row.name, pushedAt: row.pushed_at }));
+      return rows.map((row) => ({ teamUid: row.team_uid, name: row.name, unconfirmedSince: row.unconfirmed_since }));
     },
 
     /**
@@ -51,13 +51,13 @@ export function teamSecretStore({ sql }: Pick<Database, "sql">, vault: Vault) {
      * deleted secret is retained, so that a value that was fetched before the deletion is not stored after it.
      */
     async confirm(
-      secret: TeamSecretName & { pushedAt: Date },
+      secret: TeamSecretName & { unconfirmedSince: Date },
       present: { value: string; revision: string } | undefined,
     ): Promise<void> {
       await sql.query(
-        `UPDATE team_secrets SET sealed = $4, revision = coalesce($5, revision), pushed_at = NULL
-          WHERE team_uid = $1 AND name = $2 AND pushed_at = $3`,
-        [secret.teamUid, secret.name, secret.pushedAt, seal(secret, present?.value), present?.revision ?? null],
+        `UPDATE team_secrets SET sealed = $4, revision = coalesce($5, revision), unconfirmed_since = NULL
+          WHERE team_uid = $1 AND name = $2 AND unconfirmed_since = $3`,
+        [secret.teamUid, secret.name, secret.unconfirmedSince, seal(secret, present?.value), present?.revision ?? null],
       );
     },
   };

@@ -65,8 +65,8 @@ export async function putCodeHostWebhook(
     });
   const botLogin = input.botLogin === undefined ? undefined : checkBotLogin(input.botLogin);
   let secret: string | undefined;
-  const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRetired, owner }) => {
-    if (isRetired || (owner !== undefined && owner !== teamUid)) throw notFound("code_host");
+  const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRemoved, owner }) => {
+    if (isRemoved || (owner !== undefined && owner !== teamUid)) throw notFound("code_host");
     secret = open ? undefined : generateCodeHostSecret(provider);
     const now = deps.clock.now();
     const before = open ?? { botLogin: "", enabled: true, createdAt: now, lastDeliveryAt: undefined };
@@ -149,7 +149,7 @@ export async function retireCodeHost(deps: CodeHostWebhooksDeps, caller: Caller,
       version: version + 1,
       updatedAt: now,
     };
-    return { next, state: "retired", ...(open && { event: codeHostWebhookEvent("deleted", next, caller) }) };
+    return { next, state: "removed", ...(open && { event: codeHostWebhookEvent("deleted", next, caller) }) };
   });
 }
 

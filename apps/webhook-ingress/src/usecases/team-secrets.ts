@@ -13,9 +13,9 @@ export type TeamSecretsDeps = {
     register(secret: TeamSecretName): Promise<void>;
     storeFetched(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
     push(secret: TeamSecretName, value: TeamSecretValue, now: Date): Promise<void>;
-    unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { pushedAt: Date })[]>;
+    unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { unconfirmedSince: Date })[]>;
     confirm(
-      secret: TeamSecretName & { pushedAt: Date },
+      secret: TeamSecretName & { unconfirmedSince: Date },
       present: { value: string; revision: string } | undefined,
     ): Promise<void>;
   };

@@ -25,7 +25,7 @@ export class Ledger {
   async entries(webhookUid: string, id: string): Promise<{ accepted: number; duplicates: number; others: number }> {
     const { rows } = await this.#ingress.sql.query<{ accepted: number; duplicates: number; others: number }>(
       `SELECT count(*) FILTER (WHERE outcome = 'accepted') AS accepted, count(*) FILTER (WHERE outcome = 'duplicate') AS duplicates, count(*) FILTER (WHERE outcome NOT IN ('accepted', 'duplicate')) AS others
-         FROM deliveries WHERE webhook_uid = $1 AND delivery_id = $2`,
+         FROM deliveries WHERE webhook_uid = $1 AND dedupe_key = $2`,
       [webhookUid, id],
     );
     return rows[0]!;
@@ -54,7 +54,7 @@ export class Ledger {
       id: string;
       body: string;
     }>(
-      "SELECT uid, webhook_uid AS webhook, delivery_id AS id, convert_from(payload, 'UTF8') AS body FROM deliveries WHERE outcome = 'accepted'",
+      "SELECT uid, webhook_uid AS webhook, dedupe_key AS id, convert_from(payload, 'UTF8') AS body FROM deliveries WHERE outcome = 'accepted'",
     );
     const byIdentity = Map.groupBy(accepted, ({ webhook, id }) => `${webhook} ${id}`);
     for (const { webhookUid, id, body } of promised) {

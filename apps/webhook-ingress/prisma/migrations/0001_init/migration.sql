@@ -2,26 +2,26 @@
 -- ../../schema.prisma.
 
 CREATE TABLE webhooks (
-  uid                uuid           PRIMARY KEY,
-  team_uid           uuid           NOT NULL,
-  factory_uid        uuid           NOT NULL,
-  name               text           NOT NULL CONSTRAINT webhooks_name CHECK (name <> ''),
-  auth_mode          text           NOT NULL
+  uid                  uuid           PRIMARY KEY,
+  team_uid             uuid           NOT NULL,
+  factory_uid          uuid           NOT NULL,
+  name                 text           NOT NULL CONSTRAINT webhooks_name CHECK (name <> ''),
+  auth_mode            text           NOT NULL
     CONSTRAINT webhooks_auth_mode CHECK (auth_mode IN ('token', 'url_token', 'signature')),
-  signature_scheme   text,
-  signature_header   text,
-  signature_prefix   text,
-  secret_name        text,
-  secret_sealed      text,
-  delivery_id_header text,
-  enabled            boolean        NOT NULL,
-  management         text           NOT NULL DEFAULT 'live'
+  signature_scheme     text,
+  signature_header     text,
+  signature_prefix     text,
+  secret_name          text,
+  secret_sealed        text,
+  delivery_id_header   text,
+  enabled              boolean        NOT NULL,
+  management           text           NOT NULL DEFAULT 'live'
     CONSTRAINT webhooks_management CHECK (management IN ('live', 'files')),
-  defined            jsonb,
-  version            integer        NOT NULL DEFAULT 1,
-  created_at         timestamptz(3) NOT NULL,
-  updated_at         timestamptz(3) NOT NULL,
-  deleted_at         timestamptz(3),
+  projected_definition jsonb,
+  version              integer        NOT NULL DEFAULT 1,
+  created_at           timestamptz(3) NOT NULL,
+  updated_at           timestamptz(3) NOT NULL,
+  deleted_at           timestamptz(3),
   CONSTRAINT webhooks_scheme CHECK ((auth_mode = 'signature') = (signature_scheme IS NOT NULL)),
   CONSTRAINT webhooks_secret CHECK (num_nonnulls(secret_name, secret_sealed) <= 1)
 );
@@ -36,36 +36,36 @@ CREATE INDEX webhooks_by_secret ON webhooks (team_uid, secret_name)
   WHERE deleted_at IS NULL AND secret_name IS NOT NULL;
 
 CREATE TABLE team_secrets (
-  team_uid  uuid           NOT NULL,
-  name      text           NOT NULL,
-  sealed    text,
-  revision  text           NOT NULL COLLATE "C",
-  pushed_at timestamptz(3),
+  team_uid          uuid           NOT NULL,
+  name              text           NOT NULL,
+  sealed            text,
+  revision          text           NOT NULL COLLATE "C",
+  unconfirmed_since timestamptz(3),
   PRIMARY KEY (team_uid, name)
 );
 -- Values that the gateway sent and may have failed to store.
-CREATE INDEX team_secrets_unconfirmed ON team_secrets (pushed_at)
-  WHERE pushed_at IS NOT NULL;
+CREATE INDEX team_secrets_unconfirmed ON team_secrets (unconfirmed_since)
+  WHERE unconfirmed_since IS NOT NULL;
 
 CREATE TABLE deliveries (
-  uid           uuid           PRIMARY KEY,
-  webhook_uid   uuid           NOT NULL,
-  team_uid      uuid           NOT NULL,
-  factory_uid   uuid           NOT NULL,
-  outcome       text           NOT NULL
+  uid         uuid           PRIMARY KEY,
+  webhook_uid uuid           NOT NULL,
+  team_uid    uuid           NOT NULL,
+  factory_uid uuid           NOT NULL,
+  outcome     text           NOT NULL
     CONSTRAINT deliveries_outcome
     CHECK (outcome IN ('accepted', 'duplicate', 'rejected_auth', 'rejected_invalid_json', 'rejected_too_large')),
-  identity_kind text,
-  delivery_id   text,
-  size_bytes    bigint         NOT NULL,
-  received_at   timestamptz(3) NOT NULL,
-  payload       bytea,
+  dedupe_kind text,
+  dedupe_key  text,
+  size_bytes  bigint         NOT NULL,
+  received_at timestamptz(3) NOT NULL,
+  payload     bytea,
   CONSTRAINT deliveries_identified
-    CHECK (outcome NOT IN ('accepted', 'duplicate') OR (identity_kind IS NOT NULL AND delivery_id IS NOT NULL)),
+    CHECK (outcome NOT IN ('accepted', 'duplicate') OR (dedupe_kind IS NOT NULL AND dedupe_key IS NOT NULL)),
   CONSTRAINT deliveries_payload CHECK ((outcome = 'accepted') = (payload IS NOT NULL))
 );
 -- A delivery is accepted once. Rejected deliveries and duplicates reserve nothing.
-CREATE UNIQUE INDEX deliveries_identity ON deliveries (webhook_uid, identity_kind, delivery_id)
+CREATE UNIQUE INDEX deliveries_dedupe ON deliveries (webhook_uid, dedupe_kind, dedupe_key)
   WHERE outcome = 'accepted';
 -- A webhook's log, newest first, and its old entries for pruning.
 CREATE INDEX deliveries_log ON deliveries (webhook_uid, received_at DESC, uid DESC);
@@ -77,11 +77,11 @@ CREATE TABLE code_host_webhooks (
   bot_login     text           NOT NULL,
   enabled       boolean        NOT NULL,
   secret_sealed text,
-  retired       boolean        NOT NULL DEFAULT false,
+  is_removed    boolean        NOT NULL DEFAULT false,
   version       integer        NOT NULL DEFAULT 1,
   created_at    timestamptz(3) NOT NULL,
   updated_at    timestamptz(3) NOT NULL,
-  CONSTRAINT code_host_webhooks_retired CHECK (NOT retired OR secret_sealed IS NULL)
+  CONSTRAINT code_host_webhooks_removed CHECK (NOT is_removed OR secret_sealed IS NULL)
 );
 
 CREATE TABLE code_host_deliveries (
@@ -94,29 +94,29 @@ CREATE TABLE code_host_deliveries (
   outcome       text           NOT NULL
     CONSTRAINT code_host_deliveries_outcome
     CHECK (outcome IN ('accepted', 'duplicate', 'rejected_auth', 'rejected_invalid_json', 'rejected_too_large')),
-  identity_kind text,
-  delivery_id   text,
+  dedupe_kind   text,
+  dedupe_key    text,
   size_bytes    bigint         NOT NULL,
   received_at   timestamptz(3) NOT NULL,
   headers       jsonb,
   body          bytea,
   CONSTRAINT code_host_deliveries_identified
-    CHECK (outcome NOT IN ('accepted', 'duplicate') OR (identity_kind IS NOT NULL AND delivery_id IS NOT NULL)),
+    CHECK (outcome NOT IN ('accepted', 'duplicate') OR (dedupe_kind IS NOT NULL AND dedupe_key IS NOT NULL)),
   CONSTRAINT code_host_deliveries_body CHECK ((outcome = 'accepted') = (body IS NOT NULL AND headers IS NOT NULL))
 );
 -- A delivery is accepted once. Rejected deliveries and duplicates reserve nothing.
-CREATE UNIQUE INDEX code_host_deliveries_identity ON code_host_deliveries (code_host_uid, identity_kind, delivery_id)
+CREATE UNIQUE INDEX code_host_deliveries_dedupe ON code_host_deliveries (code_host_uid, dedupe_kind, dedupe_key)
   WHERE outcome = 'accepted';
 -- A connection's log, newest first, and its old entries for pruning.
 CREATE INDEX code_host_deliveries_log ON code_host_deliveries (code_host_uid, received_at DESC, uid DESC);
 
 -- Counts of the last minute. Unlogged: a crash loses only the counts of that minute.
 CREATE UNLOGGED TABLE rate_windows (
-  webhook_uid uuid             NOT NULL,
-  bucket      text             NOT NULL,
-  hits        timestamptz(3)[] NOT NULL,
-  let_in      integer          NOT NULL DEFAULT 1,
-  PRIMARY KEY (webhook_uid, bucket)
+  receiver_uid   uuid             NOT NULL,
+  bucket         text             NOT NULL,
+  hits           timestamptz(3)[] NOT NULL,
+  accepted_count integer          NOT NULL DEFAULT 1,
+  PRIMARY KEY (receiver_uid, bucket)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE definition_stages (
