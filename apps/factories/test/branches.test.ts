@@ -67,7 +67,7 @@ const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branche
   (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
 /** Polls every head now. */
 const pollHeads = async () => {
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
   while ((await w.service.pollHeads()) === "again");
 };
 const polledBranch = async (): Promise<factories.Branch> => {
@@ -609,7 +609,7 @@ describe("heads", () => {
           lastError: { code: "source_unreachable", diagnostics: [] },
         });
         const [row] = await w.rows<{ pause: string }>(
-          "SELECT extract(epoch FROM check_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1",
+          "SELECT extract(epoch FROM poll_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1",
           [factoryUid],
         );
         pauses.push(Number(row!.pause));
@@ -625,7 +625,7 @@ describe("heads", () => {
   needs("git", "are looked up by one replica each", async () => {
     const other = await w.replica();
     for (const name of ["a", "b", "c", "d", "e", "f"]) await track(name);
-    await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
+    await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
     await Promise.all(
       [w.service, other, w.service, other].map(async (replica) => {
         while ((await replica.pollHeads()) === "again");
@@ -633,9 +633,9 @@ describe("heads", () => {
     );
     // A branch that was polled twice would have failed twice.
     expect(
-      await w.rows("SELECT name, checks_failed FROM tracked_branches WHERE name <> 'main' AND checks_failed <> 1"),
+      await w.rows("SELECT name, poll_failures FROM tracked_branches WHERE name <> 'main' AND poll_failures <> 1"),
     ).toEqual([]);
-    expect(await w.rows("SELECT 1 FROM tracked_branches WHERE check_at <= now()")).toEqual([]);
+    expect(await w.rows("SELECT 1 FROM tracked_branches WHERE poll_at <= now()")).toEqual([]);
   });
   needs("git", "of deleted factories are not asked for", async () => {
     await w.factories.deleteFactory({ uid: factoryUid }, call(OWNER));

@@ -122,7 +122,7 @@ async function prepared(): Promise<{ factoryUid: string; branchUid: string; firs
   const second = repository.commit([
     { path: "factory.yaml", content: aTree()[0]!.content.replace("From files", "The second") },
   ]);
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 h'");
   await w.service.pollHeads();
   const [branch] = (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches;
   return { factoryUid, branchUid: branch!.uid, first, second };
@@ -166,7 +166,7 @@ for (const when of ["before", "after"] as const) {
         steps = process.steps;
         // What was committed is completed by the enqueued work; what was not committed is not visible.
         await isWhole(factoryUid);
-        await w.rows("UPDATE definition_sources SET apply_until = now() - interval '1 s'");
+        await w.rows("UPDATE definition_sources SET apply_lease_until = now() - interval '1 s'");
         const applied = (await w.branches.applyBranch({ factoryUid, branchUid }, call(OWNER, { timeoutMs: 60_000 })))
           .branch;
         expect([n, applied]).toMatchObject([

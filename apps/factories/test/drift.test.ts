@@ -29,7 +29,7 @@ beforeEach(async () => {
 const drift = (caller = VIEWER) => w.factories.getDrift({ factoryUid }, call(caller, { timeoutMs: 30_000 }));
 const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
 const look = async () => {
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 s'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
   await w.service.pollHeads();
 };
 

@@ -69,7 +69,7 @@ needs("git", "a tree of 2,000 files is applied, and one more is said to be too m
   await put();
   expect(await apply()).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
   repository.commit(skills(1_997));
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 h'");
   await w.service.pollHeads();
   expect((await refused()).details).toMatchObject([{ code: "FF_LIMIT_EXCEEDED" }]);
   expect(await production()).toMatchObject({
@@ -157,7 +157,7 @@ needs("git", "a file of the definition that a filtering server sends is held to 
   await put(`${server.url}/team/factory/.git`);
   expect((await refused()).details).toMatchObject([{ path: "agents/hand/agent.md", code: "FF_LIMIT_EXCEEDED" }]);
   repository.commit([...aTree(), { path: "agents/hand/agent.md", content: randomBytes(6 * 1024 * 1024) }]);
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 h'");
   await w.service.pollHeads();
   expect((await refused()).reason).toBe("source_too_large");
   leavesNothing();
@@ -166,7 +166,7 @@ needs("git", "an empty repository, and one that is none, have no branch and no h
   await put();
   await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
   rmSync(join(repository.path, ".git"), { recursive: true });
-  await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 h'");
   await w.service.pollHeads();
   expect(await production()).toMatchObject({ freshness: "UNKNOWN", lastError: { code: "source_unreachable" } });
   await put(`${server.url}/team/nothing.git`);

@@ -16,7 +16,7 @@ beforeEach(async () => {
     { factoryUid, source: { kind: "git", repositoryUrl: "https://git.example/Acme/factory.git" } },
     call(OWNER),
   );
-  await w.rows("UPDATE tracked_branches SET check_at = now() + interval '1 hour'");
+  await w.rows("UPDATE tracked_branches SET poll_at = now() + interval '1 hour'");
 });
 
 const [NONE, FIRST, SECOND, THIRD] = ["0", "1", "2", "3"].map((digit) => digit.repeat(40)) as [
@@ -64,7 +64,7 @@ const heard = async () => {
   await w.service.work.drain();
 };
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
-const isDue = async () => (await w.rows("SELECT 1 FROM tracked_branches WHERE check_at <= now()")).length > 0;
+const isDue = async () => (await w.rows("SELECT 1 FROM tracked_branches WHERE poll_at <= now()")).length > 0;
 
 describe("a push that a code host tells", () => {
   test.each([
@@ -95,7 +95,7 @@ describe("a push that a code host tells", () => {
     }
     github({ before: FIRST, after: SECOND });
     github({ before: NONE, after: FIRST });
-    await w.rows("UPDATE tracked_branches SET check_at = now() + interval '1 hour'");
+    await w.rows("UPDATE tracked_branches SET poll_at = now() + interval '1 hour'");
     await heard();
     expect(await production()).toMatchObject({ registeredHeadSha: THIRD });
     expect(await isDue()).toBe(true);

@@ -424,7 +424,7 @@ describe("an apply that dies", () => {
     await put();
     w.identity.owner.onStage = async () =>
       void (await w.rows(
-        "UPDATE definition_sources SET apply_until = now() - interval '1 s', apply_token = gen_random_uuid()",
+        "UPDATE definition_sources SET apply_lease_until = now() - interval '1 s', apply_lease_uid = gen_random_uuid()",
       ));
     await expect(apply()).rejects.toEqual(
       domainError({ kind: "conflict", reason: "apply_in_progress", retryable: true }),
@@ -438,7 +438,9 @@ describe("an apply that dies", () => {
 
   test("is missed within seconds: who comes meanwhile waits, and applies", async () => {
     await put();
-    await w.rows("UPDATE definition_sources SET apply_until = now() + interval '1 s', apply_token = gen_random_uuid()");
+    await w.rows(
+      "UPDATE definition_sources SET apply_lease_until = now() + interval '1 s', apply_lease_uid = gen_random_uuid()",
+    );
     expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 1n });
   });
 

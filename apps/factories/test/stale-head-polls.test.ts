@@ -41,7 +41,7 @@ async function lookedAtTwice(): Promise<DueBranch[]> {
   await w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: repository.path } }, call(OWNER));
   const claims: DueBranch[] = [];
   for (let n = 0; n < 2; n++) {
-    await w.rows("UPDATE tracked_branches SET check_at = now() - interval '1 h'");
+    await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 h'");
     claims.push(...(await branches.claimDue(10, 100 + n)).filter(({ branch }) => branch.factoryUid === factoryUid));
   }
   return claims;

@@ -111,7 +111,7 @@ test("the lease of an apply is renewed while the apply lives, and never taken ba
   const lease = async () =>
     (
       await database.sql.query<{ token: string | null; until: Date }>(
-        "SELECT apply_token AS token, apply_until AS until FROM definition_sources WHERE factory_uid = $1",
+        "SELECT apply_lease_uid AS token, apply_lease_until AS until FROM definition_sources WHERE factory_uid = $1",
         [factoryUid],
       )
     ).rows[0]!;
@@ -131,13 +131,15 @@ test("the lease of an apply is renewed while the apply lives, and never taken ba
       expect((await lease()).until.getTime()).toBeGreaterThan(first.until.getTime());
       const [rival] = (
         await database.sql.query<{ token: string }>(
-          "UPDATE definition_sources SET apply_token = gen_random_uuid() WHERE factory_uid = $1 RETURNING apply_token AS token",
+          "UPDATE definition_sources SET apply_lease_uid = gen_random_uuid() WHERE factory_uid = $1 RETURNING apply_lease_uid AS token",
           [factoryUid],
         )
       ).rows;
       await renewedTwice();
       expect(await lease()).toMatchObject(rival!);
-      await database.sql.query("UPDATE definition_sources SET apply_token = NULL WHERE factory_uid = $1", [factoryUid]);
+      await database.sql.query("UPDATE definition_sources SET apply_lease_uid = NULL WHERE factory_uid = $1", [
+        factoryUid,
+      ]);
       await renewedTwice();
       expect(await lease()).toMatchObject({ token: null });
     },

@@ -19,11 +19,11 @@ export type Automation = {
   readonly rules: AutomationRules;
   readonly management: "live" | "files";
   /** Of files: the file as last projected. */
-  readonly defined: AutomationPart | null;
+  readonly projectedDefinition: AutomationPart | null;
   /** The principal for whom its runs are created. */
   readonly creator: { readonly type: string; readonly uid: string };
   /** The creator was removed from the team or became a viewer; the automation is disabled. */
-  readonly creatorLeft: boolean;
+  readonly creatorLostAccess: boolean;
   readonly version: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -100,8 +100,8 @@ export function newAutomation(
     name,
     enabled,
     rules,
-    defined: at.management === "files" ? part : null,
-    creatorLeft: false,
+    projectedDefinition: at.management === "files" ? part : null,
+    creatorLostAccess: false,
     version: 1,
     createdAt: now,
     updatedAt: now,
@@ -143,11 +143,11 @@ export function projectAutomations(
     ...parts.flatMap((part): ProjectedChange[] => {
       const old = known.get(part.name);
       if (!old) return [{ happened: "created", automation: newAutomation(part, { ...at, management: "files" }, now) }];
-      if (canonicalJson(old.defined) === canonicalJson(part)) return [];
+      if (canonicalJson(old.projectedDefinition) === canonicalJson(part)) return [];
       return [
         {
           happened: "updated",
-          automation: { ...changeAutomation(old, part, now), defined: part, creator: at.creator },
+          automation: { ...changeAutomation(old, part, now), projectedDefinition: part, creator: at.creator },
         },
       ];
     }),
@@ -225,7 +225,7 @@ export const CREATOR_LEFT =
 export const withoutCreator = (automation: Automation, now: Date): Automation => ({
   ...automation,
   enabled: false,
-  creatorLeft: true,
+  creatorLostAccess: true,
   version: automation.version + 1,
   updatedAt: now,
 });

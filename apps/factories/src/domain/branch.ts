@@ -22,7 +22,7 @@ export type TrackedBranch = {
   lastAppliedAt: Date | null;
   lastCheckedAt: Date | null;
   applyError: BranchError | null;
-  checkError: BranchError | null;
+  pollError: BranchError | null;
   version: number;
   createdAt: Date;
   updatedAt: Date;
@@ -55,7 +55,7 @@ export const isUnread = ({ code }: BranchError): boolean => UNREAD.has(code);
 /** Compares the applied head with the registered one; UNKNOWN if the head cannot be known, as of a missing repository. */
 export function freshnessOf(branch: TrackedBranch, source: Source | undefined, isMissing: boolean): Freshness {
   const head = branch.registeredHeadSha;
-  if (isMissing || branch.deletedAt || head === null || branch.checkError || source?.settings.kind !== "git")
+  if (isMissing || branch.deletedAt || head === null || branch.pollError || source?.settings.kind !== "git")
     return "UNKNOWN";
   return branch.appliedFingerprint === fingerprintOf({ ...source.settings, branch: branch.name }, head)
     ? "CURRENT"

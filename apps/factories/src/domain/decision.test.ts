@@ -14,7 +14,7 @@ const trigger = (payload?: object, uid = HOOK): TriggerPart => ({
 const bytes = (value: unknown) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
 const automation = (triggers: TriggerPart[], enabled = true) => ({
   enabled,
-  creatorLeft: false,
+  creatorLostAccess: false,
   rules: { triggers, prompt: "Do." },
 });
 const verdict = (

@@ -134,7 +134,7 @@ export type Verdict = Pick<Decision, "explanation" | "checks"> & {
  * `veto` is the reason why it must not start although it matches. Returns undefined if no trigger is for such an event.
  */
 export function evaluateAutomation(
-  { rules, enabled, creatorLeft }: Pick<Automation, "rules" | "enabled" | "creatorLeft">,
+  { rules, enabled, creatorLostAccess }: Pick<Automation, "rules" | "enabled" | "creatorLostAccess">,
   check: CheckTrigger,
   veto: string | undefined,
 ): Verdict | undefined {
@@ -158,7 +158,7 @@ export function evaluateAutomation(
         checks.length === 1 ? checks[0]!.detail : `None of its ${checks.length} triggers for such events matches.`,
     };
   if (!enabled) {
-    const explanation = creatorLeft
+    const explanation = creatorLostAccess
       ? `It matches, but the automation is disabled: ${CREATOR_LEFT}`
       : "It matches, but the automation is disabled.";
     return { outcome: "disabled", checks, explanation };

@@ -23,9 +23,9 @@ export type Task = {
   /** The newest top-level run of the conversation. */
   currentRunUid: RunUid;
   /** The newest version of a run whose end the stage reflects: a cancellation up to it no longer changes the stage. */
-  stageBasis: RunVersion | null;
+  stageRunVersion: RunVersion | null;
   /** The principal that started the run of `runUid`; null: unknown. */
-  starterUid: string | null;
+  startedByUid: string | null;
   title: string;
   description: string | null;
   stage: TaskStage;
@@ -40,8 +40,8 @@ export type Task = {
 export type RunVersion = { readonly runUid: string; readonly version: number };
 
 /** Returns whether the stage of a task was set with knowledge of a run at this version. */
-export const isStageSince = ({ stageBasis }: Task, { runUid, version }: RunVersion): boolean =>
-  stageBasis?.runUid === runUid && stageBasis.version >= version;
+export const isStageSince = ({ stageRunVersion }: Task, { runUid, version }: RunVersion): boolean =>
+  stageRunVersion?.runUid === runUid && stageRunVersion.version >= version;
 
 /** A requested change; an absent member is unchanged. */
 export type TaskChange = { title?: string; description?: string | null; stage?: string };
@@ -55,17 +55,17 @@ export function readStage(text: string): TaskStage {
 
 /**
  * Returns the task with exactly the given members replaced; without any, the same task with the same update time.
- * An empty description clears it. `stageBasis`: the current run when the new stage was chosen.
+ * An empty description clears it. `stageRunVersion`: the current run when the new stage was chosen.
  *
  * Errors: title_required, invalid_stage.
  */
-export function changeTask(task: Task, change: TaskChange, now: Date, stageBasis = task.stageBasis): Task {
+export function changeTask(task: Task, change: TaskChange, now: Date, stageRunVersion = task.stageRunVersion): Task {
   if (Object.values(change).every((value) => value === undefined)) return task;
   return {
     ...task,
     ...(change.title !== undefined && { title: readTitle(change.title) }),
     ...(change.description !== undefined && { description: change.description || null }),
-    ...(change.stage !== undefined && { stage: readStage(change.stage), stageBasis }),
+    ...(change.stage !== undefined && { stage: readStage(change.stage), stageRunVersion }),
     version: task.version + 1,
     updatedAt: now,
   };
@@ -87,21 +87,21 @@ export type ConversationState =
 /** The input of a new task. */
 export type NewTask = Pick<
   Task,
-  "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "starterUid" | "title" | "ticketSource" | "ticketId"
+  "factoryUid" | "teamUid" | "conversationUid" | "runUid" | "startedByUid" | "title" | "ticketSource" | "ticketId"
 > & {
-  stageBasis?: RunVersion;
+  stageRunVersion?: RunVersion;
   description?: string | null;
   stage?: TaskStage;
 };
 
 /** Returns a new task; an empty description means none. */
-export const newTask = ({ description, stage, stageBasis, ...given }: NewTask, now: Date): Task => ({
+export const newTask = ({ description, stage, stageRunVersion, ...given }: NewTask, now: Date): Task => ({
   ...given,
   uid: newUid<TaskUid>(),
   currentRunUid: given.runUid,
   description: description || null,
   stage: stage ?? "TRIAGE",
-  stageBasis: stageBasis ?? null,
+  stageRunVersion: stageRunVersion ?? null,
   version: 1,
   createdAt: now,
   updatedAt: now,

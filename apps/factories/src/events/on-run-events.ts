@@ -14,7 +14,7 @@ export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string,
     const run = {
       runUid: required(text("run_uid")),
       conversationUid: required(text("conversation_uid")),
-      starterUid: event.actor.uid,
+      startedByUid: event.actor.uid,
       title: text("title") ?? "",
       ...present({
         parentRunUid: text("parent_run_uid"),

@@ -21,7 +21,7 @@ export function toAutomationMessage({
     createdAt: timestampFromDate(automation.createdAt),
     updatedAt: timestampFromDate(automation.updatedAt),
     ...(agent !== undefined && { agent }),
-    ...(automation.creatorLeft && { disabledReason: `Disabled: ${CREATOR_LEFT}` }),
+    ...(automation.creatorLostAccess && { disabledReason: `Disabled: ${CREATOR_LEFT}` }),
     ...(automation.lastFiredAt && { lastFiredAt: timestampFromDate(automation.lastFiredAt) }),
   };
 }

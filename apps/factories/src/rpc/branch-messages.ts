@@ -10,7 +10,7 @@ export function toBranchMessage({
   freshness,
   isServing,
 }: BranchStatus): MessageInitShape<typeof factories.BranchSchema> {
-  const error = branch.applyError ?? branch.checkError;
+  const error = branch.applyError ?? branch.pollError;
   return {
     uid: branch.uid,
     factoryUid: branch.factoryUid,

@@ -11,7 +11,7 @@ export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.Tas
   uid: task.uid,
   factoryUid: task.factoryUid,
   teamUid: task.teamUid,
-  starterUid: task.starterUid ?? "",
+  starterUid: task.startedByUid ?? "",
   conversationUid: task.conversationUid,
   runUid: task.runUid,
   title: task.title,

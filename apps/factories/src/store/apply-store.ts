@@ -29,21 +29,21 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     /** Acquires the lease. The times are those of the database's clock, so that replicas agree. */
     async begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean> {
       const taken = await prisma.$executeRaw`
-        UPDATE definition_sources SET apply_token = ${token}::uuid, apply_until = now() + make_interval(secs => ${seconds}::double precision)
-         WHERE factory_uid = ${uid}::uuid AND (apply_token IS NULL OR apply_until < now())`;
+        UPDATE definition_sources SET apply_lease_uid = ${token}::uuid, apply_lease_until = now() + make_interval(secs => ${seconds}::double precision)
+         WHERE factory_uid = ${uid}::uuid AND (apply_lease_uid IS NULL OR apply_lease_until < now())`;
       return taken === 1;
     },
 
     /** Extends the lease from the time when the row lock was acquired, which may be after a wait. */
     async renew(uid: FactoryUid, token: string, seconds: number): Promise<void> {
       await prisma.$executeRaw`
-        UPDATE definition_sources SET apply_until = clock_timestamp() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_token = ${token}::uuid`;
+        UPDATE definition_sources SET apply_lease_until = clock_timestamp() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_lease_uid = ${token}::uuid`;
     },
 
     async end(uid: FactoryUid, token: string): Promise<void> {
       await prisma.definitionSource.updateMany({
-        where: { factoryUid: uid, applyToken: token },
-        data: { applyToken: null, applyUntil: null },
+        where: { factoryUid: uid, applyLeaseUid: token },
+        data: { applyLeaseUid: null, applyLeaseUntil: null },
       });
     },
 
@@ -229,7 +229,7 @@ async function dropVersion(tx: PrismaTx, sql: Sql, activation: Activation): Prom
   const { factory, version } = activation;
   await tx.definitionVersion.update({
     where: { factoryUid_version: { factoryUid: factory.uid, version } },
-    data: { state: "DROPPED" },
+    data: { state: "DISCARDED" },
   });
   await enqueueWork(sql, { kind: DROP, key: workKey(activation), payload: activation, teamUid: factory.teamUid });
 }

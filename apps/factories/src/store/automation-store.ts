@@ -120,7 +120,7 @@ export async function updateAutomationsOfMember(
   change: (automation: Automation) => { next: Automation; fact: NewEvent },
 ): Promise<void> {
   const where = `team_uid = $1::uuid AND management = 'live' AND creator_type = 'user' AND creator_uid = $2
-    AND updated_at < $3::timestamptz + interval '1 minute' AND NOT (creator_left AND NOT enabled) AND deleted_at IS NULL`;
+    AND updated_at < $3::timestamptz + interval '1 minute' AND NOT (creator_lost_access AND NOT enabled) AND deleted_at IS NULL`;
   const params = [teamUid, userUid, since.toISOString()];
   const { rows } = await tx.query<{ factory_uid: string; uid: string }>(
     `SELECT factory_uid, uid FROM automations WHERE ${where} ORDER BY uid FOR UPDATE`,
@@ -190,7 +190,7 @@ async function locked(tx: Sql, factoryUid: string, uid: string): Promise<Automat
 
 async function insert(tx: Sql, one: Automation): Promise<void> {
   await tx.query(
-    `INSERT INTO automations (uid, factory_uid, team_uid, name, enabled, definition, providers, management, defined, creator_type, creator_uid, version, created_at, updated_at)
+    `INSERT INTO automations (uid, factory_uid, team_uid, name, enabled, definition, providers, management, projected_definition, creator_type, creator_uid, version, created_at, updated_at)
      VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::jsonb, ARRAY(SELECT jsonb_array_elements_text($7::jsonb)), $8, $9::jsonb, $10, $11, $12::int, $13::timestamptz, $13::timestamptz)`,
     [
       one.uid,
@@ -201,7 +201,7 @@ async function insert(tx: Sql, one: Automation): Promise<void> {
       JSON.stringify(one.rules),
       JSON.stringify(providersOf(one)),
       one.management,
-      one.defined && JSON.stringify(one.defined),
+      one.projectedDefinition && JSON.stringify(one.projectedDefinition),
       one.creator.type,
       one.creator.uid,
       one.version,
@@ -212,9 +212,9 @@ async function insert(tx: Sql, one: Automation): Promise<void> {
 
 async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void> {
   await tx.query(
-    `UPDATE automations SET name = $2, enabled = $3::boolean, definition = $4::jsonb, providers = ARRAY(SELECT jsonb_array_elements_text($5::jsonb)), defined = $6::jsonb, creator_type = $7, creator_uid = $8,
+    `UPDATE automations SET name = $2, enabled = $3::boolean, definition = $4::jsonb, providers = ARRAY(SELECT jsonb_array_elements_text($5::jsonb)), projected_definition = $6::jsonb, creator_type = $7, creator_uid = $8,
             version = $9::int, updated_at = $10::timestamptz, deleted_at = CASE WHEN $11::boolean THEN $10::timestamptz END,
-            creator_left = $12::boolean
+            creator_lost_access = $12::boolean
       WHERE uid = $1::uuid`,
     [
       one.uid,
@@ -222,13 +222,13 @@ async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void>
       one.enabled,
       JSON.stringify(one.rules),
       JSON.stringify(providersOf(one)),
-      one.defined && JSON.stringify(one.defined),
+      one.projectedDefinition && JSON.stringify(one.projectedDefinition),
       one.creator.type,
       one.creator.uid,
       one.version,
       one.updatedAt.toISOString(),
       isDeleted,
-      one.creatorLeft,
+      one.creatorLostAccess,
     ],
   );
 }
@@ -244,10 +244,10 @@ type Row = {
   enabled: boolean;
   definition: AutomationRules;
   management: "live" | "files";
-  defined: AutomationPart | null;
+  projected_definition: AutomationPart | null;
   creator_type: string;
   creator_uid: string;
-  creator_left: boolean;
+  creator_lost_access: boolean;
   version: number;
   created_at: Date;
   updated_at: Date;
@@ -256,7 +256,7 @@ type Row = {
 
 async function select(sql: Sql, where: string, params: unknown[], more = ""): Promise<Automation[]> {
   const { rows } = await sql.query<Row>(
-    `SELECT uid, factory_uid, team_uid, name, enabled, definition, management, defined, creator_type, creator_uid, creator_left, version, created_at, updated_at,
+    `SELECT uid, factory_uid, team_uid, name, enabled, definition, management, projected_definition, creator_type, creator_uid, creator_lost_access, version, created_at, updated_at,
             (SELECT d.decided_at FROM decisions d WHERE d.automation_uid = a.uid AND d.run_uid IS NOT NULL ORDER BY d.decided_at DESC LIMIT 1) AS last_fired_at
        FROM automations a WHERE ${where} AND deleted_at IS NULL ORDER BY created_at, uid ${more}`,
     params,
@@ -269,11 +269,11 @@ async function select(sql: Sql, where: string, params: unknown[], more = ""): Pr
     enabled: row.enabled,
     rules: row.definition,
     management: row.management,
-    defined: row.defined,
+    projectedDefinition: row.projected_definition,
     creator: { type: row.creator_type, uid: row.creator_uid },
     version: row.version,
-    // the previous release enables an automation without clearing creator_left
-    creatorLeft: row.creator_left && !row.enabled,
+    // the previous release enables an automation without clearing creator_lost_access
+    creatorLostAccess: row.creator_lost_access && !row.enabled,
     createdAt: new Date(row.created_at),
     updatedAt: new Date(row.updated_at),
     lastFiredAt: row.last_fired_at && new Date(row.last_fired_at),

@@ -17,7 +17,7 @@ export const toBranch = (row: BranchRow): TrackedBranch => ({
   lastAppliedAt: row.lastAppliedAt,
   lastCheckedAt: row.lastCheckedAt,
   applyError: row.applyError as unknown as BranchError | null,
-  checkError: row.checkError as unknown as BranchError | null,
+  pollError: row.pollError as unknown as BranchError | null,
   version: row.version,
   createdAt: row.createdAt,
   updatedAt: row.updatedAt,

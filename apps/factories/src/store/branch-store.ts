@@ -95,14 +95,14 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         const before = await lockBranch(tx, uid);
         if (!before || before.deletedAt) return before;
         if (claim !== undefined && !(await isClaimed(tx, uid, claim))) return before;
-        const { checksFailed } = await tx.trackedBranch.update({
+        const { pollFailures } = await tx.trackedBranch.update({
           where: { uid },
-          data: { lastCheckedAt: now, checkError: errorData(error), checksFailed: error ? { increment: 1 } : 0 },
-          select: { checksFailed: true },
+          data: { lastCheckedAt: now, pollError: errorData(error), pollFailures: error ? { increment: 1 } : 0 },
+          select: { pollFailures: true },
         });
-        await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() + ${nextMs(checksFailed)}::double precision * interval '1 ms' WHERE uid = ${uid}::uuid`;
+        await tx.$executeRaw`UPDATE tracked_branches SET poll_at = now() + ${nextMs(pollFailures)}::double precision * interval '1 ms' WHERE uid = ${uid}::uuid`;
         const isKnown = head !== null || error?.code === "branch_missing";
-        if (!isKnown || head === before.registeredHeadSha) return { ...before, lastCheckedAt: now, checkError: error };
+        if (!isKnown || head === before.registeredHeadSha) return { ...before, lastCheckedAt: now, pollError: error };
         const row = await tx.trackedBranch.update({
           where: { uid },
           data: { registeredHeadSha: head, version: { increment: 1 }, updatedAt: now },
@@ -114,10 +114,10 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     /** Claims up to `limit` due branches, so that no other replica polls them for `leaseSeconds`. */
     async claimDue(limit: number, leaseSeconds: number): Promise<DueBranch[]> {
       const { rows } = await sql.query<{ uid: string; claim: string }>(
-        `UPDATE tracked_branches SET check_at = now() + make_interval(secs => $2)
+        `UPDATE tracked_branches SET poll_at = now() + make_interval(secs => $2)
           WHERE uid IN (SELECT b.uid FROM tracked_branches b JOIN factories f ON f.uid = b.factory_uid AND f.deleted_at IS NULL
-                         WHERE b.deleted_at IS NULL AND b.check_at <= now() ORDER BY b.check_at LIMIT $1 FOR UPDATE OF b SKIP LOCKED)
-        RETURNING uid, check_at::text AS claim`,
+                         WHERE b.deleted_at IS NULL AND b.poll_at <= now() ORDER BY b.poll_at LIMIT $1 FOR UPDATE OF b SKIP LOCKED)
+        RETURNING uid, poll_at::text AS claim`,
         [limit, leaseSeconds],
       );
       const claims = new Map(rows.map(({ uid, claim }) => [uid, claim]));
@@ -132,10 +132,9 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     },
 
     async pollSoon(uids: readonly string[]): Promise<void> {
-      await sql.query(
-        "UPDATE tracked_branches SET check_at = now() WHERE uid = ANY ($1::uuid[]) AND check_at > now()",
-        [uids],
-      );
+      await sql.query("UPDATE tracked_branches SET poll_at = now() WHERE uid = ANY ($1::uuid[]) AND poll_at > now()", [
+        uids,
+      ]);
     },
 
     /** Deletes branches that were retired long ago. */
@@ -181,7 +180,7 @@ export async function followSource(
       where: { uid: known.uid },
       data: { isProduction: true, updatedAt: known.isProduction ? known.updatedAt : now },
     });
-  await tx.$executeRaw`UPDATE tracked_branches SET check_at = now() WHERE factory_uid = ${factory.uid}::uuid AND deleted_at IS NULL`;
+  await tx.$executeRaw`UPDATE tracked_branches SET poll_at = now() WHERE factory_uid = ${factory.uid}::uuid AND deleted_at IS NULL`;
 }
 
 type NewBranch = { url: string; name: string; isProduction: boolean };
@@ -225,13 +224,13 @@ async function retire(
 }
 
 /**
- * Returns whether a claim is still valid. Every claim, result and request for a poll changes `check_at`, the time of
+ * Returns whether a claim is still valid. Every claim, result and request for a poll changes `poll_at`, the time of
  * the next poll.
  */
 async function isClaimed(tx: PrismaTx, uid: string, claim: string): Promise<boolean> {
   const rows = await tx.$queryRaw<
     unknown[]
-  >`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid AND check_at = ${claim}::text::timestamptz`;
+  >`SELECT 1 FROM tracked_branches WHERE uid = ${uid}::uuid AND poll_at = ${claim}::text::timestamptz`;
   return rows.length > 0;
 }
 
@@ -268,12 +267,12 @@ export async function noteApplied(
   const { uid, headBefore } = branch;
   await tx.trackedBranch.updateMany({
     where: { uid, registeredHeadSha: headBefore },
-    data: { registeredHeadSha: applied.revision, checkError: errorData(null), lastCheckedAt: now },
+    data: { registeredHeadSha: applied.revision, pollError: errorData(null), lastCheckedAt: now },
   });
 }
 
 export async function noteFailed(tx: PrismaTx, { uid }: AppliedBranch, error: BranchError, now: Date): Promise<void> {
-  const unread = isUnread(error) ? { checkError: errorData(error), lastCheckedAt: now } : {};
+  const unread = isUnread(error) ? { pollError: errorData(error), lastCheckedAt: now } : {};
   await tx.trackedBranch.updateMany({
     where: { uid, deletedAt: null },
     data: { state: "FAILED", applyError: errorData(error), updatedAt: now, ...unread },

@@ -59,20 +59,20 @@ export function decisionStore(database: Database) {
 
     async order({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredOrder | undefined> {
       const { rows } = await sql.query<
-        EventRow & { outcome: Outcome; request: RunOrder | null; run_uid: string | null }
+        EventRow & { outcome: Outcome; run_input: RunOrder | null; run_uid: string | null }
       >(
-        `SELECT ${EVENT_COLUMNS}, d.outcome, d.request, d.run_uid FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
+        `SELECT ${EVENT_COLUMNS}, d.outcome, d.run_input, d.run_uid FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
           WHERE d.factory_uid = $1 AND d.event_uid = $2 AND d.automation_uid = $3`,
         [factoryUid, eventUid, automationUid],
       );
       const [row] = rows;
-      return row && { event: toEvent(row), outcome: row.outcome, order: row.request, runUid: row.run_uid };
+      return row && { event: toEvent(row), outcome: row.outcome, order: row.run_input, runUid: row.run_uid };
     },
 
     /** Ends a pending decision. A decision that has ended is unchanged. */
     async settle({ factoryUid, eventUid, automationUid }: DecisionRef, end: DecisionEnd): Promise<void> {
       await sql.query(
-        `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), request = NULL
+        `UPDATE decisions SET outcome = $4, run_uid = $5::uuid, explanation = coalesce($6, explanation), run_input = NULL
           WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND outcome = 'pending'`,
         [
           factoryUid,
@@ -116,7 +116,7 @@ export function decisionStore(database: Database) {
         const resolved: Decision[] = [];
         for (const one of decisions) {
           const { rowCount } = await tx.query(
-            `UPDATE decisions d SET outcome = $4, explanation = $5, checks = $6::jsonb, request = $7::jsonb, next_attempt_at = $8::timestamptz, built_task_uid = $9::uuid,
+            `UPDATE decisions d SET outcome = $4, explanation = $5, checks = $6::jsonb, run_input = $7::jsonb, next_attempt_at = $8::timestamptz, build_task_uid = $9::uuid,
                     decided_at = CASE WHEN $8::timestamptz IS NULL THEN $10::timestamptz ELSE decided_at END
               WHERE factory_uid = $1 AND event_uid = $2 AND automation_uid = $3 AND ${IS_DELAYED}`,
             [
@@ -187,8 +187,8 @@ export function decisionStore(database: Database) {
     /** Counts how often builds continued these tasks since a time, including pending decisions. */
     async continuedFor(factoryUid: string, taskUids: readonly string[], since: Date): Promise<BuildsOfTask[]> {
       const { rows } = await sql.query<BuildsOfTask>(
-        `SELECT automation_uid AS "automationUid", built_task_uid AS "taskUid", count(*)::int AS times FROM decisions
-          WHERE factory_uid = $1 AND built_task_uid = ANY ($2::uuid[]) AND decided_at > $3 AND outcome IN ('pending', 'continued') GROUP BY 1, 2`,
+        `SELECT automation_uid AS "automationUid", build_task_uid AS "taskUid", count(*)::int AS times FROM decisions
+          WHERE factory_uid = $1 AND build_task_uid = ANY ($2::uuid[]) AND decided_at > $3 AND outcome IN ('pending', 'continued') GROUP BY 1, 2`,
         [factoryUid, taskUids, since],
       );
       return rows;
@@ -269,7 +269,7 @@ async function insertDecisions(
   const stored: Decision[] = [];
   for (const one of decisions) {
     const { rowCount } = await tx.query(
-      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, request, run_uid, decided_at, built_task_uid, next_attempt_at)
+      `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, run_input, run_uid, decided_at, build_task_uid, next_attempt_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
       [
         event.factoryUid,

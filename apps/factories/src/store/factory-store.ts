@@ -115,7 +115,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
 export async function lockSource(tx: PrismaTx, uid: FactoryUid): Promise<string | null> {
   const rows = await tx.$queryRaw<
     { token: string | null }[]
-  >`SELECT apply_token AS token FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`;
+  >`SELECT apply_lease_uid AS token FROM definition_sources WHERE factory_uid = ${uid}::uuid FOR UPDATE`;
   return rows[0]?.token ?? null;
 }
 

@@ -7,7 +7,7 @@ import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@mil
 import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
-  current_run_uid AS "currentRunUid", starter_uid AS "starterUid", title, description, stage, stage_basis AS "stageBasis", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
+  current_run_uid AS "currentRunUid", started_by_uid AS "startedByUid", title, description, stage, stage_run_version AS "stageRunVersion", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /** The maximum number of bound tasks; the same as of conversations per request. */
@@ -87,7 +87,7 @@ export function taskStore(database: Database, clock: Clock) {
             AND ($6::timestamptz IS NULL OR updated_at > $6)
             AND ($7::timestamptz IS NULL OR ${sortBy} <= $7)
             AND ($8::timestamptz IS NULL OR (${sortBy}, uid) ${beyond} ($8, $9::uuid))
-            AND ($11::text[] IS NULL OR starter_uid = ANY ($11))
+            AND ($11::text[] IS NULL OR started_by_uid = ANY ($11))
           ORDER BY ${sortBy} ${sortOrder}, uid ${sortOrder} LIMIT $10`,
         [
           ...[
@@ -138,8 +138,8 @@ const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
 /** Inserts a task unless its conversation has a live task in any factory. Returns whether it was inserted. */
 async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, starter_uid, title, description, stage,
-                        ticket_source, ticket_id, version, created_at, updated_at, stage_basis)
+    `INSERT INTO tasks (uid, factory_uid, team_uid, conversation_uid, run_uid, current_run_uid, started_by_uid, title, description, stage,
+                        ticket_source, ticket_id, version, created_at, updated_at, stage_run_version)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
      ON CONFLICT (conversation_uid) WHERE deleted_at IS NULL DO NOTHING`,
     [
@@ -150,7 +150,7 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
         task.conversationUid,
         task.runUid,
         task.currentRunUid,
-        task.starterUid,
+        task.startedByUid,
         task.title,
       ],
       ...[
@@ -161,7 +161,7 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
         task.version,
         task.createdAt,
         task.updatedAt,
-        task.stageBasis,
+        task.stageRunVersion,
       ],
     ],
   );
@@ -220,8 +220,8 @@ export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
   await tx.query(
-    "UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_basis = $7 WHERE uid = $1",
-    [...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageBasis]],
+    "UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_run_version = $7 WHERE uid = $1",
+    [...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageRunVersion]],
   );
   await appendEvents(tx, [fact(next, before)]);
   return next;

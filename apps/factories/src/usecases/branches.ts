@@ -137,7 +137,7 @@ export async function applyBranch(
   if (found.deletedAt) throw branchDeleted();
   if (found.registeredHeadSha === null) {
     const polled = await pollHead(deps, found);
-    if (polled?.checkError && polled.checkError.code !== "branch_missing") throw problemOf(polled.checkError);
+    if (polled?.pollError && polled.pollError.code !== "branch_missing") throw problemOf(polled.pollError);
   }
   await putInForce(deps, caller, factory, { branchUid: found.uid });
   return statusOf(deps, await findBranch(deps, factory.uid, found.uid));

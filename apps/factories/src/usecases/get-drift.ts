@@ -59,7 +59,7 @@ async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, so
   const revision = branch?.registeredHeadSha ?? null;
   const unknown = { state: "UNKNOWN" as const, revision, plan: [], diagnostics: [] };
   if (settings.kind === "git" && revision === null)
-    return { ...unknown, ...(branch?.checkError && { error: branch.checkError }) };
+    return { ...unknown, ...(branch?.pollError && { error: branch.pollError }) };
   const tree = await deps.trees.take(settings, factory.teamUid, revision ?? undefined).catch((error: unknown) => {
     if (isDomainError(error)) return error;
     throw error;

@@ -150,7 +150,7 @@ export async function replaceAutomation(
     if (isFile && (factory.management !== "service_files" || !isSameButSwitch(present, part))) throw managedByFiles();
     const next = {
       ...changeAutomation(present, part, deps.clock.now()),
-      ...(!isFile && { creator: origin.actor, creatorLeft: false }),
+      ...(!isFile && { creator: origin.actor, creatorLostAccess: false }),
     };
     return { next, fact: automationEvent("updated", next, origin) };
   });

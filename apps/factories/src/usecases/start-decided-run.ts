@@ -86,10 +86,10 @@ async function start(
   if (!factory)
     throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
   const automation = await deps.automations.find(factory.uid, ref.automationUid);
-  if (automation?.creatorLeft && automation.creator.uid === order.creator.uid) {
+  if (automation?.creatorLostAccess && automation.creator.uid === order.creator.uid) {
     throw new DomainError({
       kind: "permission_denied",
-      reason: "creator_left",
+      reason: "creator_lost_access",
       message: `The automation is disabled: ${CREATOR_LEFT}`,
     });
   }

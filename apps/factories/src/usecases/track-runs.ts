@@ -6,7 +6,7 @@ import { changeTask, isStageSince, newTask, type RunVersion, type Task } from ".
 export type RunStart = {
   runUid: string;
   conversationUid: string;
-  starterUid: string;
+  startedByUid: string;
   parentRunUid?: string;
   retryOfRunUid?: string;
   origin?: string;
@@ -56,7 +56,7 @@ export async function trackRunStart(tx: TaskTransaction, clock: Clock, run: RunS
         teamUid,
         conversationUid,
         runUid,
-        starterUid: run.starterUid,
+        startedByUid: run.startedByUid,
         title: run.title.trim() || "Untitled",
         ticketSource: run.ticketSource ?? null,
         ticketId: run.ticketId ?? null,

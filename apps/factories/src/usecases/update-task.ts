@@ -37,13 +37,13 @@ export async function updateTask(
   const factory = await findFactory(deps, caller, ref.factoryUid, "task.manage");
   if (!isUuid(ref.taskUid)) throw notFound("task");
   const taskUid = as<TaskUid>(ref.taskUid);
-  const stageBasis =
+  const stageRunVersion =
     change.stage === undefined ? undefined : await currentRun(deps, factory.uid, taskUid, change.stage);
   const changed = Object.keys(change).sort();
   return deps.tasks.update(
     factory.uid,
     taskUid,
-    (task) => changeTask(task, change, deps.clock.now(), stageBasis),
+    (task) => changeTask(task, change, deps.clock.now(), stageRunVersion),
     (task, before) =>
       taskUpdated(task, originOf(caller), changed, { from: before.stage, byRootRun: caller.run?.rootRunUid }),
   );

@@ -55,8 +55,8 @@ CREATE TABLE definition_sources (
   applied_at          timestamptz(3),
   confirmed_version   integer        NOT NULL DEFAULT 0,
   diagnostics         jsonb          NOT NULL DEFAULT '[]',
-  apply_token         uuid,
-  apply_until         timestamptz(3),
+  apply_lease_uid     uuid,
+  apply_lease_until   timestamptz(3),
   updated_at          timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   CONSTRAINT definition_sources_git CHECK (kind <> 'git' OR (repository_url IS NOT NULL AND branch IS NOT NULL))
 );
@@ -66,7 +66,7 @@ CREATE TABLE definition_versions (
     CONSTRAINT definition_versions_factory_uid_fkey REFERENCES factories (uid) ON DELETE CASCADE,
   version      integer        NOT NULL,
   state        text           NOT NULL DEFAULT 'STAGING'
-    CONSTRAINT definition_versions_state CHECK (state IN ('STAGING', 'CURRENT', 'SUPERSEDED', 'DROPPED')),
+    CONSTRAINT definition_versions_state CHECK (state IN ('STAGING', 'CURRENT', 'SUPERSEDED', 'DISCARDED')),
   fingerprint  text           NOT NULL,
   revision     text           NOT NULL,
   files        jsonb          NOT NULL,
@@ -99,15 +99,15 @@ CREATE TABLE tracked_branches (
   last_applied_at     timestamptz(3),
   last_checked_at     timestamptz(3),
   apply_error         jsonb,
-  check_error         jsonb,
-  checks_failed       integer        NOT NULL DEFAULT 0,
-  check_at            timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  poll_error          jsonb,
+  poll_failures       integer        NOT NULL DEFAULT 0,
+  poll_at             timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   version             integer        NOT NULL DEFAULT 1,
   created_at          timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   updated_at          timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   deleted_at          timestamptz(3),
   -- A branch that is no longer tracked is not the production branch.
-  CONSTRAINT tracked_branches_retired CHECK (deleted_at IS NULL OR NOT is_production)
+  CONSTRAINT tracked_branches_untracked CHECK (deleted_at IS NULL OR NOT is_production)
 );
 -- A factory tracks a branch once. Rows of branches that are no longer tracked remain until they are pruned.
 CREATE UNIQUE INDEX tracked_branches_name ON tracked_branches (factory_uid, name)
@@ -115,31 +115,31 @@ CREATE UNIQUE INDEX tracked_branches_name ON tracked_branches (factory_uid, name
 CREATE UNIQUE INDEX tracked_branches_production ON tracked_branches (factory_uid)
   WHERE is_production;
 -- The next head to poll.
-CREATE INDEX tracked_branches_due ON tracked_branches (check_at)
+CREATE INDEX tracked_branches_due ON tracked_branches (poll_at)
   WHERE deleted_at IS NULL;
 -- For pruning.
-CREATE INDEX tracked_branches_retired_at ON tracked_branches (deleted_at)
+CREATE INDEX tracked_branches_pruning ON tracked_branches (deleted_at)
   WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE tasks (
-  uid              uuid           PRIMARY KEY,
-  factory_uid      uuid           NOT NULL,
-  team_uid         uuid           NOT NULL,
-  conversation_uid uuid           NOT NULL,
-  run_uid          uuid           NOT NULL,
-  current_run_uid  uuid           NOT NULL,
-  starter_uid      text,
-  title            text           NOT NULL CONSTRAINT tasks_title CHECK (title <> ''),
-  description      text           CONSTRAINT tasks_description CHECK (description <> ''),
-  stage            text           NOT NULL DEFAULT 'TRIAGE'
+  uid               uuid           PRIMARY KEY,
+  factory_uid       uuid           NOT NULL,
+  team_uid          uuid           NOT NULL,
+  conversation_uid  uuid           NOT NULL,
+  run_uid           uuid           NOT NULL,
+  current_run_uid   uuid           NOT NULL,
+  started_by_uid    text,
+  title             text           NOT NULL CONSTRAINT tasks_title CHECK (title <> ''),
+  description       text           CONSTRAINT tasks_description CHECK (description <> ''),
+  stage             text           NOT NULL DEFAULT 'TRIAGE'
     CONSTRAINT tasks_stage CHECK (stage IN ('TRIAGE', 'SPEC', 'IMPLEMENT', 'REVIEW', 'COMPLETE', 'CANCELLED')),
-  stage_basis      jsonb,
-  ticket_source    text,
-  ticket_id        text,
-  version          integer        NOT NULL DEFAULT 1,
-  created_at       timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  updated_at       timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  deleted_at       timestamptz(3)
+  stage_run_version jsonb,
+  ticket_source     text,
+  ticket_id         text,
+  version           integer        NOT NULL DEFAULT 1,
+  created_at        timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  updated_at        timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  deleted_at        timestamptz(3)
 );
 -- A conversation has at most one task that is not deleted, over all factories.
 CREATE UNIQUE INDEX tasks_conversation ON tasks (conversation_uid)
@@ -156,23 +156,23 @@ CREATE INDEX tasks_by_ticket ON tasks (factory_uid, lower(ticket_id))
   WHERE deleted_at IS NULL AND ticket_id IS NOT NULL;
 
 CREATE TABLE automations (
-  uid          uuid           PRIMARY KEY,
-  factory_uid  uuid           NOT NULL,
-  team_uid     uuid           NOT NULL,
-  name         text           NOT NULL CONSTRAINT automations_name CHECK (name <> ''),
-  enabled      boolean        NOT NULL,
-  definition   jsonb          NOT NULL,
-  providers    text[]         NOT NULL,
-  management   text           NOT NULL CONSTRAINT automations_management CHECK (management IN ('live', 'files')),
-  defined      jsonb,
-  creator_type text           NOT NULL,
-  creator_uid  text           NOT NULL,
-  creator_left boolean        NOT NULL DEFAULT false,
-  version      integer        NOT NULL DEFAULT 1,
-  created_at   timestamptz(3) NOT NULL,
-  updated_at   timestamptz(3) NOT NULL,
-  deleted_at   timestamptz(3),
-  CONSTRAINT automations_defined CHECK ((management = 'files') = (defined IS NOT NULL))
+  uid                  uuid           PRIMARY KEY,
+  factory_uid          uuid           NOT NULL,
+  team_uid             uuid           NOT NULL,
+  name                 text           NOT NULL CONSTRAINT automations_name CHECK (name <> ''),
+  enabled              boolean        NOT NULL,
+  definition           jsonb          NOT NULL,
+  providers            text[]         NOT NULL,
+  management           text           NOT NULL CONSTRAINT automations_management CHECK (management IN ('live', 'files')),
+  projected_definition jsonb,
+  creator_type         text           NOT NULL,
+  creator_uid          text           NOT NULL,
+  creator_lost_access  boolean        NOT NULL DEFAULT false,
+  version              integer        NOT NULL DEFAULT 1,
+  created_at           timestamptz(3) NOT NULL,
+  updated_at           timestamptz(3) NOT NULL,
+  deleted_at           timestamptz(3),
+  CONSTRAINT automations_defined CHECK ((management = 'files') = (projected_definition IS NOT NULL))
 );
 -- The automations of a factory, oldest first.
 CREATE INDEX automations_by_factory ON automations (factory_uid, created_at, uid)
@@ -212,9 +212,9 @@ CREATE TABLE decisions (
     CHECK (outcome IN ('pending', 'fired', 'continued', 'not_matched', 'disabled', 'suppressed', 'failed')),
   explanation     text           NOT NULL,
   checks          jsonb          NOT NULL,
-  request         jsonb,
+  run_input       jsonb,
   run_uid         uuid,
-  built_task_uid  uuid,
+  build_task_uid  uuid,
   decided_at      timestamptz(3) NOT NULL,
   next_attempt_at timestamptz(3),
   PRIMARY KEY (factory_uid, event_uid, automation_uid),
@@ -222,7 +222,7 @@ CREATE TABLE decisions (
     FOREIGN KEY (factory_uid, event_uid) REFERENCES trigger_events (factory_uid, uid) ON DELETE CASCADE,
   CONSTRAINT decisions_fired CHECK ((outcome IN ('fired', 'continued')) = (run_uid IS NOT NULL)),
   -- A pending decision waits either for its run or for the code host that has what its filter needs.
-  CONSTRAINT decisions_pending CHECK ((outcome = 'pending') = (num_nonnulls(request, next_attempt_at) = 1))
+  CONSTRAINT decisions_pending CHECK ((outcome = 'pending') = (num_nonnulls(run_input, next_attempt_at) = 1))
 );
 -- The decisions of an automation, newest first.
 CREATE INDEX decisions_of_automation ON decisions (factory_uid, automation_uid, decided_at DESC, event_uid DESC);
@@ -232,8 +232,8 @@ CREATE INDEX decisions_of_factory
 CREATE INDEX decisions_fired_last ON decisions (automation_uid, decided_at DESC)
   WHERE run_uid IS NOT NULL;
 -- How often builds recently continued a task.
-CREATE INDEX decisions_of_builds ON decisions (factory_uid, built_task_uid, decided_at)
-  WHERE built_task_uid IS NOT NULL;
+CREATE INDEX decisions_of_builds ON decisions (factory_uid, build_task_uid, decided_at)
+  WHERE build_task_uid IS NOT NULL;
 
 CREATE TABLE idempotency_keys (
   principal_uid text           NOT NULL,
