@@ -21,7 +21,8 @@ CREATE TABLE stream.work_items (
 ) WITH (fillfactor = 80);
 CREATE INDEX work_items_due ON stream.work_items (due_at)
   WHERE state IN ('waiting', 'running');
--- Teams take turns: the due items of a team, and how many items of each team are running. Items without a team share a turn.
+-- Teams take turns: the due items of a team, and the number of running items of each team. Items without a team share a
+-- turn.
 CREATE INDEX work_items_by_team
   ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id)
   WHERE state IN ('waiting', 'running');

@@ -182,8 +182,8 @@ CREATE TABLE audit_log (
 -- The log of a team, newest first.
 CREATE INDEX audit_by_team ON audit_log (team_uid, occurred_at DESC, uid DESC);
 
--- Requests of the last minute for metrics, costs and pull requests, shared by all replicas. Unlogged: a crash loses only
--- the counts of that minute.
+-- Requests of the last minute for metrics, costs and pull requests, shared by all replicas. Unlogged: a crash loses
+-- only the counts of that minute.
 CREATE UNLOGGED TABLE metrics_requests (
   credential_hash text             NOT NULL,
   factory_uid     uuid             NOT NULL,

@@ -1,10 +1,10 @@
 -- Runs and their life cycle, conversations, artifacts, and the catalog. The columns of the tables of the catalog,
 -- artifacts and budgets are explained in ../../schema.prisma; Prisma manages none of the tables of the life cycle.
 --
--- Lock order, everywhere: runs (by uid) -> lanes -> capacity (by scope, uid) -> leases and run_streams.
--- The row of a run is its mutex: a transaction that changes a run, its executions, directives, messages or waits locks it
--- first. A heartbeat locks leases only, and appending events locks run_streams only. A claim locks lanes and capacity
--- first and then runs with SKIP LOCKED.
+-- Lock order, everywhere: runs (by uid) -> lanes -> capacity (by scope, uid) -> leases and run_streams. The row of a
+-- run is its mutex: a transaction that changes a run, its executions, directives, messages or waits locks it first. A
+-- heartbeat locks leases only, and appending events locks run_streams only. A claim locks lanes and capacity first and
+-- then runs with SKIP LOCKED.
 
 CREATE SCHEMA IF NOT EXISTS stream;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -33,7 +33,8 @@ CREATE TABLE runs (
 
   title              text           NOT NULL,
   state              text           NOT NULL
-    CHECK (state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS', 'SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')),
+    CHECK (state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS',
+                     'SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')),
   status_message     text,
   error_code         text,                         -- of the public catalog
   error_retryable    boolean,
@@ -109,9 +110,9 @@ CREATE INDEX runs_live_by_agent ON runs (agent_uid)
 CREATE INDEX runs_local ON runs (owner_uid)
   WHERE execution_location = 'LOCAL';
 
--- Filters of lists. A run is updated at least five times and every update writes all its index entries, so it is added to
--- these indexes once, when it has ended. Until then `runs_by_state` finds it. The state is part of each, because it is
--- asked for together with the others and PostgreSQL does not combine two indexes that begin with the same owner.
+-- Filters of lists. A run is updated at least five times and every update writes all its index entries, so it is added
+-- to these indexes once, when it has ended. Until then `runs_by_state` finds it. The state is part of each, because it
+-- is asked for together with the others and PostgreSQL does not combine two indexes that begin with the same owner.
 CREATE INDEX runs_ended_by_factory ON runs (owner_uid, factory_uid, state)
   WHERE factory_uid IS NOT NULL AND state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED');
 CREATE INDEX runs_ended_by_name ON runs (owner_uid, config_name, state)
@@ -133,8 +134,8 @@ CREATE INDEX runs_ended_by_skill ON runs (owner_uid, (skill_spec COLLATE "C"), s
 CREATE INDEX runs_ended_by_metadata ON runs USING gin (metadata jsonb_path_ops)
   WHERE metadata <> '{}' AND state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED');
 
--- The frequency of a value decides which plan is shorter. It is estimated for some hundred values per column, and for an
--- expression that has no column.
+-- The frequency of a value decides which plan is shorter. It is estimated for some hundred values per column, and for
+-- an expression that has no column.
 ALTER TABLE runs
   ALTER COLUMN factory_uid     SET STATISTICS 400,
   ALTER COLUMN config_name     SET STATISTICS 400,
@@ -208,8 +209,9 @@ CREATE TABLE lanes (
   image            text,   -- null = any worker
   arch             text,   -- null = any worker
   is_background    boolean NOT NULL DEFAULT false, -- judges and trials, which wait behind the runs of people
-  waits_for_budget uuid,   -- no claim reads the lane while this budget is exhausted. No foreign key: deleting the budget
-                           -- releases the executions. See budget-lanes.ts
+  -- No claim reads the lane while this budget is exhausted (budget-lanes.ts). No foreign key: deleting the budget
+  -- releases the executions.
+  waits_for_budget uuid,
   CONSTRAINT lanes_key UNIQUE NULLS NOT DISTINCT
     (owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch, is_background, waits_for_budget)
 );
@@ -223,7 +225,7 @@ CREATE TABLE capacity (
   in_use           integer          NOT NULL DEFAULT 0 CHECK (in_use >= 0),
   in_use_max       integer          NOT NULL CHECK (in_use_max > 0),
   virtual_time     double precision NOT NULL DEFAULT 0, -- increased by 1 / weight per claim
-  last_start       double precision NOT NULL DEFAULT 0, -- virtual start of the newest claim; its maximum is the queue's clock
+  last_start       double precision NOT NULL DEFAULT 0, -- virtual start of the newest claim; the maximum is the clock
   weight           double precision NOT NULL DEFAULT 1 CHECK (weight > 0),
   paused           boolean          NOT NULL DEFAULT false, -- nothing new is offered
   priority         integer          NOT NULL DEFAULT 0, -- of an agent, among the runs of its owner
@@ -241,11 +243,10 @@ CREATE TABLE executions (
   state                 text             NOT NULL
     CHECK (state IN ('QUEUED', 'OFFERED', 'CLAIMED', 'RUNNING', 'STOPPING', 'DEBUG', 'ENDED')),
   lane_id               bigint           NOT NULL REFERENCES lanes (id),
-  depth                 integer          NOT NULL,           -- of the run; descendants are claimed before roots of an owner
-  is_local              boolean          NOT NULL DEFAULT false, -- executed by its client: uses no capacity, and the lease
-                                                                 -- names the client instead of a worker's session
+  depth                 integer          NOT NULL,           -- of the run; descendants are claimed before roots
+  is_local              boolean          NOT NULL DEFAULT false, -- executed by a client, which its lease names
   attempt               integer          NOT NULL DEFAULT 0, -- incremented by each offer; the fencing token
-  accepted_attempt      integer          NOT NULL DEFAULT 0, -- the newest accepted one; events of older ones are superseded
+  accepted_attempt      integer          NOT NULL DEFAULT 0, -- newest accepted; events of older ones are superseded
   kept_attempts         integer[]        NOT NULL DEFAULT '{}', -- lost attempts whose events count nevertheless
   setup_losses          integer          NOT NULL DEFAULT 0, -- workers lost before the agent started
   run_losses            integer          NOT NULL DEFAULT 0, -- workers lost afterwards
@@ -253,10 +254,11 @@ CREATE TABLE executions (
   sandbox_running       boolean          NOT NULL DEFAULT false,
   sandbox_vcpus         double precision,                    -- limits that the worker reports; null = not reported
   sandbox_memory_gb     double precision,
-  outcome               text             CHECK (outcome IN ('DONE', 'FAILED', 'BLOCKED', 'WAITING', 'CANCELLED', 'ERROR')),
+  outcome               text
+    CHECK (outcome IN ('DONE', 'FAILED', 'BLOCKED', 'WAITING', 'CANCELLED', 'ERROR')),
 
   snapshot_key          text,                                -- workspace saved at the end
-  checkpoint_key        text,                                -- newest workspace saved between steps; a retry starts from it
+  checkpoint_key        text,                                -- saved between steps; a retry starts from it
   workspace_unchanged   boolean          NOT NULL DEFAULT false, -- ended without a snapshot: a judge clones again
   parked_session_uid    uuid,                                -- the worker that retains the workspace after the end
   parked_until          timestamptz(3),
@@ -268,7 +270,7 @@ CREATE TABLE executions (
   claimed_at            timestamptz(3),
   started_at            timestamptz(3),                      -- the agent started, in the newest attempt
   stall_warned_at       timestamptz(3),
-  debug_since           timestamptz(3),                      -- DEBUG: setup failed; the worker retains workspace and shell
+  debug_since           timestamptz(3),                      -- DEBUG: setup failed; workspace and shell are retained
   debug_until           timestamptz(3),
   ended_at              timestamptz(3),
   UNIQUE (run_uid, seq),
@@ -325,7 +327,7 @@ CREATE TABLE worker_sessions (
   harnesses        jsonb          NOT NULL, -- [{type, version}]
   harness_types    text[]         NOT NULL,
   models           text[]         NOT NULL,
-  skills           jsonb          NOT NULL DEFAULT '[]', -- on the worker's machine, parsed; listed while it is connected
+  skills           jsonb          NOT NULL DEFAULT '[]', -- on the worker's machine; listed while connected
   images           text[]         NOT NULL DEFAULT '{}', -- empty = any
   arch             text           NOT NULL DEFAULT '',   -- '' = any
   sandbox          text           NOT NULL,
@@ -380,7 +382,7 @@ CREATE TABLE messages (
   mode                 text           NOT NULL,
   author_type          text           NOT NULL,
   author_uid           text           NOT NULL,
-  by_person            boolean,       -- sent by a person, not by a run or service in that person's name; null = not recorded
+  by_person            boolean,       -- and not by a run or service in that person's name; null = not recorded
   execution_id         bigint         REFERENCES executions (id), -- the execution that took it
   taken_as             text           CHECK (taken_as IN ('input', 'directive')),
   delivered_at         timestamptz(3), -- when the agent received it
@@ -404,8 +406,8 @@ CREATE TABLE message_attachments (
 -- The message of a stored file.
 CREATE INDEX message_attachments_by_uid ON message_attachments (uid);
 
--- Files announced for follow-ups of a run. Their bytes are uploaded to a separate place and copied at their first use, so
--- that a late upload cannot change a file that an agent was given.
+-- Files announced for follow-ups of a run. Their bytes are uploaded to a separate place and copied at their first use,
+-- so that a late upload cannot change a file that an agent was given.
 CREATE TABLE prepared_attachments (
   uid        uuid           PRIMARY KEY,
   run_uid    uuid           NOT NULL REFERENCES runs (uid), -- only its follow-ups may name the file
@@ -608,8 +610,8 @@ CREATE TABLE compute_intervals (
   CONSTRAINT compute_intervals_order CHECK (ended_at >= started_at)
 );
 
--- The root of a run decides which budgets cover its whole tree. The row of a budget is its mutex: reservations and usage
--- lock the budgets concerned by uid, after the run.
+-- The root of a run decides which budgets cover its whole tree. The row of a budget is its mutex: reservations and
+-- usage lock the budgets concerned by uid, after the run.
 CREATE TABLE budgets (
   uid                uuid           PRIMARY KEY,
   team_uid           uuid           NOT NULL,
@@ -867,7 +869,8 @@ CREATE TABLE stream.work_items (
 ) WITH (fillfactor = 80);
 CREATE INDEX work_items_due ON stream.work_items (due_at)
   WHERE state IN ('waiting', 'running');
--- Teams take turns: the due items of a team, and how many items of each team are running. Items without a team share a turn.
+-- Teams take turns: the due items of a team, and the number of running items of each team. Items without a team share a
+-- turn.
 CREATE INDEX work_items_by_team
   ON stream.work_items ((coalesce(team_uid, '00000000-0000-0000-0000-000000000000'::uuid)), due_at, id)
   WHERE state IN ('waiting', 'running');
