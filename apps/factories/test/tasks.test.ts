@@ -182,7 +182,7 @@ describe("creating a task", () => {
     expect(task).toMatchObject({
       runUid: newest.uid,
       conversationUid: first.conversationUid,
-      startedByUid: "u-1",
+      starterUid: "u-1",
       stage: "SPEC",
       ticketSource: "jira",
       ticketId: "X-1",

@@ -23,7 +23,9 @@ afterAll(() => world.stop());
 const aRun = (init: Parameters<World["aRun"]>[0] = {}) => world.aRun({ factoryUid: at.factoryUid, ...init });
 const one = async <R>(text: string): Promise<R | undefined> => (await world.rows<R>(text))[0];
 const stale = () =>
-  world.rows<{ run_uid: string; refresh_at: Date; tries: number }>("SELECT run_uid, refresh_at, tries FROM stale_runs");
+  world.rows<{ run_uid: string; refresh_at: Date; failures: number }>(
+    "SELECT run_uid, refresh_at, failures FROM stale_runs",
+  );
 const seconds = (count: number): Date => new Date(NOW.getTime() + count * 1000);
 
 test("stores a run with its usage and pull requests", async () => {
@@ -82,14 +84,14 @@ test("stores a run with its usage and pull requests", async () => {
 test("reads a run in progress again after a minute and a finished one two minutes after its end", async () => {
   const run = aRun({ createdAt: NOW });
   await world.settle();
-  expect(await stale()).toEqual([{ run_uid: run.uid, refresh_at: seconds(60), tries: 0 }]);
+  expect(await stale()).toEqual([{ run_uid: run.uid, refresh_at: seconds(60), failures: 0 }]);
   run.modelCalls.push(modelCall());
   world.clock.advance(60_000);
   await world.settle();
   expect(await one("SELECT count(*) AS entries FROM ledger_entries")).toEqual({ entries: 1 });
   world.orchestrator.change(run.uid, () => finishRun(run, world.clock.now()));
   await world.settle();
-  expect(await stale()).toEqual([{ run_uid: run.uid, refresh_at: seconds(180), tries: 0 }]);
+  expect(await stale()).toEqual([{ run_uid: run.uid, refresh_at: seconds(180), failures: 0 }]);
   run.computeIntervals.push(computeInterval());
   world.clock.advance(120_000);
   await world.settle();
@@ -271,8 +273,8 @@ test("stores the others when the facts of one run cannot be stored", async () =>
   await world.settle();
   expect([
     await world.rows("SELECT run_uid FROM run_facts"),
-    (await stale()).map(({ run_uid, tries }) => ({ run_uid, tries })),
-  ]).toEqual([[{ run_uid: good.uid }], [{ run_uid: bad.uid, tries: 1 }]]);
+    (await stale()).map(({ run_uid, failures }) => ({ run_uid, failures })),
+  ]).toEqual([[{ run_uid: good.uid }], [{ run_uid: bad.uid, failures: 1 }]]);
 });
 
 test("two replicas store every run once", async () => {

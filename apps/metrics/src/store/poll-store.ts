@@ -10,7 +10,7 @@ export type RepositoryClaim = {
   readonly etag: string;
   /** The connection that served the last read; undefined: none does. */
   readonly codeHostUid: string | undefined;
-  readonly tries: number;
+  readonly failures: number;
   readonly leaseEndsAt: Date;
 };
 
@@ -28,7 +28,7 @@ export type PullRequestClaim = {
   readonly changedAt: Date | undefined;
   /** The connection that serves its repository; undefined: a local one. */
   readonly codeHostUid: string | undefined;
-  readonly tries: number;
+  readonly failures: number;
   readonly leaseEndsAt: Date;
 };
 
@@ -66,7 +66,7 @@ export async function claimRepositories(
     readTo: row.read_to,
     etag: row.etag,
     codeHostUid: row.code_host_uid ?? undefined,
-    tries: row.tries,
+    failures: row.failures,
     leaseEndsAt,
   }));
 }
@@ -79,7 +79,7 @@ type RepositoryRow = {
   read_to: Date;
   etag: string;
   code_host_uid: string | null;
-  tries: number;
+  failures: number;
 };
 
 /** Stores how far a list of changes was read. A lost claim stores nothing. */
@@ -103,9 +103,9 @@ export async function finishRepository(
 ): Promise<void> {
   await sql.query(
     `WITH finished AS (
-       UPDATE polled_repositories SET code_host_uid = $5, poll_at = $6, tries = 0
+       UPDATE polled_repositories SET code_host_uid = $5, poll_at = $6, failures = 0
         WHERE team_uid = $1 AND provider = $2 AND repo_key = $3 AND poll_at = $4)
-     UPDATE polled_pull_requests SET poll_at = $7, tries = 0
+     UPDATE polled_pull_requests SET poll_at = $7, failures = 0
       WHERE team_uid = $1 AND provider = $2 AND repo_key = $3 AND poll_at IS NULL AND NOT is_final`,
     [...keyOf(claim), codeHostUid, pollAt, now],
   );
@@ -120,7 +120,7 @@ export async function retryRepository(
 ): Promise<void> {
   await sql.query(
     `UPDATE polled_repositories
-        SET poll_at = $5, tries = tries + 1, code_host_uid = CASE WHEN $6 THEN code_host_uid END
+        SET poll_at = $5, failures = failures + 1, code_host_uid = CASE WHEN $6 THEN code_host_uid END
       WHERE team_uid = $1 AND provider = $2 AND repo_key = $3 AND poll_at = $4`,
     [...keyOf(claim), pollAt, isConnected],
   );
@@ -198,7 +198,7 @@ export async function claimPullRequests(
     etags: row.etags,
     changedAt: row.changed_at ?? undefined,
     codeHostUid: row.code_host_uid ?? undefined,
-    tries: row.tries,
+    failures: row.failures,
     leaseEndsAt,
   }));
 }
@@ -214,7 +214,7 @@ type PullRequestRow = {
   etags: Record<string, string>;
   changed_at: Date | null;
   code_host_uid: string | null;
-  tries: number;
+  failures: number;
 };
 
 /** Ends a successful read of a pull request. A lost claim changes nothing: it was made due again. */
@@ -230,7 +230,7 @@ export async function finishPullRequest(
 ): Promise<void> {
   await sql.query(
     `UPDATE polled_pull_requests
-        SET etags = $4, changed_at = $5, poll_at = $6, is_final = $6::timestamptz IS NULL, tries = 0
+        SET etags = $4, changed_at = $5, poll_at = $6, is_final = $6::timestamptz IS NULL, failures = 0
       WHERE team_uid = $1 AND url_key = $2 AND poll_at = $3`,
     [claim.teamUid, claim.urlKey, claim.leaseEndsAt, JSON.stringify(plan.etags), plan.changedAt, plan.pollAt],
   );
@@ -239,7 +239,7 @@ export async function finishPullRequest(
 /** Plans the next try of a pull request; undefined: when its repository is connected again. */
 export async function retryPullRequest(sql: Sql, claim: PullRequestClaim, pollAt: Date | undefined): Promise<void> {
   await sql.query(
-    "UPDATE polled_pull_requests SET poll_at = $4, tries = tries + 1 WHERE team_uid = $1 AND url_key = $2 AND poll_at = $3",
+    "UPDATE polled_pull_requests SET poll_at = $4, failures = failures + 1 WHERE team_uid = $1 AND url_key = $2 AND poll_at = $3",
     [claim.teamUid, claim.urlKey, claim.leaseEndsAt, pollAt],
   );
 }

@@ -119,7 +119,7 @@ export async function countUnreadRuns(
   before: Date,
 ): Promise<{ readonly waiting: number; readonly failed: number }> {
   const { rows } = await sql.query<{ waiting: number; failed: number }>(
-    `SELECT count(*) FILTER (WHERE tries = 0) AS waiting, count(*) FILTER (WHERE tries > 0) AS failed
+    `SELECT count(*) FILTER (WHERE failures = 0) AS waiting, count(*) FILTER (WHERE failures > 0) AS failed
        FROM stale_runs
       WHERE changed_at <= $1`,
     [before],

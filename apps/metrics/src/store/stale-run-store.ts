@@ -18,7 +18,7 @@ export async function markStale(tx: Sql, changes: readonly RunChange[], now: Dat
       ORDER BY run_uid
      ON CONFLICT (run_uid) DO UPDATE SET
        marks = s.marks + 1,
-       tries = 0,
+       failures = 0,
        changed_at = least(s.changed_at, excluded.changed_at),
        refresh_at = least(s.refresh_at, excluded.refresh_at)`,
     [changes.map(({ runUid }) => runUid), changes.map(({ changedAt }) => changedAt), now],
@@ -70,7 +70,7 @@ export async function endRefresh(
   if (later.length > 0) {
     await tx.query(
       `UPDATE stale_runs s
-          SET changed_at = plan.at, refresh_at = plan.at, tries = 0
+          SET changed_at = plan.at, refresh_at = plan.at, failures = 0
          FROM unnest($1::uuid[], $2::timestamptz[]) AS plan (run_uid, at)
         WHERE s.run_uid = plan.run_uid`,
       [later.map(({ runUid }) => runUid), later.map(({ nextReadAt }) => nextReadAt)],
@@ -89,8 +89,8 @@ export async function retryLater(
   const claimed = await lockClaimed(tx, claims);
   await tx.query(
     `UPDATE stale_runs
-        SET tries = tries + 1,
-            refresh_at = $2::timestamptz + make_interval(secs => least($3::float8 * 2 ^ least(tries, 20), $4::float8) / 1000)
+        SET failures = failures + 1,
+            refresh_at = $2::timestamptz + make_interval(secs => least($3::float8 * 2 ^ least(failures, 20), $4::float8) / 1000)
       WHERE run_uid = ANY($1::uuid[])`,
     [[...claimed], now, pauseMs, pauseMsMax],
   );

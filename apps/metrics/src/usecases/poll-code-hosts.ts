@@ -102,7 +102,7 @@ async function pollRepository(deps: PollCodeHostsDeps, claim: RepositoryClaim): 
   } catch (error) {
     const isConnected = !isNotConnected(error);
     if (isConnected) warn(deps, error, `${claim.provider} ${claim.repoFullName}`);
-    await retryRepository(sql, claim, retryTime(deps, error, claim.tries), isConnected);
+    await retryRepository(sql, claim, retryTime(deps, error, claim.failures), isConnected);
   }
 }
 
@@ -182,12 +182,12 @@ async function pollPullRequest(deps: PollCodeHostsDeps, claim: PullRequestClaim)
   } catch (error) {
     const isWaiting = isNotConnected(error) && provider !== "LOCAL";
     if (!isWaiting) warn(deps, error, claim.url);
-    await retryPullRequest(sql, claim, isWaiting ? undefined : retryTime(deps, error, claim.tries));
+    await retryPullRequest(sql, claim, isWaiting ? undefined : retryTime(deps, error, claim.failures));
   }
 }
 
-const retryTime = ({ clock, timeScale }: PollCodeHostsDeps, error: unknown, tries: number): Date =>
-  error instanceof CodeHostLimited ? error.until : nextTry(tries, clock.now(), timeScale);
+const retryTime = ({ clock, timeScale }: PollCodeHostsDeps, error: unknown, failures: number): Date =>
+  error instanceof CodeHostLimited ? error.until : nextTry(failures, clock.now(), timeScale);
 
 const isNotConnected = (error: unknown): boolean => isDomainError(error) && error.reason === "code_host_not_connected";
 

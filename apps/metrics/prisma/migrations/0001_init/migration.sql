@@ -12,7 +12,7 @@ CREATE TABLE stale_runs (
   marks      bigint         NOT NULL DEFAULT 1,
   changed_at timestamptz(3) NOT NULL,
   refresh_at timestamptz(3) NOT NULL,
-  tries      integer        NOT NULL DEFAULT 0
+  failures   integer        NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX stale_runs_due ON stale_runs (refresh_at);
 -- The oldest change that no response contains yet.
@@ -406,7 +406,7 @@ CREATE TABLE polled_repositories (
   read_to        timestamptz(3) NOT NULL,
   etag           text           NOT NULL DEFAULT '',
   poll_at        timestamptz(3) NOT NULL,
-  tries          integer        NOT NULL DEFAULT 0,
+  failures       integer        NOT NULL DEFAULT 0,
   PRIMARY KEY (team_uid, provider, repo_key)
 ) WITH (fillfactor = 70);
 CREATE INDEX polled_repositories_due ON polled_repositories (poll_at);
@@ -424,7 +424,7 @@ CREATE TABLE polled_pull_requests (
   changed_at     timestamptz(3),
   is_final       boolean        NOT NULL DEFAULT false,
   poll_at        timestamptz(3),
-  tries          integer        NOT NULL DEFAULT 0,
+  failures       integer        NOT NULL DEFAULT 0,
   PRIMARY KEY (team_uid, url_key)
 ) WITH (fillfactor = 70);
 CREATE INDEX polled_pull_requests_due ON polled_pull_requests (poll_at);
