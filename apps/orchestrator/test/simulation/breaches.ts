@@ -39,7 +39,7 @@ function gaps(raw: RawView, uid: string): string[] {
 function fates(raw: RawView, uid: string): string[] {
   const executions = new Map(raw.executions.map((one) => [one.id, one]));
   const counts = (attempt: number, id: number) =>
-    attempt === executions.get(id)?.acceptedAttempt || executions.get(id)?.keptAttempts.includes(attempt);
+    attempt === executions.get(id)?.acceptedAttempt || executions.get(id)?.retainedAttempts.includes(attempt);
   const events = eventsOf(raw, uid).filter(
     ({ attempt, executionId }) => attempt === null || counts(attempt, executionId!),
   );

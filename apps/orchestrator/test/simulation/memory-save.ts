@@ -46,8 +46,10 @@ function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void 
     setupLosses: next.setupLosses,
     runLosses: next.runLosses,
     acceptedAttempt: next.execution === "CLAIMED" ? row.attempt : row.acceptedAttempt,
-    keptAttempts:
-      row.state === "RUNNING" && next.execution === "QUEUED" ? [...row.keptAttempts, row.attempt] : row.keptAttempts,
+    retainedAttempts:
+      row.state === "RUNNING" && next.execution === "QUEUED"
+        ? [...row.retainedAttempts, row.attempt]
+        : row.retainedAttempts,
     ...(next.outcome ? { outcome: next.outcome } : {}),
     ...(snapshotKey ? { snapshotKey } : {}),
   });

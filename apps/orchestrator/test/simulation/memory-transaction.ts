@@ -234,7 +234,7 @@ export function queueExecution(rows: Rows, runUid: string, seq: number): void {
     state: "QUEUED",
     attempt: 0,
     acceptedAttempt: 0,
-    keptAttempts: [],
+    retainedAttempts: [],
     setupLosses: 0,
     runLosses: 0,
     lane: laneOf(rows.runs.get(runUid)!.record),
@@ -295,7 +295,7 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
 
 function lockedExecution(
   rows: Rows,
-  { id, seq, state, attempt, outcome, setupLosses, runLosses, keptAttempts, workerHost }: ExecutionRow,
+  { id, seq, state, attempt, outcome, setupLosses, runLosses, retainedAttempts, workerHost }: ExecutionRow,
 ): LockedExecution {
   const lease = rows.leases.get(id);
   return {
@@ -306,7 +306,7 @@ function lockedExecution(
     setupLosses,
     runLosses,
     laneId: 0,
-    ...(keptAttempts.length > 0 ? { wasStarted: true } : {}),
+    ...(retainedAttempts.length > 0 ? { wasStarted: true } : {}),
     ...(state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? { staleWindow: "worker_lost" } : {}),
     ...(outcome ? { outcome } : {}),
     ...(workerHost ? { workerHost } : {}),

@@ -22,7 +22,7 @@ export type ExecutionRow = {
   readonly state: ExecutionState;
   readonly attempt: number;
   readonly acceptedAttempt: number;
-  readonly keptAttempts: readonly number[];
+  readonly retainedAttempts: readonly number[];
   readonly outcome?: Outcome;
   readonly setupLosses: number;
   readonly runLosses: number;

@@ -87,7 +87,7 @@ async function readRaw({ sql }: Database, owners: readonly string[], { agents, f
     stopping: boolean;
   };
   const executions = await rows<Execution>(
-    `SELECT x.id, x.run_uid AS "runUid", x.seq, x.state, x.attempt, x.accepted_attempt AS "acceptedAttempt", x.kept_attempts AS "keptAttempts", x.outcome, x.setup_losses AS "setupLosses", x.run_losses AS "runLosses",
+    `SELECT x.id, x.run_uid AS "runUid", x.seq, x.state, x.attempt, x.accepted_attempt AS "acceptedAttempt", x.retained_attempts AS "retainedAttempts", x.outcome, x.setup_losses AS "setupLosses", x.run_losses AS "runLosses",
             l.attempt AS "leaseAttempt", l.accepted, l.fence_at IS NOT NULL AS stopping
        FROM executions x LEFT JOIN leases l ON l.execution_id = x.id WHERE x.${ours}`,
   );

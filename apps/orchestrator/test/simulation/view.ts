@@ -30,7 +30,7 @@ export type RawView = {
     readonly state: string;
     readonly attempt: number;
     readonly acceptedAttempt: number;
-    readonly keptAttempts: readonly number[];
+    readonly retainedAttempts: readonly number[];
     readonly outcome: string | null;
     readonly setupLosses: number;
     readonly runLosses: number;
@@ -85,7 +85,7 @@ export function viewOfWorld(raw: RawView): View {
         status: status === null ? null : named(status),
         executions: of(raw.executions, uid).map(
           (one) =>
-            `${one.seq} ${one.state} ${one.outcome} attempt ${one.attempt}/${one.acceptedAttempt}, kept ${one.keptAttempts.join()}, losses ${one.setupLosses}+${one.runLosses} lease ${one.lease}`,
+            `${one.seq} ${one.state} ${one.outcome} attempt ${one.attempt}/${one.acceptedAttempt}, kept ${one.retainedAttempts.join()}, losses ${one.setupLosses}+${one.runLosses} lease ${one.lease}`,
         ),
         wait: wait ? `${wait.policy} ${named(wait.runUids)}` : null,
         messages: of(raw.messages, uid).map(

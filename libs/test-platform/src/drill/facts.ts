@@ -41,7 +41,7 @@ const FACTS = `
   SELECT r.uid, r.parent_run_uid AS "parentUid", r.prompt, r.state, r.error_code AS "errorCode", r.status_message AS message,
          r.finished_at IS NOT NULL AS "isFinished", s.last_seq AS "lastSeq", s.last_client_seq AS "lastClientSeq",
          (SELECT coalesce(jsonb_agg(jsonb_build_object('seq', e.seq, 'uid', e.uid, 'kind', e.kind, 'executionId', e.execution_id, 'attempt', e.attempt, 'payload', e.payload,
-                   'isSuperseded', coalesce(e.attempt < x.accepted_attempt AND e.attempt <> ALL(x.kept_attempts), false)) ORDER BY e.seq), '[]')
+                   'isSuperseded', coalesce(e.attempt < x.accepted_attempt AND e.attempt <> ALL(x.retained_attempts), false)) ORDER BY e.seq), '[]')
             FROM stream.run_events e LEFT JOIN executions x ON x.id = e.execution_id WHERE e.run_uid = r.uid) AS events,
          (SELECT coalesce(jsonb_agg(jsonb_build_object('uid', m.uid, 'kind', m.kind, 'text', m.text, 'isDelivered', m.delivered_at IS NOT NULL,
                    'isUndeliverable', m.undeliverable, 'reason', m.undeliverable_reason) ORDER BY m.seq), '[]') FROM messages m WHERE m.run_uid = r.uid) AS messages,

@@ -101,11 +101,11 @@ CREATE INDEX runs_by_borrowed_snapshot ON runs ((frozen #>> '{workspace,snapshot
 -- Active runs. There are few of them.
 CREATE INDEX runs_by_state ON runs (owner_uid, state)
   WHERE state <> 'SUCCEEDED';
-CREATE INDEX runs_live_by_root ON runs (root_run_uid)
+CREATE INDEX runs_active_by_root ON runs (root_run_uid)
   WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS');
-CREATE INDEX runs_live_of_factory ON runs (factory_uid)
+CREATE INDEX runs_active_by_factory ON runs (factory_uid)
   WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS') AND factory_uid IS NOT NULL;
-CREATE INDEX runs_live_by_agent ON runs (agent_uid)
+CREATE INDEX runs_active_by_agent ON runs (agent_uid)
   WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS') AND agent_uid IS NOT NULL;
 CREATE INDEX runs_local ON runs (owner_uid)
   WHERE execution_location = 'LOCAL';
@@ -164,21 +164,21 @@ CREATE FUNCTION run_text(title text, skill_spec text, prompt text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN lower(title || E'\n' || coalesce(skill_spec, '') || E'\n' || left(prompt, 10000));
 
-CREATE FUNCTION put_run_texts() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION insert_run_texts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO run_texts (run_uid, owner_uid, created_at, title, skill_spec, text)
-    SELECT uid, owner_uid, created_at, title, skill_spec, run_text(title, skill_spec, prompt) FROM fresh;
+    SELECT uid, owner_uid, created_at, title, skill_spec, run_text(title, skill_spec, prompt) FROM new_rows;
   RETURN NULL;
 END $$;
 CREATE TRIGGER run_texts_of_new AFTER INSERT ON runs
-  REFERENCING NEW TABLE AS fresh
-  FOR EACH STATEMENT EXECUTE FUNCTION put_run_texts();
+  REFERENCING NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION insert_run_texts();
 
 -- Texts of runs that may have a word similar to the one that `q` asks for, newest first. The caller compares the
 -- candidates word by word. A function, because the operator's threshold is a setting; this one finds a word of four
 -- letters with one typo. The setting exists once the extension's library is loaded.
 SELECT show_trgm('');
-CREATE FUNCTION similar_run_texts(owners uuid[], word text, most integer) RETURNS TABLE (uid uuid, text text)
+CREATE FUNCTION similar_run_texts(owners uuid[], word text, max_rows integer) RETURNS TABLE (uid uuid, text text)
   LANGUAGE sql STABLE
   SET pg_trgm.word_similarity_threshold = 0.33 AS $$
   SELECT t.run_uid, t.text
@@ -186,7 +186,7 @@ CREATE FUNCTION similar_run_texts(owners uuid[], word text, most integer) RETURN
    WHERE t.owner_uid = ANY(owners)
      AND t.text %> word
    ORDER BY t.created_at DESC, t.run_uid DESC
-   LIMIT most
+   LIMIT max_rows
 $$;
 
 -- Factories that are being, or have been, deleted: they get no new runs. See closed-factory-store.ts.
@@ -247,7 +247,7 @@ CREATE TABLE executions (
   is_local              boolean          NOT NULL DEFAULT false, -- executed by a client, which its lease names
   attempt               integer          NOT NULL DEFAULT 0, -- incremented by each offer; the fencing token
   accepted_attempt      integer          NOT NULL DEFAULT 0, -- newest accepted; events of older ones are superseded
-  kept_attempts         integer[]        NOT NULL DEFAULT '{}', -- lost attempts whose events count nevertheless
+  retained_attempts     integer[]        NOT NULL DEFAULT '{}', -- lost attempts whose events count nevertheless
   setup_losses          integer          NOT NULL DEFAULT 0, -- workers lost before the agent started
   run_losses            integer          NOT NULL DEFAULT 0, -- workers lost afterwards
   worker_host           text,                                -- of the newest attempt
@@ -277,7 +277,7 @@ CREATE TABLE executions (
   CHECK ((state = 'ENDED') = (outcome IS NOT NULL))
 ) WITH (fillfactor = 80);
 -- A run has at most one active execution. One that is stopping may still exist when the next is queued.
-CREATE UNIQUE INDEX executions_one_live ON executions (run_uid)
+CREATE UNIQUE INDEX executions_one_active ON executions (run_uid)
   WHERE state IN ('QUEUED', 'OFFERED', 'CLAIMED', 'RUNNING');
 CREATE INDEX executions_stopping ON executions (run_uid)
   WHERE state = 'STOPPING';

@@ -55,7 +55,7 @@ const lockedRuns = (which: string): string => `
   SELECT r.uid, r.version, r.root_run_uid, r.parent_run_uid, r.owner_type, r.owner_uid, r.agent_uid, r.factory_uid, r.conversation_uid, r.depth,
          r.title, r.source, r.state, r.status_message, r.execution_location, r.submitted_prompt, r.started_at IS NOT NULL AS has_started,
          w.policy, w.run_uids AS awaited,
-         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.kept_attempts <> '{}' AS was_started, x.lane_id, x.is_local, x.worker_host, x.traceparent,
+         x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.retained_attempts <> '{}' AS was_started, x.lane_id, x.is_local, x.worker_host, x.traceparent,
          l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over,
          (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000)::bigint AS left_ms,

@@ -111,7 +111,7 @@ type EventRow = {
 export async function listRunEvents(sql: Sql, runUid: string, afterSeq: number, limit: number): Promise<RunEvent[]> {
   const { rows } = await sql.query<EventRow>(
     `SELECT e.seq, e.uid, e.kind, e.occurred_at, e.execution_id, e.attempt, e.payload,
-            coalesce(e.attempt < x.accepted_attempt AND e.attempt <> ALL(x.kept_attempts), false) AS is_superseded
+            coalesce(e.attempt < x.accepted_attempt AND e.attempt <> ALL(x.retained_attempts), false) AS is_superseded
        FROM stream.run_events e LEFT JOIN executions x ON x.id = e.execution_id
       WHERE e.run_uid = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3`,
     [runUid, afterSeq, limit],

@@ -133,7 +133,7 @@ async function updateExecution(
             parked_until = CASE WHEN $9::float8 > 0 THEN clock_timestamp() + $9::float8 * interval '1 ms' END,
             debug_since = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() END,
             debug_until = CASE WHEN $2 = 'DEBUG' THEN clock_timestamp() + $8 * interval '1 ms' END,
-            kept_attempts = CASE WHEN $11 THEN array_append(kept_attempts, attempt) ELSE kept_attempts END
+            retained_attempts = CASE WHEN $11 THEN array_append(retained_attempts, attempt) ELSE retained_attempts END
       WHERE id = $1`,
     [
       run.execution.id,
