@@ -588,7 +588,11 @@ describe("rejected values are wrong usage", () => {
     expect(seen).toEqual([]);
   });
   test("but a refusal for the state of a run is failed work", async () => {
-    const body = { status: 400, detail: "The run has already finished.", reason: "run_already_finished" };
+    const body = {
+      status: 400,
+      detail: "The run has already finished. Retry it, or send a follow-up, to continue its work.",
+      reason: "run_already_finished",
+    };
     answers["POST /api/v1/agent/runs/r1/cancel"] = { status: 400, body };
     expect((await millwright("run", "cancel", "r1")).code).toBe(1);
   });

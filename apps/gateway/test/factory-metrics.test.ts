@@ -148,7 +148,7 @@ describe("GET /factory/{uid}/metrics", () => {
     expect((await get(`${METRICS}?group_by_period=year&start_date=yesterday`)).body).toMatchObject({
       reason: "invalid_parameter",
       detail:
-        'query.start_date: expected an RFC 3339 time or a date (got "yesterday"); query.group_by_period: must be one of day, week, month (got "year")',
+        'query.start_date: must be an RFC 3339 time or a date (got "yesterday"); query.group_by_period: must be one of day, week, month (got "year")',
     });
   });
   refusalsBecomeProblems(
@@ -239,7 +239,7 @@ describe("GET /factory/{uid}/metrics/run-breakdown", () => {
   test("says that group_by is required, and of what", async () => {
     door.answer({});
     expect((await get(BREAKDOWN)).body.detail).toBe(
-      "query.group_by: required: one of agent_type, status, source, root_vs_subrun, model, harness",
+      "query.group_by: is required: one of agent_type, status, source, root_vs_subrun, model, harness",
     );
   });
   refusalsBecomeProblems(

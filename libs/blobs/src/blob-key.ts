@@ -7,7 +7,7 @@ const SEGMENTS_MAX = 16;
 export function blobKeySegments(key: string): string[] {
   const segments = key.split("/");
   if (segments.length > SEGMENTS_MAX || !segments.every((segment) => SEGMENT.test(segment))) {
-    throw invalidArgument("blob_key_invalid", "The file's key is not valid.");
+    throw invalidArgument("blob_key_invalid", "The key of the file is not valid.");
   }
   return segments;
 }

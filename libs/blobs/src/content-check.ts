@@ -36,4 +36,8 @@ export class ContentCheck {
   }
 }
 
-const mismatch = () => invalidArgument("blob_content_mismatch", "The content is not what was announced.");
+const mismatch = () =>
+  invalidArgument(
+    "blob_content_mismatch",
+    "The uploaded content does not match its announced size or SHA-256. Upload it again.",
+  );

@@ -111,6 +111,6 @@ const unavailable = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "blob_store_unavailable",
-    message: "Files cannot be reached at the moment.",
+    message: "The file store is not reachable. Retry in a few seconds.",
     cause,
   });

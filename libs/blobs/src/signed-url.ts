@@ -91,6 +91,6 @@ const invalid = (cause?: unknown): DomainError =>
   new DomainError({
     kind: "permission_denied",
     reason: "signed_url_invalid",
-    message: "The link is not valid, or has expired.",
+    message: "The link is not valid or has expired. Request a new one.",
     cause,
   });

@@ -72,7 +72,7 @@ const missingVerb = (verb: Verb, where: string): DomainError =>
   new DomainError({
     kind: "permission_denied",
     reason: "not_authorized",
-    message: `This needs the permission ${verb} ${where}.`,
+    message: `This requires the permission ${verb} ${where}.`,
     metadata: { verb },
   });
 
@@ -91,7 +91,9 @@ export function chooseTeam(caller: Caller): TeamUid {
   throw new DomainError({
     kind: "invalid_argument",
     reason: "team_required",
-    message: only ? "You are in several teams; name the one to act for." : "You are not in any team.",
+    message: only
+      ? "You are a member of several teams. Send the team's uid in the header X-Service-Team-Uid."
+      : "You are not a member of any team. Accept an invitation first.",
   });
 }
 
@@ -120,7 +122,7 @@ export function requireServiceCaller(caller: Caller): void {
   throw new DomainError({
     kind: "permission_denied",
     reason: "service_only",
-    message: "Only services may ask this.",
+    message: "This call requires a service as the caller.",
   });
 }
 

@@ -85,7 +85,7 @@ export function refusal(response: Response): DomainError {
     return new DomainError({
       kind: "rate_limited",
       reason: "code_host_rate_limited",
-      message: "The code host asks to wait.",
+      message: `The rate limit of the code host is reached. Retry after ${seconds} seconds.`,
       retryAfterSeconds: seconds,
     });
   }
@@ -102,7 +102,7 @@ export function refusal(response: Response): DomainError {
     return new DomainError({
       kind: "permission_denied",
       reason: "code_host_forbidden",
-      message: "The connection's credential may not do this at the code host.",
+      message: "The code host refused this (403). Check the permissions of the connection's credential.",
     });
   }
   return unavailable(new Error(`the code host answered ${status}`));
@@ -112,12 +112,12 @@ const unavailable = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "code_host_unavailable",
-    message: "The code host does not answer properly; retry in a moment.",
+    message: "The code host is not reachable or returned an unexpected response. Retry in a few seconds.",
     cause,
   });
 
 const notReached = ({ message }: Error): DomainError =>
-  invalidArgument("internal_address_refused", `The code host is not asked: ${message}`);
+  invalidArgument("internal_address_refused", `The code host was not called: ${message}`);
 
 /** The error for a 404 of a repository: absent, or not visible to the credential. */
 export const repositoryNotFound = (): DomainError => notFound("repository");
@@ -171,7 +171,7 @@ export function text(value: unknown, name: string): string {
   throw new DomainError({
     kind: "unavailable",
     reason: "code_host_unavailable",
-    message: "The code host does not answer properly; retry in a moment.",
+    message: "The code host is not reachable or returned an unexpected response. Retry in a few seconds.",
     metadata: { missing: name },
   });
 }
@@ -180,7 +180,7 @@ export const headMoved = (sha: string): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "head_moved",
-    message: "The branch is no longer at the commit that was named.",
+    message: `The branch is no longer at the given commit; it is at ${sha}. Fetch it and retry.`,
     metadata: { headSha: sha },
   });
 

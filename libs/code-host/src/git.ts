@@ -71,7 +71,7 @@ const gitFailed = (args: readonly string[], cause: unknown): DomainError =>
   new DomainError({
     kind: "internal",
     reason: "git_failed",
-    message: "A repository could not be read.",
+    message: "A repository could not be read with git. The log of the platform has the cause.",
     metadata: { command: args[0] ?? "" },
     cause,
   });

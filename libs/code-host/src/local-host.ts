@@ -69,7 +69,7 @@ async function defaultBranch(gitDir: string): Promise<string> {
   throw new DomainError({
     kind: "conflict",
     reason: "repository_empty",
-    message: "The repository has no default branch yet.",
+    message: "The repository is empty: it has no default branch. Push a commit first.",
   });
 }
 

@@ -26,17 +26,23 @@ export function isBranchName(text: string): boolean {
 /** Throws `repository_invalid` unless the text is `owner/repo`. */
 export function checkRepository(repository: Repository): Repository {
   if (isRepositoryName(repository.owner) && isRepositoryName(repository.repo)) return repository;
-  throw invalidArgument("repository_invalid", "A repository is named owner/repo.");
+  throw invalidArgument(
+    "repository_invalid",
+    `"${repository.owner}/${repository.repo}" is not a repository. Use owner/repo.`,
+  );
 }
 
 /** Accepts a project below groups, `group/…/project`. Errors: repository_invalid. */
 export function checkProject({ owner, repo }: Repository): string {
   if (owner.split("/").every(isRepositoryName) && isRepositoryName(repo)) return `${owner}/${repo}`;
-  throw invalidArgument("repository_invalid", "A project is named group/project, or group/subgroup/project.");
+  throw invalidArgument(
+    "repository_invalid",
+    `"${owner}/${repo}" is not a project. Use group/project or group/subgroup/project.`,
+  );
 }
 
 /** Throws `branch_invalid` unless the text is a branch name. */
 export function checkBranch(branch: string): string {
   if (isBranchName(branch)) return branch;
-  throw invalidArgument("branch_invalid", "This is not a valid branch name.");
+  throw invalidArgument("branch_invalid", `"${branch}" is not a valid branch name.`);
 }

@@ -73,11 +73,11 @@ function readCron(text: string, dialect: CronDialect): Cron {
   if (text.length > TEXT_MAX) throw wrong(`An expression has at most ${TEXT_MAX} characters.`);
   const trimmed = text.trim();
   if (!trimmed.startsWith("@")) return calendar(trimmed);
-  if (dialect === "schedule") throw wrong("Macros such as @daily are not known here: write the five fields.");
+  if (dialect === "schedule") throw wrong("Macros such as @daily are not supported here. Write the five fields.");
   const macro = MACROS[trimmed.toLowerCase()];
   if (macro !== undefined) return calendar(macro);
   const every = /^@every\s+(\S+)$/i.exec(trimmed)?.[1];
-  if (every === undefined) throw wrong(`${trimmed} is no known macro.`);
+  if (every === undefined) throw wrong(`${trimmed} is not a known macro.`);
   return { kind: "every", everyMs: durationMs(every) };
 }
 
@@ -97,7 +97,7 @@ function calendar(text: string): CalendarCron {
     isEitherDay: day !== "*" && weekday !== "*",
   };
   const comesDue = weekday !== "*" || [...cron.months].some((one) => Math.min(...cron.days) <= MONTH_DAYS[one - 1]!);
-  if (!comesDue) throw wrong("The expression never comes due: no such month has that day.");
+  if (!comesDue) throw wrong("The expression never matches: no selected month has the selected day.");
   return cron;
 }
 
@@ -111,7 +111,7 @@ function partOf(part: string, field: Field): number[] {
   const [range = "", stepText, ...rest] = part.split("/");
   const [fromText = "", toText, ...more] = range.split("-");
   if (rest.length > 0 || more.length > 0)
-    throw wrong(`"${part}" is no value, range or step of the field ${field.name}.`);
+    throw wrong(`"${part}" is not a value, range or step of the field ${field.name}.`);
   if (stepText !== undefined && range !== "*" && toText === undefined)
     throw wrong(`A step needs * or a range before it, in the field ${field.name}: "${part}".`);
   // Sunday is both 0 and 7: `*` covers 0 to 6.

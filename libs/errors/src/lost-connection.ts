@@ -24,6 +24,6 @@ export const serviceUnavailable = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "service_unavailable",
-    message: "A service is not reachable; retry in a moment.",
+    message: "A service of the platform is not reachable. Retry in a few seconds.",
     cause,
   });

@@ -100,7 +100,7 @@ export function asDomainError(error: unknown): DomainError {
   return new DomainError({
     kind: "internal",
     reason: "internal",
-    message: "Something went wrong on our side.",
+    message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
     cause: error,
   });
 }

@@ -139,4 +139,9 @@ async function keyOf(keys: KeySource, kid: string | undefined): Promise<PublicKe
 }
 
 const refused = (reason: string, cause?: unknown): DomainError =>
-  new DomainError({ kind: "unauthenticated", reason, message: "The call carries no valid caller.", cause });
+  new DomainError({
+    kind: "unauthenticated",
+    reason,
+    message: "The caller token of the call is missing or not valid.",
+    cause,
+  });

@@ -22,5 +22,9 @@ export function requestContextOf(context: HandlerContext): RequestContext {
 export function callerOf(context: HandlerContext): Caller {
   const { caller } = requestContextOf(context);
   if (caller) return caller;
-  throw new DomainError({ kind: "unauthenticated", reason: "caller_missing", message: "The call carries no caller." });
+  throw new DomainError({
+    kind: "unauthenticated",
+    reason: "caller_missing",
+    message: "The call has no caller token.",
+  });
 }

@@ -66,27 +66,31 @@ const UNANSWERED: Partial<Record<Code, { kind: ErrorKindName; reason: string; me
   [Code.Unavailable]: {
     kind: "unavailable",
     reason: "service_unavailable",
-    message: "A service is not reachable; retry in a moment.",
+    message: "A service of the platform is not reachable. Retry in a few seconds.",
   },
   [Code.DeadlineExceeded]: {
     kind: "unavailable",
     reason: "deadline_exceeded",
-    message: "A service did not answer in time; retry in a moment.",
+    message: "A service of the platform did not respond in time. Retry in a few seconds.",
   },
   [Code.Canceled]: {
     kind: "unavailable",
     reason: "call_cancelled",
-    message: "The call was given up before it was answered.",
+    message: "The request was cancelled before a response was sent.",
   },
   [Code.Aborted]: {
     kind: "unavailable",
     reason: "service_unavailable",
-    message: "A service is not reachable; retry in a moment.",
+    message: "A service of the platform is not reachable. Retry in a few seconds.",
   },
 };
 
 const fromCode = (code: Code, cause: unknown): DomainError =>
   new DomainError({
-    ...(UNANSWERED[code] ?? { kind: "internal", reason: "unexpected_answer", message: "Something went wrong." }),
+    ...(UNANSWERED[code] ?? {
+      kind: "internal",
+      reason: "unexpected_answer",
+      message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
+    }),
     cause,
   });

@@ -86,7 +86,7 @@ class Owner {
       throw new DomainError({
         kind: "unavailable",
         reason: "keys_unavailable",
-        message: "A service is not reachable; retry in a moment.",
+        message: "A service of the platform is not reachable. Retry in a few seconds.",
         cause,
       });
     }

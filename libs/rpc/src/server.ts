@@ -90,7 +90,7 @@ const serviceRefused = (caller: Caller, method: string): DomainError =>
   new DomainError({
     kind: "permission_denied",
     reason: "service_not_allowed",
-    message: "This service may not call this method in its own name.",
+    message: "This service is not allowed to call this method without a caller.",
     metadata: { service: caller.principal.uid, method },
   });
 
@@ -202,7 +202,11 @@ function answerTo(error: unknown): Answer {
     return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
   if (isStorageFull(error)) return { ...answerTo(storageFull(error)), loud: true };
   if (isLostConnection(error)) return answerTo(serviceUnavailable(error));
-  const hidden = new DomainError({ kind: "internal", reason: "internal", message: "Something went wrong." });
+  const hidden = new DomainError({
+    kind: "internal",
+    reason: "internal",
+    message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
+  });
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
 }
 

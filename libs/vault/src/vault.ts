@@ -116,7 +116,7 @@ const unreadable = (cause?: unknown): DomainError =>
   new DomainError({
     kind: "internal",
     reason: "sealed_unreadable",
-    message: "A stored secret could not be read.",
+    message: "A stored secret could not be decrypted. Check that MASTER_KEY is the one it was stored with.",
     retryable: false,
     cause,
   });

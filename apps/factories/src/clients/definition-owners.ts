@@ -58,7 +58,7 @@ export function definitionOwners(
         throw new DomainError({
           kind: "unavailable",
           reason: "definition_not_active",
-          message: "An owner has not activated the version yet.",
+          message: "A service has not activated the version yet. Retry in a few seconds.",
         });
       }
     },

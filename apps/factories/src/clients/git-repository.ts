@@ -126,7 +126,7 @@ async function pinned({ outbound }: GitRules, url: string): Promise<string[]> {
 /** Returns the real path of a local repository, which must also be below a root. */
 async function localRepository({ localRepositoryRoots }: GitRules, path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined);
-  if (real === undefined) throw invalidArgument("source_unreachable", "There is no repository at this path.");
+  if (real === undefined) throw invalidArgument("source_unreachable", "There is no git repository at this path.");
   const roots = await Promise.all(localRepositoryRoots.map((root) => realpath(root).catch(() => undefined)));
   if (!roots.some((root) => root !== undefined && isBelow(root, real))) throw notAllowed();
   return real;
@@ -142,7 +142,10 @@ const isBelow = (root: string, path: string): boolean => path.startsWith(root.en
 /** Returns the output of a local command that must succeed. Errors: source_unreachable. */
 export function ok({ exitCode, stdout, stderr }: GitResult): Buffer {
   if (exitCode === 0) return stdout;
-  throw unreachable("The repository could not be read.", new Error(`git: ${stderr || "killed, or out of time"}`));
+  throw unreachable(
+    "The repository could not be read. Check its address, and its credential in secret_name.",
+    new Error(`git: ${stderr || "killed, or out of time"}`),
+  );
 }
 
 /**
@@ -158,7 +161,9 @@ export function remoteOutput(result: GitResult): Buffer {
   const fault = isOutOfTime ? undefined : FAULTS.find(({ sign }) => sign.test(stderr));
   if (fault) throw new DomainError({ kind: "invalid_argument", reason: fault.reason, message: fault.message, cause });
   throw unreachable(
-    isOutOfTime ? "Timed out while reading the repository." : "The repository could not be fetched.",
+    isOutOfTime
+      ? "Timed out while reading the repository."
+      : "The repository could not be fetched. Check its address, and its credential in secret_name.",
     cause,
   );
 }

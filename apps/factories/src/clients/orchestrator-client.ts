@@ -25,7 +25,11 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       runs: [created],
     } = await runs.createRuns({ runs: [request] }, call(caller));
     if (!created?.run)
-      throw new DomainError({ kind: "internal", reason: "run_not_answered", message: "The response contains no run." });
+      throw new DomainError({
+        kind: "internal",
+        reason: "run_not_answered",
+        message: "The orchestrator returned no run. Retry.",
+      });
     return { runUid: created.run.uid };
   };
   return {

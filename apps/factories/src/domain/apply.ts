@@ -61,6 +61,6 @@ export const applyInProgress = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "apply_in_progress",
-    message: "Another apply of this factory is in progress; retry in a moment.",
+    message: "Another apply of this factory is in progress. Retry in a few seconds.",
     retryable: true,
   });

@@ -234,12 +234,12 @@ export const automationDisabled = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "automation_disabled",
-    message: "The automation is disabled; enable it first.",
+    message: "The automation is disabled. Enable it first.",
   });
 
 export const managedByFiles = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "managed_by_files",
-    message: "Files define this factory's automations; change the files.",
+    message: "Files define this factory's automations. Change the files instead.",
   });

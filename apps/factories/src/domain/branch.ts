@@ -119,18 +119,21 @@ const conflict = (reason: string, message: string, retryable = false): DomainErr
   new DomainError({ kind: "conflict", reason, message, retryable });
 
 export const branchDeleted = (): DomainError =>
-  conflict("branch_deleted", "This branch is no longer tracked; track it again to get a new one.");
+  conflict("branch_deleted", "This branch is no longer tracked. Track it again to get a new branch_uid.");
 export const productionBranch = (): DomainError =>
-  conflict("production_branch", "The factory's definition comes from this branch; set another source first.");
+  conflict("production_branch", "The factory's definition comes from this branch. Set another source first.");
 export const headUnknown = (): DomainError =>
-  conflict("branch_head_unknown", "The repository has no such branch, so no head is registered.");
+  conflict("branch_head_unknown", "The repository has no such branch. Push it, then retry.");
 export const headGone = (): DomainError =>
   conflict(
     "branch_head_gone",
-    "The repository no longer has the registered head; retry after its new head is registered.",
+    "The repository no longer has the registered head. Retry after its new head is registered.",
     true,
   );
 export const noRepository = (): DomainError =>
-  conflict("source_not_git", "Branches require a factory whose source is a git repository.");
+  conflict(
+    "source_not_git",
+    "Tracked branches require a factory with a git source. Set a repository as its source first.",
+  );
 export const tooManyBranches = (): DomainError =>
-  invalidArgument("too_many_branches", `A factory can track at most ${BRANCHES_MAX} branches.`);
+  invalidArgument("too_many_branches", `A factory can track at most ${BRANCHES_MAX} branches. Untrack one first.`);

@@ -18,6 +18,6 @@ export const foremanMissing = (cause?: unknown): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "foreman_missing",
-    message: "The factory has no foreman to receive work.",
+    message: "The factory has no foreman to receive work. Apply a definition with an agent of type FOREMAN first.",
     cause,
   });

@@ -110,7 +110,7 @@ export function changeSettings(factory: Factory, changes: FactoryChanges, now: D
   const queue = newQueue({ concurrencyLimit, queuePaused });
   if (Object.keys(given).length === 0) return { ...factory, ...queue, version: factory.version + 1, updatedAt: now };
   if (factory.management !== "live") {
-    throw invalidArgument("managed_by_files", "Files define this factory; change the files and apply them.", {
+    throw invalidArgument("managed_by_files", "Files define this factory. Change the files and apply them.", {
       management: factory.management,
     });
   }

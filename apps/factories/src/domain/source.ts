@@ -137,7 +137,7 @@ export const sourceMissing = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "source_missing",
-    message: "The factory has no definition source yet; put files or set a repository first.",
+    message: "The factory has no definition source. Put files or set a repository first.",
   });
 
 /** Returns the error of an invalid definition, with all its diagnostics as details. */

@@ -117,7 +117,7 @@ export const conversationBound = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "conversation_bound",
-    message: "The conversation is bound to another task; delete that task first.",
+    message: "The conversation is bound to another task. Delete that task first.",
   });
 
 /** The filter of a task list. */

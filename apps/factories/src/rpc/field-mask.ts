@@ -4,6 +4,10 @@ import { invalidArgument } from "@millwright/errors";
 export function checkMask<const T extends string>(paths: readonly string[], known: readonly T[]): Set<T> {
   const unknown = paths.find((path) => !known.some((name) => name === path));
   if (unknown !== undefined)
-    throw invalidArgument("unknown_field", `The field ${unknown} cannot be changed.`, { field: unknown });
+    throw invalidArgument(
+      "unknown_field",
+      `The field ${unknown} cannot be changed. Changeable fields: ${known.join(", ")}.`,
+      { field: unknown },
+    );
   return new Set(paths as readonly T[]);
 }

@@ -47,7 +47,7 @@ export function readSourceSettings(message: factories.Source | undefined): Sourc
       ...(username !== undefined && { username }),
     };
   }
-  throw invalidArgument("invalid_source", "kind is files or git.");
+  throw invalidArgument("invalid_source", "kind must be files or git.");
 }
 
 export const toDiagnosticMessage = ({

@@ -41,7 +41,7 @@ export async function cancelTask(
     throw new DomainError({
       kind: "permission_denied",
       reason: "run_access_denied",
-      message: "You may not act on the task's current run.",
+      message: "You have no access to the task's current run, so you cannot cancel it.",
     });
   // Without the client's key, a repeated request fails because the run has ended.
   await deps.runs.cancelTree(caller, current.runUid, task.uid, ref.idempotencyKey && `task-${ref.idempotencyKey}`);

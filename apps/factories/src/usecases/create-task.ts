@@ -57,7 +57,7 @@ export async function createTask(
   if (!standing || standing.isHidden || standing.teamUid !== factory.teamUid) {
     throw invalidArgument(
       "invalid_conversation",
-      "conversation_id names no conversation with a run of the factory's team.",
+      "conversation_id must be a conversation with a run of the factory's team.",
     );
   }
   const task = newTask(

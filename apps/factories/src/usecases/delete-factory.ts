@@ -41,7 +41,7 @@ export async function deleteFactory(
     throw new DomainError({
       kind: "conflict",
       reason: "factory_has_live_runs",
-      message: "The factory has runs that are not finished: cancel them or wait for them first.",
+      message: `The factory has ${live} active runs. Cancel them, wait for them, or delete with cancel_runs.`,
       metadata: { live_runs: String(live) },
     });
   }

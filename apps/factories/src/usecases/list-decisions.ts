@@ -111,7 +111,10 @@ export async function listEventRuns(
   asked: { factoryUid: string; eventUids: readonly string[] },
 ): Promise<EventRun[]> {
   if (asked.eventUids.length > EVENTS_MAX)
-    throw invalidArgument("too_many_events", `At most ${EVENTS_MAX} events are asked for at once.`);
+    throw invalidArgument(
+      "too_many_events",
+      `A request must have at most ${EVENTS_MAX} event_uids (got ${asked.eventUids.length}).`,
+    );
   const { uid } = await findFactory(deps, caller, asked.factoryUid, "factory.view");
   return deps.decisions.runsOf(uid, asked.eventUids.filter(isUuid));
 }

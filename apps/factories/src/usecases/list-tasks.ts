@@ -77,5 +77,5 @@ const readPlace = ([startedMs, atMs, uid]: unknown[]) => ({
 function oneOf<const T extends string>(text: string, values: readonly T[]): T {
   const value = values.find((known) => known === text);
   if (value) return value;
-  throw invalidArgument("invalid_sort", `Sorting takes one of ${values.join(", ")}.`);
+  throw invalidArgument("invalid_sort", `The sort must be one of ${values.join(", ")} (got "${text}").`);
 }

@@ -108,7 +108,7 @@ export async function createAutomation(
     throw new DomainError({
       kind: "conflict",
       reason: "too_many_automations",
-      message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations.`,
+      message: `A factory has at most ${AUTOMATIONS_PER_FACTORY_MAX} automations. Delete one first.`,
     });
   return created;
 }

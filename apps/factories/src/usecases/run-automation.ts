@@ -91,7 +91,11 @@ export async function started(
     limit: 1,
   });
   if (!shown)
-    throw new DomainError({ kind: "internal", reason: "decision_missing", message: "The decision was not stored." });
+    throw new DomainError({
+      kind: "internal",
+      reason: "decision_missing",
+      message: "The decision on the event was not stored. Retry.",
+    });
   if (shown.outcome === "failed")
     throw new DomainError({ kind: "conflict", reason: "automation_failed", message: shown.explanation });
   return shown;

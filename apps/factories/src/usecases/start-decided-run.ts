@@ -134,7 +134,7 @@ async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Prom
   throw new DomainError({
     kind: "not_found",
     reason: "delivery_not_found",
-    message: "The delivery is no longer stored.",
+    message: "The delivery is no longer stored, so it cannot be replayed.",
   });
 }
 
@@ -142,6 +142,6 @@ const unsettled = (cause: unknown): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "definition_not_active",
-    message: "A new version of the definition is being activated; retry in a moment.",
+    message: "A new version of the definition is being activated. Retry in a few seconds.",
     cause,
   });

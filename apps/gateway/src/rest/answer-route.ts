@@ -67,7 +67,13 @@ async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () =
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new DomainError({ kind: "unavailable", reason: "request_timeout", message: "The answer took too long." }));
+      reject(
+        new DomainError({
+          kind: "unavailable",
+          reason: "request_timeout",
+          message: `The request took longer than ${timeoutMs / 1000} seconds. Retry it, or request less.`,
+        }),
+      );
       gone.abort();
     }, timeoutMs);
   });

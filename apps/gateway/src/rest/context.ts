@@ -63,7 +63,7 @@ export async function authenticated(options: RestOptions, ctx: RestContext): Pro
     throw new DomainError({
       kind: "unauthenticated",
       reason: "credential_missing",
-      message: "Send an API key as a bearer token.",
+      message: "The request has no API key. Send it as `Authorization: Bearer <key>`.",
     });
   const teamUid = options.teamHeaders.map((name) => ctx.get(name)).find((text) => text !== "");
   return options.authenticate({ bearer, teamUid, requestId: ctx.state.requestId });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isUuid } from "@millwright/ids";
+import { quoted } from "./describe-issue.ts";
 import { recordOf } from "./own-record.ts";
 
 /** Names of the resources that path parameters identify. A malformed id returns the same 404 as an absent resource. */
@@ -29,7 +30,7 @@ export const thingOf = (schema: z.ZodType): string | undefined => things.get(sch
 export const uuid = () =>
   z
     .string()
-    .refine(isUuid, "expected a UUID")
+    .refine(isUuid, { error: ({ input }) => `must be a UUID (got ${quoted(input)})` })
     .transform((text) => text.toLowerCase())
     .meta({ type: "string", format: "uuid" });
 
@@ -38,7 +39,7 @@ const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 /** A UUID other than the nil UUID, lower-cased. Any other value: 400. */
 export const nonzeroUuid = () =>
   uuid()
-    .refine((uid) => uid !== NIL_UUID, "the nil UUID identifies nothing")
+    .refine((uid) => uid !== NIL_UUID, "must not be the nil UUID")
     .meta({ type: "string", format: "uuid" });
 
 /** 1 to 100 UUIDs other than the nil UUID, lower-cased and without duplicates. Any other value: 400. */
@@ -79,12 +80,9 @@ export const queryChoice = <const T extends readonly [string, ...string[]]>(valu
   z.enum(values, {
     error: ({ input }) =>
       input === undefined
-        ? `required: one of ${values.join(", ")}`
+        ? `is required: one of ${values.join(", ")}`
         : `must be one of ${values.join(", ")} (got ${quoted(input)})`,
   });
-
-const SHOWN_MAX = 60;
-const quoted = (input: unknown): string => JSON.stringify(input).slice(0, SHOWN_MAX);
 
 /** A page size from 1 to `max`. Out of range: 400. */
 export const pageLimit = (fallback: number, max = 100) =>
@@ -125,7 +123,7 @@ export const instant = () =>
     .transform((text, context) => {
       const date = parseInstant(text);
       if (date) return date;
-      context.addIssue({ code: "custom", message: `expected an RFC 3339 time or a date (got ${quoted(text)})` });
+      context.addIssue({ code: "custom", message: `must be an RFC 3339 time or a date (got ${quoted(text)})` });
       return z.NEVER;
     })
     .meta({ type: "string", format: "date-time" });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { DomainError, invalidArgument, notFound } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 import { parseExactly } from "@millwright/payload-filter";
+import { describeIssue } from "./describe-issue.ts";
 import { thingOf } from "./fields.ts";
 import type { IdempotencyKey, Route } from "./route.ts";
 
@@ -15,7 +16,7 @@ const JSON_DEPTH_MAX = 100;
  */
 export function readParams(route: Route, raw: Readonly<Record<string, string>>): Record<string, unknown> {
   if (!route.params) return {};
-  const result = route.params.safeParse(raw);
+  const result = route.params.safeParse(raw, { error: describeIssue });
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     const schema = route.params.shape[String(issue.path[0])] as z.ZodType | undefined;
@@ -38,7 +39,7 @@ export function readQuery(route: Route, querystring: string): Record<string, unk
     if (value !== undefined) raw[name] = value;
   }
   assertText(raw, "query");
-  const result = route.query.safeParse(raw);
+  const result = route.query.safeParse(raw, { error: describeIssue });
   if (!result.success) throw invalid("invalid_parameter", "query", result.error);
   return result.data;
 }
@@ -121,7 +122,7 @@ async function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer
 
 export function readBody(route: Route, value: unknown): unknown {
   if (!route.body) return undefined;
-  const result = route.body.safeParse(value);
+  const result = route.body.safeParse(value, { error: describeIssue });
   if (!result.success) throw invalid("invalid_body", "body", result.error);
   return result.data;
 }
@@ -135,9 +136,12 @@ function assertText(value: unknown, where: string): void {
   for (let next = stack.pop(); next; next = stack.pop()) {
     const { value: current, depth } = next;
     if (depth > JSON_DEPTH_MAX)
-      throw invalidArgument("invalid_body", `${where}: nested more than ${JSON_DEPTH_MAX} levels deep.`);
+      throw invalidArgument("invalid_body", `${where}: must be nested at most ${JSON_DEPTH_MAX} levels deep.`);
     if (typeof current === "string" && /[\0\p{Surrogate}]/u.test(current))
-      throw invalidArgument("invalid_text", `${where}: a text holds a NUL character or is not valid Unicode.`);
+      throw invalidArgument(
+        "invalid_text",
+        `${where}: a text contains the character NUL (U+0000) or invalid Unicode. Remove it.`,
+      );
     if (current === null || typeof current !== "object") continue;
     for (const [key, inner] of Object.entries(current))
       stack.push({ value: key, depth }, { value: inner, depth: depth + 1 });

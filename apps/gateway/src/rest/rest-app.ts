@@ -129,7 +129,7 @@ function answerNoRoute(options: RestOptions, router: Router): Koa.Middleware<Req
     throw new DomainError({
       kind: "wrong_method",
       reason: "method_not_allowed",
-      message: `Use ${allowed.join(" or ")}.`,
+      message: `The method ${ctx.method} is not allowed here. Use ${allowed.join(" or ")}.`,
     });
   };
 }

@@ -113,7 +113,7 @@ async function keptAnswer<T>(
     throw new DomainError({
       kind: "conflict",
       reason: "idempotency_mismatch",
-      message: "This Idempotency-Key was used with another body.",
+      message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
     });
   return { answer: JSON.parse(vault.open(first.response, placeOf(row))) as T };
 }

@@ -123,7 +123,7 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
     throw new DomainError({
       kind: "not_found",
       reason: "agent_not_found",
-      message: "Agent not found.",
+      message: "No such agent, or it is not visible to you.",
     });
   return settings;
 }

@@ -68,4 +68,4 @@ export const fileKeysOf = (field: string | undefined): string[] =>
 export const fileOf = ({ slug }: Pick<ScorerPart, "slug">): string => `scorers/${slug}/scorer.md`;
 
 const malformed = (): Error =>
-  invalidArgument("definition_malformed", "The definition's scorers do not have the agreed form.");
+  invalidArgument("definition_malformed", "The definition's scorers have an invalid form.");

@@ -93,4 +93,4 @@ function repoRefOf(text: string): RepoRef {
 }
 
 const malformed = (): Error =>
-  invalidArgument("definition_malformed", "The definition's benchmarks do not have the agreed form.");
+  invalidArgument("definition_malformed", "The definition's benchmarks have an invalid form.");

@@ -40,5 +40,5 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
 
 function uuid(text: string): string {
   if (isUuid(text)) return text.toLowerCase();
-  throw invalidArgument("definition_malformed", `${JSON.stringify(text)} is not a UUID.`);
+  throw invalidArgument("definition_malformed", `A uid must be a UUID (got ${JSON.stringify(text)}).`);
 }

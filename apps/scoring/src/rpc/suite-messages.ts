@@ -158,9 +158,13 @@ function readMasked<M, P extends object>(
 ): P {
   const unknown = paths.find((path) => !Object.hasOwn(fields, path));
   if (unknown !== undefined)
-    throw invalidArgument("suite_invalid", `The field ${JSON.stringify(unknown)} cannot be changed.`, {
-      field: unknown,
-    });
+    throw invalidArgument(
+      "suite_invalid",
+      `The field ${JSON.stringify(unknown)} cannot be changed. Changeable fields: ${Object.keys(fields).join(", ")}.`,
+      {
+        field: unknown,
+      },
+    );
   return Object.assign({}, ...paths.map((path) => fields[path]!(message))) as P;
 }
 

@@ -168,6 +168,6 @@ const withUniqueNames = <T>(change: Promise<T>): Promise<T> =>
     throw new DomainError({
       kind: "conflict",
       reason: "scorer_name_taken",
-      message: "The factory has a scorer of this name already; names are compared without case.",
+      message: "The factory already has a scorer of this name; names are compared ignoring case. Choose another name.",
     });
   });

@@ -236,7 +236,7 @@ const suiteNameTaken = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "suite_name_taken",
-    message: "The factory has a suite of this name; names are unique whatever their case.",
+    message: "The factory already has a suite of this name; names are compared ignoring case. Choose another name.",
   });
 
 const suiteExists = (uid: string): DomainError =>

@@ -41,7 +41,7 @@ export async function updateScorer(
   named: ReadonlySet<SettingName>,
 ): Promise<Scorer> {
   const { factory, scorer } = await findScorer(deps, caller, ref.factoryUid, ref.scorerUid, "factory.manage");
-  if (named.size === 0) throw invalidArgument("update_empty", "Name at least one member to change.");
+  if (named.size === 0) throw invalidArgument("update_empty", "The request changes nothing. Send at least one member.");
   requireEditable(scorer);
   if (named.has("selfImprovementEnabled") && given.selfImprovementEnabled) requireHuman(caller);
   await requireReferences(deps, caller, factory, checkSettings(mergeSettings(scorer, given, named)), scorer);

@@ -59,7 +59,7 @@ export async function completeTrial(
   throw new DomainError({
     kind: "unavailable",
     reason: "judge_in_flight",
-    message: "Another judge of the same scorer and run has not ended yet.",
+    message: "Another judge of the same scorer and run is still active. Retry after it has ended.",
   });
 }
 

@@ -38,7 +38,7 @@ export async function createScorer(
 ): Promise<Scorer> {
   const factory = await findFactory(deps, caller, input.factoryUid, "factory.manage");
   if (factory.management === "external_files")
-    throw managedByFiles("Files outside this platform define this factory; add the scorer there.");
+    throw managedByFiles("Files outside this platform define this factory. Add the scorer there.");
   const settings = checkSettings(input.settings);
   if (settings.selfImprovementEnabled) requireHuman(caller);
   const now = deps.clock.now();

@@ -140,9 +140,13 @@ async function requireModels(
   const { ids } = await deps.catalog.models(caller, teamUid);
   const unknown = named.find(({ model }) => !ids.has(model));
   if (unknown)
-    throw invalidArgument("model_unknown", `There is no model ${JSON.stringify(unknown.model)}.`, {
-      field: "configurations",
-    });
+    throw invalidArgument(
+      "model_unknown",
+      `There is no model ${JSON.stringify(unknown.model)}. GET /agent/models lists them.`,
+      {
+        field: "configurations",
+      },
+    );
 }
 
 async function environmentOf(

@@ -93,7 +93,7 @@ export async function launchBenchmark(
   throw new DomainError({
     kind: "conflict",
     reason: "scorers_changing",
-    message: "Scorers of the factory were deleted during the launch; launch again.",
+    message: "Scorers of the factory were deleted during the launch. Launch again.",
   });
 }
 

@@ -48,7 +48,7 @@ export const scoreRuns =
       throw new DomainError({
         kind: "unavailable",
         reason: "attempt_in_flight",
-        message: "A judge of an earlier end of the run has not ended.",
+        message: "A judge of an earlier attempt of this run is still active. Retry after 30 seconds.",
         retryAfterSeconds: 30,
       });
   };

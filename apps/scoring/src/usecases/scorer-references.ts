@@ -32,7 +32,7 @@ export async function requireReferences(
   if (!(await deps.models.modelIds(caller, factory.teamUid)).has(modelId)) {
     throw invalidArgument(
       "model_unknown",
-      `There is no model ${JSON.stringify(modelId)}; GET /agent/models lists them.`,
+      `There is no model ${JSON.stringify(modelId)}. GET /agent/models lists them.`,
       { field: "model_id", model_id: modelId },
     );
   }
@@ -57,7 +57,7 @@ export function requireUnmanaged({ kind }: Scorer): void {
   throw new DomainError({
     kind: "conflict",
     reason: "scorer_managed",
-    message: "The platform manages this scorer for benchmarks; it cannot be changed, deleted or dispatched.",
+    message: "The platform manages this scorer for benchmarks. It cannot be changed, deleted or dispatched.",
   });
 }
 

@@ -64,7 +64,7 @@ export async function rotateSecret(
   const secret = generated ?? supplied;
   const webhook = await change(deps, found, (current) => {
     if (current.management === "files")
-      throw managedByFiles("Files define this webhook; replace its managed secret instead.");
+      throw managedByFiles("Files define this webhook. Replace its managed secret instead.");
     if (current.secretName !== undefined)
       throw new DomainError({
         kind: "conflict",

@@ -85,6 +85,6 @@ const invalid = (cause?: unknown): DomainError =>
   new DomainError({
     kind: "unauthenticated",
     reason: "run_token_invalid",
-    message: "The run token is not valid.",
+    message: "The run token is malformed, expired or not signed by this platform. Use the token of a running attempt.",
     cause,
   });

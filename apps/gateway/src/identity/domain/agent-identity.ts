@@ -155,20 +155,21 @@ export function assertEditable(agent: Agent, sent: AgentFields): void {
   throw new DomainError({
     kind: "conflict",
     reason: "agent_file_managed",
-    message: "This agent is defined in its factory's files; change it there.",
+    message: "The factory's files define this agent. Change the files instead.",
   });
 }
 
 function applyBaseHarness(config: Record<string, unknown>, { base_harness, harness }: AgentFields): void {
   if (base_harness == null || base_harness === "") return;
-  if (harness?.type !== undefined && harness.type !== base_harness) throw invalid("base_harness contradicts harness.");
+  if (harness?.type !== undefined && harness.type !== base_harness)
+    throw invalid(`base_harness "${base_harness}" and harness.type "${harness.type}" differ. Set only one of them.`);
   config["harness"] = { ...(config["harness"] as Harness | undefined), type: base_harness };
 }
 
 function assertConsistent({ name, config }: AgentParts): void {
   if (name === "") throw invalid("name must not be empty.");
   if (isThirdParty(config.harness) && config.base_model)
-    throw invalid("base_model serves the own harness only; name the model in harness.model_id.");
+    throw invalid("base_model applies to the platform's own harness only. Set harness.model_id instead.");
   assertDistinct(
     config.secrets?.map((secret) => secret.name),
     "secrets",
@@ -182,7 +183,7 @@ function assertConsistent({ name, config }: AgentParts): void {
 const isThirdParty = (harness: Harness | undefined): boolean => harness?.type !== undefined && harness.type !== "oz";
 
 function assertDistinct(names: readonly string[] | undefined, field: string): void {
-  if (names && new Set(names).size < names.length) throw invalid(`${field} names something twice.`);
+  if (names && new Set(names).size < names.length) throw invalid(`${field} must not contain the same name twice.`);
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -197,4 +197,4 @@ const texts = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 
 const malformed = (where: string): Error =>
-  invalidArgument("definition_malformed", `The definition's ${where} does not have the agreed form.`);
+  invalidArgument("definition_malformed", `The definition's ${where} has an invalid form.`);

@@ -83,8 +83,14 @@ export async function saveAgent(sql: Sql, agent: Agent): Promise<void> {
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     if (agent.agentType === "FOREMAN")
-      throw invalidArgument("foreman_exists", "The factory has a foreman, or an agent of this name.");
-    throw invalidArgument("agent_name_taken", "The factory has an agent of this name.");
+      throw invalidArgument(
+        "foreman_exists",
+        `The factory already has a foreman, or an agent named "${agent.name}". Choose another name or type.`,
+      );
+    throw invalidArgument(
+      "agent_name_taken",
+      `The factory already has an agent named "${agent.name}". Choose another name.`,
+    );
   }
 }
 

@@ -16,14 +16,13 @@ export async function findPrincipal(
   teamUid: string,
   member: string,
 ): Promise<string> {
-  if (principal.type !== "agent" || run)
-    throw refused("Only with the API key of an agent are runs made on behalf of somebody.");
+  if (principal.type !== "agent" || run) throw refused("on_behalf_of requires the API key of an agent.");
   const { config } = await getAgent(tx.sql, [teamUid], principal.uid);
   if (!config.on_behalf_of_enabled)
-    throw refused("The agent may not act on behalf of others: its on_behalf_of_enabled is off.");
+    throw refused("This agent may not use on_behalf_of. Set on_behalf_of_enabled in its configuration.");
   const found = await getProfiles(tx, { uids: [member], emails: [member], teamUids: [teamUid] });
   const user = found.find(({ type }) => type === "user");
-  if (!user) throw refused("on_behalf_of names no member of the team.");
+  if (!user) throw refused(`on_behalf_of must be the e-mail address or uid of a member of the team (got "${member}").`);
   return user.uid;
 }
 

@@ -40,7 +40,7 @@ export async function activateDefinition(
     throw new DomainError({
       kind: "conflict",
       reason: "stage_missing",
-      message: "This version of the definition was not staged.",
+      message: "This version of the definition is not staged. Stage it, then activate it.",
       retryable: true,
     });
   await projectAgents(deps, by, stage);

@@ -62,7 +62,7 @@ export class Authenticator {
       throw new DomainError({
         kind: "unauthenticated",
         reason: "key_invalid",
-        message: "The key is unknown, revoked or expired.",
+        message: "The API key is unknown, revoked or expired. Send a valid key as `Authorization: Bearer <key>`.",
       });
     if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
       await bestEffort("note the use of a key", this.#deps.log, () => this.#deps.noteUse(credential.keyUid, now));

@@ -50,7 +50,8 @@ export async function createKey(
 ): Promise<{ key: Key; text: string }> {
   if (!isMember(caller, input.teamUid)) throw notFound("team");
   assertHuman(caller);
-  if (input.expiresAt && input.expiresAt <= deps.clock.now()) throw invalid("expires_at must lie in the future.");
+  if (input.expiresAt && input.expiresAt <= deps.clock.now())
+    throw invalid(`expires_at must be in the future (got ${input.expiresAt.toISOString()}).`);
   return issueKey(deps, causedBy(caller), {
     name: input.name,
     teamUid: input.teamUid,
@@ -67,12 +68,15 @@ async function orderOf(
   const limits = withinOwn(deps, caller, input);
   if (kind === "worker") {
     if (agentUid || userUid || allTeams || scopes.length > 0)
-      throw invalid("A worker key has no user, agent, scopes or all_teams.");
+      throw invalid("A key of kind worker must not have user_uid, agent_uid, scopes or all_teams. Omit them.");
     requireVerb(caller, teamUid, "team.manage", "team");
     return { kind, ...(limits.expiresAt && { expiresAt: limits.expiresAt }) };
   }
   if (agentUid) {
-    if (userUid || allTeams) throw invalid("A key belongs to an agent or to a user, and an agent has one team.");
+    if (userUid || allTeams)
+      throw invalid(
+        "A key is for an agent or for a user: send agent_uid without user_uid and all_teams, or omit agent_uid.",
+      );
     requireVerb(caller, teamUid, "agent.manage", "team");
     return { kind, agentUid: (await getAgent(deps.tx.sql, [teamUid], agentUid, "FOR UPDATE")).uid, ...limits };
   }
@@ -85,7 +89,7 @@ async function orderOf(
   const personal = own.personal || (isWhole && (await claimAccount(deps.tx, caller.principal.uid, deps.clock.now())));
   if (allTeams && !mayReachAllTeams({ ...own, personal }))
     throw refused(
-      "A key for all your teams is created with a key of your own without scopes; for platform administrators, with one for all teams.",
+      "Creating an all-teams key requires a key of your own without scopes; platform administrators need an all-teams key.",
     );
   return { kind, userUid: caller.principal.uid, allTeams, personal, ...limits };
 }
@@ -100,7 +104,7 @@ function withinOwn(
   const isWider = limits.length > 0 && scopes.some((scope) => !limits.includes(scope));
   const livesLonger = own?.expiresAt && expiresAt && expiresAt > own.expiresAt;
   if (!own || isWider || livesLonger)
-    throw refused("A key cannot create a key with more scopes or a longer life than its own.");
+    throw refused("The new key must not have more scopes or a later expires_at than the key that creates it.");
   const end = expiresAt ?? own.expiresAt ?? undefined;
   return { scopes: scopes.length > 0 ? scopes : limits, ...(end ? { expiresAt: end } : {}) };
 }
@@ -110,7 +114,7 @@ const mayReachAllTeams = ({ allTeams, personal, scopes, user }: OwnKey): boolean
 
 function assertHuman(caller: Caller): void {
   if (caller.principal.type === "user" && !caller.run) return;
-  throw refused("Only people manage keys.");
+  throw refused("Managing keys requires the key of a user; keys of agents and run tokens are not accepted.");
 }
 
 const refused = (message: string): DomainError =>

@@ -56,7 +56,11 @@ export async function invite(
     expiresAt: new Date(now.getTime() + VALID_MS),
   };
   const inserted = await insertInvitation(tx, invitation);
-  if (!inserted) throw conflict("already_invited", `${email} is invited already. Revoke that invitation to change it.`);
+  if (!inserted)
+    throw conflict(
+      "already_invited",
+      `${email} is already invited. To change the invitation, revoke it and invite this person again.`,
+    );
   await appendEvents(tx.sql, [
     facts.invitationCreated(causedBy(caller), { uid: inserted.uid, teamUid, payload: { role } }),
   ]);
@@ -146,14 +150,15 @@ async function end(
 function addressOf(caller: Caller): string {
   requirePerson(caller);
   if (!caller.personal)
-    throw refused("Invitations need a key that you created yourself: `millwright key create NAME`.");
+    throw refused("Accepting invitations requires a key that you created yourself: `millwright key create NAME`.");
   requireVerbAs(caller, { type: "user", uid: caller.principal.uid }, "team.manage", "user");
   if (caller.principal.email === undefined) throw notFound("invitation");
   return caller.principal.email;
 }
 
 function requirePerson(caller: Caller): void {
-  if (caller.principal.type !== "user" || caller.run) throw refused("Only people invite and accept invitations.");
+  if (caller.principal.type !== "user" || caller.run)
+    throw refused("Invitations require the key of a user; keys of agents and run tokens are not accepted.");
 }
 
 const conflict = (reason: string, message: string): DomainError =>

@@ -78,7 +78,10 @@ export async function updateAgent(
   if (factoryUid) await lockFactory(deps.tx.sql, factoryUid);
   const before = await editableAgent(deps, caller, input, (agent) => {
     if (agent.fileManaged && input.fields.credential_strategy === "")
-      throw invalidArgument("agent_file_managed", "The credential strategy of a file-managed agent cannot be cleared.");
+      throw invalidArgument(
+        "agent_file_managed",
+        "The factory's files define this agent: credential_strategy cannot be cleared here. Change the files.",
+      );
   });
   const parts = withFields(before, input.fields);
   if (factoryUid && !before.fileManaged) await assertNoForemanComes(deps, { ...parts, factoryUid });
@@ -119,7 +122,7 @@ export async function deleteAgent(deps: Deps, caller: Caller, uid: string): Prom
   );
   assertMayManage(caller, agent.teamUid);
   if (agent.fileManaged)
-    throw invalidArgument("agent_file_managed", "This agent is defined in its factory's files; delete it there.");
+    throw invalidArgument("agent_file_managed", "The factory's files define this agent. Delete its file instead.");
   await eraseAgent(deps.tx, causedBy(caller), agent);
 }
 
@@ -189,7 +192,7 @@ function assertMayManage(caller: Caller, teamUid: string): void {
     throw new DomainError({
       kind: "permission_denied",
       reason: "not_authorized",
-      message: "Only people manage agents.",
+      message: "Managing agents requires the key of a user; keys of agents and run tokens are not accepted.",
     });
 }
 
@@ -206,7 +209,7 @@ async function assertNoForemanComes(
   if (coming !== undefined)
     throw invalidArgument(
       "foreman_exists",
-      `A definition of the factory that is being applied brings the foreman "${coming}".`,
+      `The definition that is being applied contains the foreman "${coming}"; a factory has one foreman. Change the files.`,
     );
 }
 

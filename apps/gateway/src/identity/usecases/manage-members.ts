@@ -73,7 +73,11 @@ export async function join(
 export async function assertNoMember(tx: Tx, teamUid: string, userUid: string): Promise<void> {
   const existing = await tx.prisma.membership.findUnique({ where: { teamUid_userUid: { teamUid, userUid } } });
   if (existing)
-    throw new DomainError({ kind: "conflict", reason: "already_member", message: "This person is in the team." });
+    throw new DomainError({
+      kind: "conflict",
+      reason: "already_member",
+      message: "This person is already a member of the team.",
+    });
 }
 
 async function refusalOf(tx: Tx, teamUid: string, { uid, email }: User): Promise<DomainError> {
@@ -157,5 +161,9 @@ async function lockedMember(deps: Deps, caller: Caller, input: { teamUid: string
 
 async function assertAnotherOwner(tx: Tx, teamUid: string): Promise<void> {
   if ((await countOwners(tx, teamUid)) > 1) return;
-  throw new DomainError({ kind: "conflict", reason: "last_owner", message: "A team keeps at least one owner." });
+  throw new DomainError({
+    kind: "conflict",
+    reason: "last_owner",
+    message: "This is the last owner of the team. Make another member an owner first.",
+  });
 }

@@ -61,7 +61,7 @@ export async function setSecret(
     throw new DomainError({
       kind: "conflict",
       reason: "secret_exists",
-      message: "The team has a secret of this name; replace it with PUT.",
+      message: "The team already has a secret of this name. Replace it with PUT.",
     });
   const uid = before?.uid ?? newUid();
   const sealed = vault.seal(input.value, placeOf(uid));

@@ -84,7 +84,7 @@ export async function findForeman(
     throw new DomainError({
       kind: "conflict",
       reason: "foreman_missing",
-      message: "The factory has no foreman; apply a definition first.",
+      message: "The factory has no foreman. Apply a definition with an agent of type FOREMAN first.",
     });
   const layer = await findLayer(sql, input.factoryUid);
   return { agent, definitionVersion: layer?.version ?? 0 };

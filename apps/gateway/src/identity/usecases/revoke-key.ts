@@ -23,7 +23,11 @@ export async function revokeKey(
     can(caller, input.teamUid, "team.manage") || (key.agentUid !== null && can(caller, input.teamUid, "agent.manage"));
   if (!isOwn && !mayRevoke) throw notFound("key");
   if (caller.principal.type !== "user" || caller.run)
-    throw new DomainError({ kind: "permission_denied", reason: "not_authorized", message: "Only people manage keys." });
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "not_authorized",
+      message: "Managing keys requires the key of a user; keys of agents and run tokens are not accepted.",
+    });
   await forgetKeys(deps.tx, causedBy(caller), await deleteKeys(deps.tx, { uid: key.uid }));
 }
 

@@ -33,7 +33,10 @@ export async function stageDefinition(
     await lockFactory(tx.sql, request.factoryUid);
     const layer = await findLayer(tx.sql, request.factoryUid);
     if (layer && layer.teamUid !== request.teamUid)
-      throw invalidArgument("factory_team_mismatch", "The factory belongs to another team.");
+      throw invalidArgument(
+        "factory_team_mismatch",
+        "factory_uid must be a factory of the given team; this factory belongs to another team.",
+      );
     const agents = await factoryAgents(tx.sql, request.teamUid, request.factoryUid);
     const diagnostics = [
       ...secondForeman(part, agents),

@@ -254,7 +254,10 @@ export function environmentRoutes({
 function owner(team: boolean | undefined, caller: Caller): { ownerType: string; ownerUid: string } {
   if (team !== false) return { ownerType: "team", ownerUid: chooseTeam(caller) };
   if (caller.principal.type !== "user")
-    throw invalidArgument("personal_environment_of_agent", "An agent's environments belong to its team.");
+    throw invalidArgument(
+      "personal_environment_of_agent",
+      "Environments created with an agent's key are owned by its team. Use the key of a user for a personal one.",
+    );
   return { ownerType: "user", ownerUid: caller.principal.uid };
 }
 

@@ -71,7 +71,7 @@ export function factoryBranchRoutes({
     throw new DomainError({
       kind: "feature_off",
       reason: "factory_branches_off",
-      message: "Tracked branches are switched off for the team.",
+      message: "Tracked branches are disabled for the team. Enable its capability factory_branches.",
     });
   };
   const path = "/factory/{uid}/branches/{branch_uid}";

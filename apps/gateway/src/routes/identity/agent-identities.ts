@@ -138,7 +138,11 @@ async function assertEnvironmentOfTeam(
   const isOwn = environments.some(
     (environment) => environment.uid === uid && environment.ownerType === "team" && environment.ownerUid === teamUid,
   );
-  if (!isOwn) throw invalidArgument("environment_not_in_team", "environment_id names no environment of the team.");
+  if (!isOwn)
+    throw invalidArgument(
+      "environment_not_in_team",
+      `environment_id must be an environment that the team owns (got "${uid}").`,
+    );
 }
 
 /**
@@ -156,9 +160,13 @@ async function findSkills(
   const { specByText } = await catalog.findSkills({ teamUid, texts: [...texts] }, onBehalf({ caller, request }));
   const missing = texts.find((text) => specByText[text] === undefined);
   if (missing !== undefined)
-    throw invalidArgument("skill_not_found", `The team's agents find no skill by "${missing}".`, { skill: missing });
+    throw invalidArgument(
+      "skill_not_found",
+      `The team's agents have no skill "${missing}". GET /agent lists the available skills.`,
+      { skill: missing },
+    );
   return [...new Set(texts.map((text) => specByText[text] ?? text))];
 }
 
 const noSuchFactory = (): DomainError =>
-  invalidArgument("factory_not_in_team", "factory_uid names no factory of the team.");
+  invalidArgument("factory_not_in_team", "factory_uid must be a factory of the team.");

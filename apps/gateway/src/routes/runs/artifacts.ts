@@ -133,7 +133,7 @@ export function artifactRoutes(
           throw new DomainError({
             kind: "not_found",
             reason: "artifact_not_downloadable",
-            message: "This artifact has no file.",
+            message: "This artifact has no file to download.",
           });
         return redirect(downloadUrl, { "cache-control": "private, no-store" });
       },

@@ -61,7 +61,7 @@ export function runRoutes({
     throw new DomainError({
       kind: "feature_off",
       reason: "metadata_filter_off",
-      message: "Filtering by metadata is switched off for the team.",
+      message: "Filtering by metadata is disabled for the team. Enable its capability metadata_filter.",
     });
   };
   const createRun = (path: string) =>
@@ -359,7 +359,10 @@ function skillOf({
   skill_spec?: string | undefined;
 }): string {
   if (skill !== "" && spec !== "" && skill !== spec)
-    throw invalidArgument("invalid_parameter", "query: skill and skill_spec are the same filter, and differ.");
+    throw invalidArgument(
+      "invalid_parameter",
+      "query: skill and skill_spec are names of one filter and must not differ. Send only one of them.",
+    );
   return skill || spec;
 }
 

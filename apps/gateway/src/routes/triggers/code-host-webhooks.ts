@@ -114,7 +114,7 @@ export function codeHostWebhookRoutes(
           throw new DomainError({
             kind: "unsupported",
             reason: "code_host_sends_nothing",
-            message: "Local repositories send no webhooks.",
+            message: "Local repositories send no webhooks. Use a connection to a code host.",
           });
         const { webhook, secret } = await codeHostWebhooks.putCodeHostWebhook(
           { ...refOf(host), provider: host.kind, ...settingsOf(input.body) },

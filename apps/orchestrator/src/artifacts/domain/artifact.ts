@@ -117,7 +117,7 @@ function bytesOf(
     return { bytes: "inline", content };
   }
   if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0 || !/^[0-9a-f]{64}$/.test(sha256))
-    throw invalid("an upload is announced with its size and its SHA-256 in hex");
+    throw invalid("an upload must state its size and its SHA-256 in hexadecimal digits");
   if (sizeBytes > ARTIFACT_LIMITS.fileBytesMax) throw tooLarge(ARTIFACT_LIMITS.fileBytesMax);
   return { bytes: "upload", sizeBytes, sha256 };
 }
@@ -190,11 +190,12 @@ function optional(data: JsonObject, key: string, max: number): string | undefine
   throw invalid(`${key} must be a text of at most ${max} characters`);
 }
 
-const invalid = (text: string): DomainError => invalidArgument("artifact_invalid", `The artifact is refused: ${text}.`);
+const invalid = (text: string): DomainError =>
+  invalidArgument("artifact_invalid", `The artifact is not valid: ${text}.`);
 
 const tooLarge = (bytesMax: number): DomainError =>
   new DomainError({
     kind: "too_large",
     reason: "artifact_too_large",
-    message: `The artifact is larger than ${bytesMax} bytes.`,
+    message: `The artifact must have at most ${bytesMax} bytes.`,
   });

@@ -33,7 +33,10 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   if (artifact.isCommitted || artifact.blobKey === undefined) return;
   if (!(await holds(deps, artifact.blobKey, artifact))) {
     await deps.blobs.delete(artifact.blobKey);
-    throw conflict("artifact_content_mismatch", "What was uploaded is not what was announced; upload it again.");
+    throw conflict(
+      "artifact_content_mismatch",
+      "The uploaded content does not match its announced size or SHA-256. Upload it again.",
+    );
   }
   await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
@@ -46,7 +49,8 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
 
 async function holds(deps: CommitArtifactDeps, key: string, { sizeBytes, sha256 }: StoredArtifact): Promise<boolean> {
   const blob = await deps.blobs.get(key);
-  if (!blob) throw conflict("artifact_not_uploaded", "Nothing was uploaded yet.");
+  if (!blob)
+    throw conflict("artifact_not_uploaded", "The artifact has no uploaded content. Upload it to the signed URL first.");
   const hash = createHash("sha256");
   for await (const chunk of blob.body) hash.update(chunk as Uint8Array);
   return blob.size === sizeBytes && hash.digest("hex") === sha256;

@@ -160,5 +160,5 @@ const overQuota = (): DomainError =>
   new DomainError({
     kind: "too_large",
     reason: "artifact_quota",
-    message: `A run can have at most ${ARTIFACT_LIMITS.perRunMax} artifacts.`,
+    message: `A run can have at most ${ARTIFACT_LIMITS.perRunMax} artifacts. Combine files into an archive.`,
   });

@@ -33,7 +33,7 @@ export async function describePullRequests(
 ): Promise<PullRequestFacts[]> {
   requireServiceCaller(caller);
   if (numbers.length === 0 || numbers.length > PULL_REQUESTS_MAX)
-    throw invalidArgument("pull_requests_invalid", `Ask for 1 to ${PULL_REQUESTS_MAX} pull requests.`);
+    throw invalidArgument("pull_requests_invalid", `A request must name 1 to ${PULL_REQUESTS_MAX} pull requests.`);
   const connection = isUuid(codeHostUid) ? await deps.codeHosts.find([teamUid], codeHostUid) : undefined;
   if (!connection) throw notFound("code_host");
   const token = await readToken(deps.identity, serviceCaller("orchestrator", newUid()), connection);

@@ -58,7 +58,7 @@ export async function getArtifact(
     throw new DomainError({
       kind: "unauthenticated",
       reason: "authentication_required",
-      message: "This needs an API key.",
+      message: "The request has no API key. Send it as `Authorization: Bearer <key>`.",
     });
   const run = artifact && !isAnonymous ? await deps.findVisibleRun(caller, artifact.runUid) : undefined;
   if (!artifact || !(artifact.isPublic || run)) throw notFound("artifact");
@@ -112,7 +112,7 @@ export async function updateArtifact(
     throw new DomainError({
       kind: "permission_denied",
       reason: "not_authorized",
-      message: "A run token changes only the artifacts of its own run.",
+      message: "A run token can change the artifacts of its own run only. Use an API key.",
     });
   await deps.setPublic(artifact.uid, isPublic);
   return { ...artifact, isPublic };

@@ -97,7 +97,7 @@ export async function openPullRequest(
   if (title === "" || title.length > PULL_REQUEST_LIMITS.titleMax || input.body.length > PULL_REQUEST_LIMITS.bodyMax)
     throw invalidArgument(
       "pull_request_invalid",
-      `A pull request has a title of 1 to ${PULL_REQUEST_LIMITS.titleMax} characters and a body of at most ${PULL_REQUEST_LIMITS.bodyMax}.`,
+      `A pull request must have a title of 1 to ${PULL_REQUEST_LIMITS.titleMax} characters and a body of at most ${PULL_REQUEST_LIMITS.bodyMax}.`,
     );
   const { run, frozen, existing } = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
@@ -109,7 +109,10 @@ export async function openPullRequest(
     };
   });
   if (headBranch !== workBranchOf(run.uid))
-    throw invalidArgument("branch_not_of_run", `This run works on the branch ${workBranchOf(run.uid)}.`);
+    throw invalidArgument(
+      "branch_not_of_run",
+      `head_branch must be ${workBranchOf(run.uid)}, the branch of this run (got "${headBranch}").`,
+    );
   if (existing) {
     const size =
       existing.kind === "local" && existing.headSha !== headSha
@@ -186,7 +189,7 @@ async function findConnection(
     throw new DomainError({
       kind: "not_found",
       reason: "repository_not_of_run",
-      message: "The run does not work on this repository.",
+      message: "The run has no workspace of this repository.",
     });
   const connections = run.owner.type === "team" ? await deps.codeHosts.list([run.owner.uid as TeamUid]) : [];
   const connection = connections.find(({ uid }) => uid === repository.code_host_uid) ?? codeHostFor(connections, owner);
@@ -224,7 +227,7 @@ async function openOnHost(
     throw new DomainError({
       kind: "conflict",
       reason: "head_moved",
-      message: "The branch is no longer at the commit that was named.",
+      message: `The branch is no longer at the given commit; it is at ${sha}. Fetch it and retry.`,
       metadata: { headSha: sha },
     });
   const diff = await host.diff(repository, base, input.headSha);

@@ -34,12 +34,15 @@ export async function putSnapshot(
   { size, sha256 }: BlobContent,
 ): Promise<{ upload: SignedUpload; snapshotKey: string }> {
   if (!/^[0-9a-f]{64}$/.test(sha256))
-    throw invalidArgument("snapshot_invalid", "A workspace snapshot is announced with its SHA-256 in hex.");
+    throw invalidArgument(
+      "snapshot_invalid",
+      "sha256 of a workspace snapshot must be 64 lower-case hexadecimal digits.",
+    );
   if (!(size >= 0 && size <= SNAPSHOT_BYTES_MAX))
     throw new DomainError({
       kind: "too_large",
       reason: "snapshot_too_large",
-      message: `A workspace snapshot can have at most ${SNAPSHOT_BYTES_MAX} bytes.`,
+      message: `A workspace snapshot must have at most ${SNAPSHOT_BYTES_MAX} bytes (got ${size}).`,
     });
   const snapshotKey = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);

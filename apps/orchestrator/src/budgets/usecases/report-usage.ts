@@ -63,7 +63,7 @@ export async function reportUsage(
     throw invalidArgument("usage_invalid", "call_id and model_id must have 1 to 200 characters.");
   const counts = Object.values(tokens).filter((count) => count !== undefined);
   if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
-    throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+    throw invalidArgument("usage_invalid", "Token counts must be whole numbers of at least 0.");
   if (statedMicros !== undefined && (statedMicros < 0n || statedMicros > STATED_MICROS_MAX))
     throw invalidArgument(
       "usage_invalid",

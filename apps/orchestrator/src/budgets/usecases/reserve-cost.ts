@@ -42,7 +42,7 @@ export async function reserveCost(
   { lease, modelId, inputTokens, outputTokens }: PlannedCall,
 ): Promise<CostDecision> {
   if (![inputTokens, outputTokens].every((count) => Number.isSafeInteger(count) && count >= 0))
-    throw invalidArgument("usage_invalid", "Token counts must be whole and not negative.");
+    throw invalidArgument("usage_invalid", "Token counts must be whole numbers of at least 0.");
   return deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     await deps.costs.lockTree(tx, runUid);

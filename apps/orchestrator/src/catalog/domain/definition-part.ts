@@ -177,4 +177,4 @@ function text(json: JsonObject, key: string, absent?: string): string {
 }
 
 const malformed = (key: string): Error =>
-  invalidArgument("definition_malformed", `The definition's "${key}" does not have the agreed form.`);
+  invalidArgument("definition_malformed", `The definition's "${key}" has an invalid form.`);

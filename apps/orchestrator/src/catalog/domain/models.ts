@@ -179,7 +179,7 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
   if (!model || model.id === SCRIPTED)
     throw invalidArgument(
       "model_unknown",
-      `${model ? "It needs a model of a provider" : `There is no model "${modelId}"`}. Name one for the harness "${type}" in harness.model_id: a listed one, or <provider>/<model>.`,
+      `${model ? `The harness "${type}" requires a model of a provider` : `There is no model "${modelId}"`}. Set harness.model_id to a listed model or <provider>/<model>.`,
       { model_id: modelId ?? "" },
     );
   return {
@@ -196,7 +196,10 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
 export function chooseModel(catalogue: ModelCatalogue, asked: string | undefined): Model {
   const name = asked ?? catalogue.defaultModelId;
   const model = findModel(catalogue, name);
-  if (!model) throw invalidArgument("model_unknown", `There is no model "${name}".`, { model_id: name });
+  if (!model)
+    throw invalidArgument("model_unknown", `There is no model "${name}". GET /agent/models lists them.`, {
+      model_id: name,
+    });
   if (model.disabled)
     throw invalidArgument("model_disabled", `The model "${name}" is disabled. ${model.disabled.message}`, {
       model_id: name,

@@ -79,7 +79,7 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     },
     async listSkills({ teamUid, repo, refresh, sortBy, includeMalformed }, context) {
       if (!["", "name", "last_run"].includes(sortBy))
-        throw invalidArgument("invalid_sort", "Skills are sorted by name or last_run.");
+        throw invalidArgument("invalid_sort", "sort_by must be name or last_run.");
       const query = {
         teamUid: teamUid || undefined,
         repo: repo || undefined,
@@ -94,7 +94,7 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     },
     async listEnvironments({ teamUid, sortBy }, context) {
       if (!["", "name", "last_updated"].includes(sortBy))
-        throw invalidArgument("invalid_sort", "Environments are sorted by name or last_updated.");
+        throw invalidArgument("invalid_sort", "sort_by must be name or last_updated.");
       const views = await listEnvironments(
         deps,
         callerOf(context),

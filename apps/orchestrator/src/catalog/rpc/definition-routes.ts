@@ -52,5 +52,5 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
 
 function uuid<T extends string>(text: string, field: string): T {
   if (isUuid(text)) return text as T;
-  throw invalidArgument("definition_malformed", `${field} is not a UUID.`);
+  throw invalidArgument("definition_malformed", `${field} must be a UUID (got "${text}").`);
 }

@@ -45,7 +45,7 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
         throw new DomainError({
           kind: "conflict",
           reason: "name_taken",
-          message: `The team already has a connection "${host.name}".`,
+          message: `The team already has a connection "${host.name}". Choose another name.`,
           cause: error,
         });
       }

@@ -24,6 +24,6 @@ export async function activateDefinition(
   throw new DomainError({
     kind: "conflict",
     reason: "definition_not_staged",
-    message: "This version of the definition was never staged.",
+    message: "This version of the definition is not staged. Stage it, then activate it.",
   });
 }

@@ -233,7 +233,7 @@ function refuseRunTokens(caller: Caller): void {
   throw new DomainError({
     kind: "permission_denied",
     reason: "not_authorized",
-    message: "The token of a run manages no environments. Use an API key with the permission run.manage.",
+    message: "Run tokens cannot manage environments. Use an API key with the permission run.manage.",
   });
 }
 

@@ -52,7 +52,7 @@ type Found = RepositorySkill & { readonly workerHost?: string };
  */
 export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: SkillQuery): Promise<ListedSkill[]> {
   const repo = query.repo === undefined ? undefined : readRepository(query.repo);
-  if (query.repo !== undefined && !repo) throw invalidArgument("invalid_repo", "repo is owner/repo.");
+  if (query.repo !== undefined && !repo) throw invalidArgument("invalid_repo", "repo must have the form owner/repo.");
   const teams = teamsInView(caller, "run.view").filter((team) => query.teamUid === undefined || team === query.teamUid);
   const person =
     query.teamUid === undefined ? ownersWith(caller, "run.view").filter(({ type }) => type === "user") : [];

@@ -23,11 +23,11 @@ const NAME_BYTES_MAX = 255;
 /** Checks files that a client announces. Errors: attachments_invalid (invalid_argument). */
 export function checkAnnounced(files: readonly AnnouncedFile[]): void {
   if (files.length === 0 || files.length > FILES_MAX)
-    throw invalid(`Between 1 and ${FILES_MAX} files are prepared at once.`);
+    throw invalid(`A request must prepare 1 to ${FILES_MAX} files (got ${files.length}).`);
   for (const { fileName, mimeType } of files) {
     checkFileName(fileName);
     if (mimeType === "" || mimeType.length > NAME_BYTES_MAX)
-      throw invalid(`A mime type has 1 to ${NAME_BYTES_MAX} characters.`);
+      throw invalid(`mime_type must have 1 to ${NAME_BYTES_MAX} characters (got ${mimeType.length}).`);
   }
 }
 
@@ -37,13 +37,14 @@ export function checkAnnounced(files: readonly AnnouncedFile[]): void {
  */
 export function checkFileName(name: string): void {
   if (name.trim() === "" || Buffer.byteLength(name) > NAME_BYTES_MAX)
-    throw invalid(`A file name has 1 to ${NAME_BYTES_MAX} bytes.`);
+    throw invalid(`A file name must have 1 to ${NAME_BYTES_MAX} bytes (got ${Buffer.byteLength(name)}).`);
 }
 
 /** Checks the files that a follow-up references. Errors: attachments_invalid (invalid_argument). */
 export function checkNamed(uids: readonly string[], names: Readonly<Record<string, string>>): void {
-  if (uids.length > FILES_MAX) throw invalid(`A follow-up has at most ${FILES_MAX} attachments.`);
-  if (new Set(uids).size < uids.length) throw invalid("A follow-up names each attachment once.");
+  if (uids.length > FILES_MAX)
+    throw invalid(`A follow-up must have at most ${FILES_MAX} attachments (got ${uids.length}).`);
+  if (new Set(uids).size < uids.length) throw invalid("A follow-up must not reference the same attachment twice.");
   for (const name of Object.values(names)) checkFileName(name);
 }
 

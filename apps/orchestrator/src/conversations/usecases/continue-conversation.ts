@@ -37,7 +37,10 @@ export async function continueConversation(
   request: NewRun,
 ): Promise<RunUid> {
   if (!isContinuing(request))
-    throw invalidArgument("conversation_required", "A team goes on with a conversation for a cause.");
+    throw invalidArgument(
+      "conversation_required",
+      "Continuing a conversation requires a conversation, a team as the owner and a cause.",
+    );
   checkNewRun(request);
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const known = await doneBefore(deps, request);

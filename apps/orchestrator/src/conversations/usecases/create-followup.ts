@@ -58,7 +58,7 @@ export async function createFollowup(
   const { uid } = await findToldTarget(deps, caller, request.target);
   const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
   if (message.trim() === "" && uids.length === 0)
-    throw invalidArgument("message_empty", "A follow-up needs a message, or files.");
+    throw invalidArgument("message_empty", "A follow-up must have a message or attachments.");
   requireTextWithin("The message", Buffer.byteLength(message));
   checkNamed(uids, names);
   const attachments = await takeAttachments(deps, uid, { uids, names });
@@ -83,7 +83,7 @@ async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRu
     throw new DomainError({
       kind: "unsupported",
       reason: "operation_not_supported",
-      message: "A judge run takes no follow-ups: only its evidence decides.",
+      message: "A judge run accepts no follow-ups. Dispatch its scorer again.",
     });
   const { staleWindow } = run.execution;
   if (!staleWindow) return run;

@@ -51,7 +51,10 @@ export async function describeConversations(
 ): Promise<ConversationStanding[]> {
   const { conversationUids, withOutputs, teamUid } = asked;
   if (conversationUids.length > CONVERSATIONS_MAX)
-    throw invalidArgument("too_many_conversations", `At most ${CONVERSATIONS_MAX} conversations at once.`);
+    throw invalidArgument(
+      "too_many_conversations",
+      `conversation_uids must have at most ${CONVERSATIONS_MAX} entries (got ${conversationUids.length}).`,
+    );
   const [current, bound] = await Promise.all([
     deps.currentRunsOfConversations(conversationUids, teamUid),
     withOutputs ? deps.listOfConversations(caller, conversationUids, teamUid) : [],

@@ -33,12 +33,12 @@ export async function putTranscript(
   { size, sha256 }: BlobContent,
 ): Promise<{ upload: SignedUpload }> {
   if (!/^[0-9a-f]{64}$/.test(sha256))
-    throw invalidArgument("transcript_invalid", "A transcript is announced with its SHA-256 in hex.");
+    throw invalidArgument("transcript_invalid", "sha256 of a transcript must be 64 lower-case hexadecimal digits.");
   if (!(size >= 0 && size <= TRANSCRIPT_BYTES_MAX))
     throw new DomainError({
       kind: "too_large",
       reason: "transcript_too_large",
-      message: `A transcript can have at most ${TRANSCRIPT_BYTES_MAX} bytes.`,
+      message: `A transcript must have at most ${TRANSCRIPT_BYTES_MAX} bytes (got ${size}).`,
     });
   const blobKey = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);

@@ -89,7 +89,7 @@ async function copy(
       throw new DomainError({
         kind: "conflict",
         reason: "attachment_changed",
-        message: "The attachment was uploaded again while a follow-up took it; prepare it anew.",
+        message: "The attachment was uploaded again while the follow-up was created. Prepare it again.",
         metadata: { attachment: uid },
       });
     });
@@ -97,19 +97,28 @@ async function copy(
 
 async function uploaded({ uploads }: TakeAttachmentsDeps, uid: string): Promise<Readable> {
   const blob = await uploads.get(uploadKey({ uid }));
-  if (!blob) throw problem("attachment_not_uploaded", "The follow-up names an attachment that was not uploaded.", uid);
+  if (!blob)
+    throw problem(
+      "attachment_not_uploaded",
+      "The follow-up references an attachment that was not uploaded. Upload it first.",
+      uid,
+    );
   if (blob.size <= FILE_BYTES_MAX) return blob.body;
   blob.body.destroy();
   throw new DomainError({
     kind: "too_large",
     reason: "attachment_too_large",
-    message: `An attachment has at most ${FILE_BYTES_MAX} bytes.`,
+    message: `An attachment must have at most ${FILE_BYTES_MAX} bytes (got ${blob.size}).`,
     metadata: { attachment: uid },
   });
 }
 
 const unknown = (uid: string) =>
-  problem("unknown_attachment", "The follow-up names an attachment that was not prepared for this run.", uid);
+  problem(
+    "unknown_attachment",
+    "The follow-up references an attachment that was not prepared for this run. Prepare it first.",
+    uid,
+  );
 
 const problem = (reason: string, message: string, uid: string) =>
   new DomainError({ kind: "unsupported", reason, code: "unknown_attachment", message, metadata: { attachment: uid } });

@@ -66,7 +66,7 @@ export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Calle
   if ("conversationUid" in target && harnessOf(run) === "oz")
     throw invalidArgument(
       "no_raw_transcript",
-      "Conversations of the platform's own harness have no raw transcript; read the conversation, or the transcript of a run.",
+      "Conversations of the platform's own harness have no raw transcript. Read the conversation or a run's transcript.",
     );
   const blobKey =
     (harnessOf(run) === "oz" ? undefined : await ownTranscript(deps, run.uid)) ??

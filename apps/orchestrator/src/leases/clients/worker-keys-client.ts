@@ -17,7 +17,11 @@ export function workerKeysClient(
   return async (key) => {
     const answer = await client.authenticateKey({ key }, call(serviceCaller("orchestrator", newUid())));
     if (answer.principalType !== "worker") {
-      throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "The key is no worker key." });
+      throw new DomainError({
+        kind: "unauthenticated",
+        reason: "key_invalid",
+        message: "The key is not a worker key. Use a key of kind worker.",
+      });
     }
     return { keyUid: answer.keyUid, ...(answer.workerTeamUid ? { teamUid: answer.workerTeamUid } : {}) };
   };

@@ -65,30 +65,35 @@ export function explainQueue(facts: QueueFacts): QueueStatus {
 
 function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
   if (facts.isWaiting) return { reason: "waiting_for_children", message: waitingMessage(facts.awaitedCount) };
-  if (facts.state === "PENDING") return { reason: "none", message: "Being handed to a worker." };
-  if (facts.state !== "QUEUED") return { reason: "none", message: "Not queued." };
+  if (facts.state === "PENDING") return { reason: "none", message: "The run is being assigned to a worker." };
+  if (facts.state !== "QUEUED") return { reason: "none", message: "The run is not queued." };
   if (facts.workers === 0)
-    return { reason: "no_workers", message: "No worker is connected that serves this run's owner." };
+    return {
+      reason: "no_workers",
+      message: "No connected worker serves this run's owner. Start a worker with a key of the team.",
+    };
   if (facts.matchingWorkers === 0) return { reason: "no_matching_worker", message: lacking(facts) };
   const [paused] = facts.pausedScopes;
   if (paused !== undefined)
-    return { reason: "paused", message: `The ${paused} is paused: nothing new of it is started.` };
+    return { reason: "paused", message: `The ${paused} is paused. Resume it to start new runs.` };
   if (facts.exhaustedBudget !== undefined) return { reason: "budget_exhausted", message: facts.exhaustedBudget };
-  if (facts.isStopping) return { reason: "stopping", message: "Its previous execution is still being stopped." };
+  if (facts.isStopping)
+    return { reason: "stopping", message: "The previous execution of the run is still being stopped." };
   if (facts.fullScopes.includes("team") || facts.fullScopes.includes("user"))
-    return { reason: "team_cap", message: "The team runs as much at once as it may." };
+    return { reason: "team_cap", message: "The team has reached its concurrency limit." };
   if (facts.fullScopes.includes("agent"))
-    return { reason: "agent_cap", message: "The agent runs as often at once as it may." };
+    return { reason: "agent_cap", message: "The agent has reached its concurrency limit." };
   if (facts.fullScopes.includes("factory"))
-    return { reason: "factory_cap", message: "The factory runs as much at once as it may." };
-  if (facts.freeSlots === 0) return { reason: "workers_busy", message: "Every worker that could take it is busy." };
+    return { reason: "factory_cap", message: "The factory has reached its concurrency limit." };
+  if (facts.freeSlots === 0)
+    return { reason: "workers_busy", message: "Every worker that could execute the run is busy." };
   const others = (facts.position ?? 1) - 1;
   if (others > 0)
     return {
       reason: "behind_others",
       message: `${others === 1 ? "One other run" : `${others} other runs`} of the same owner ${others === 1 ? "is" : "are"} served first.`,
     };
-  return { reason: "none", message: "It is about to be offered to a worker." };
+  return { reason: "none", message: "The run is being assigned to a worker." };
 }
 
 function lacking({ harness, image, arch, workerHost }: QueueFacts): string {

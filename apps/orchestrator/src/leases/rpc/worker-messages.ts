@@ -67,7 +67,7 @@ export function eventBatch(batch: worker.EventBatch): EventBatch {
     const size = Buffer.byteLength(JSON.stringify(payload));
     bytes += size;
     if (!isWorkerEventKind(kind))
-      throw invalidArgument("event_kind_unknown", "A worker does not write events of this kind.", { kind });
+      throw invalidArgument("event_kind_unknown", `Workers cannot report events of the kind "${kind}".`, { kind });
     const event = { clientSeq: Number(clientSeq), at: at ? timestampDate(at) : new Date(0), kind };
     return size > EVENT_BYTES_MAX
       ? { ...event, payload: { size_bytes: size }, isOversized: true }
@@ -81,7 +81,7 @@ const tooLarge = (): DomainError =>
   new DomainError({
     kind: "too_large",
     reason: "batch_too_large",
-    message: `A batch has at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes; split it.`,
+    message: `A batch must have at most ${EVENT_BATCH_MAX} events and ${EVENT_BATCH_BYTES_MAX} bytes. Split it.`,
   });
 
 const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CANCELLED", "ERROR"];
@@ -90,7 +90,9 @@ const OUTCOMES: readonly string[] = ["DONE", "FAILED", "BLOCKED", "WAITING", "CA
 export function completion(message: worker.Completion): Completion {
   const { outcome, error, waitFor } = message;
   if (!OUTCOMES.includes(outcome))
-    throw invalidArgument("outcome_unknown", "An execution ends with one of the listed outcomes.", { outcome });
+    throw invalidArgument("outcome_unknown", `outcome must be one of ${OUTCOMES.join(", ")} (got "${outcome}").`, {
+      outcome,
+    });
   return {
     ...leaseRef(message),
     outcome: outcome as Outcome,

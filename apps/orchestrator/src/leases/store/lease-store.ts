@@ -124,5 +124,5 @@ export const leaseLost = (): DomainError =>
   new DomainError({
     kind: "conflict",
     reason: "lease_lost",
-    message: "This attempt no longer holds the execution; stop it.",
+    message: "This attempt no longer has the lease of its execution. Stop it.",
   });

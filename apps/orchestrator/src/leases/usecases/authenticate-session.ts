@@ -41,5 +41,5 @@ const sessionInvalid = (): DomainError =>
   new DomainError({
     kind: "unauthenticated",
     reason: "session_invalid",
-    message: "The worker session is not valid any more; register again.",
+    message: "The worker session has ended. Register again.",
   });

@@ -17,7 +17,7 @@ export async function checkLease(
     throw new DomainError({
       kind: "unauthenticated",
       reason: "lease_lost",
-      message: "The attempt of this run token no longer holds its lease.",
+      message: "The attempt of this run token no longer has the lease of its run. Stop it.",
     });
   return run;
 }

@@ -54,14 +54,17 @@ export async function readHistory(
     throw new DomainError({
       kind: "conflict",
       reason: "lease_lost",
-      message: "This attempt no longer holds the execution; stop it.",
+      message: "This attempt no longer has the lease of its execution. Stop it.",
     });
   }
   if (!request.wholeConversation) return ownPage(deps, runUid, request.afterSeq);
   const runs = [...(await deps.earlierRuns(runUid, EARLIER_RUNS_MAX)), runUid];
   const [uid = runs[0]!, seq = "0"] = request.pageToken === "" ? [] : request.pageToken.split("/");
   if (!runs.includes(uid) || !/^\d{1,15}$/.test(seq))
-    throw invalidArgument("page_token_invalid", "The page token is not one that this history gave.");
+    throw invalidArgument(
+      "page_token_invalid",
+      "page_token does not belong to this history. Omit it to start at the beginning.",
+    );
   const { events, hasMore, lastSeq } = await readPage(deps, uid, Number(seq));
   const next = hasMore ? `${uid}/${lastSeq}` : runs[runs.indexOf(uid) + 1];
   const told = uid === runUid ? events : events.filter(({ kind }) => CONVERSATION_KINDS.includes(kind));

@@ -52,7 +52,7 @@ export function checkRegistration(registration: WorkerRegistration): void {
     throw new DomainError({
       kind: "conflict",
       reason: "worker_too_old",
-      message: `This worker is too old; it must be at least ${WORKER_VERSION_MIN}.`,
+      message: `The worker has version ${registration.version}; it must be at least ${WORKER_VERSION_MIN}. Upgrade it.`,
       metadata: { min_version: WORKER_VERSION_MIN },
     });
   }
@@ -62,6 +62,6 @@ export function checkRegistration(registration: WorkerRegistration): void {
     registration.slots < 0 ||
     registration.slots > SLOTS_MAX
   ) {
-    throw invalidArgument("worker_invalid", `A worker names itself and its process, and has 0 to ${SLOTS_MAX} slots.`);
+    throw invalidArgument("worker_invalid", `A worker must state its name and process, and 0 to ${SLOTS_MAX} slots.`);
   }
 }

@@ -58,5 +58,5 @@ const offerGone = (): DomainError =>
   new DomainError({
     kind: "unauthenticated",
     reason: "offer_gone",
-    message: "This offer is not open: it was taken by another process, has ended, or was given up.",
+    message: "This offer is no longer open: another process accepted it, or it expired or was withdrawn.",
   });

@@ -110,16 +110,24 @@ export function checkNewRun(run: NewRun): void {
   const { skill_spec: spec, skills } = config;
   const hasSkill = Boolean(skill) || Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
   if (prompt.trim() === "" && !hasSkill && conversationUid === undefined) {
-    throw invalidArgument("prompt_required", "A run needs a prompt, a skill or a conversation to continue.");
+    throw invalidArgument(
+      "prompt_required",
+      "A run requires a prompt, a skill or a conversation to continue. Send one of them.",
+    );
   }
   requireTextWithin("The prompt", Buffer.byteLength(prompt));
   requireConfigWithin("The configuration of the run", config);
-  if (!MODES.includes(modeOf(run))) throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
-  if (!SOURCES.includes(run.source)) throw invalidArgument("source_unknown", "The source is none of the known ones.");
+  if (!MODES.includes(modeOf(run)))
+    throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${run.mode}").`);
+  if (!SOURCES.includes(run.source))
+    throw invalidArgument("source_unknown", `source must be one of ${SOURCES.join(", ")} (got "${run.source}").`);
   const bytesMax =
     run.origin === "automation" || run.retryOfRunUid !== undefined ? EVENT_PAYLOAD_BYTES_MAX : ATTACHMENT_BYTES_MAX;
   if (run.attachments.length > ATTACHMENTS_MAX || run.attachments.some(({ data }) => data.length > bytesMax)) {
-    throw invalidArgument("attachments_invalid", `At most ${ATTACHMENTS_MAX} attachments of ${bytesMax} bytes each.`);
+    throw invalidArgument(
+      "attachments_invalid",
+      `A run must have at most ${ATTACHMENTS_MAX} attachments of at most ${bytesMax} bytes each.`,
+    );
   }
   checkMetadata(run.metadata);
   checkForScoring(run);
@@ -148,10 +156,16 @@ function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRu
 export function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(metadata);
   if (entries.length > METADATA_KEYS_MAX)
-    throw invalidArgument("metadata_invalid", `At most ${METADATA_KEYS_MAX} metadata keys.`);
+    throw invalidArgument(
+      "metadata_invalid",
+      `metadata must have at most ${METADATA_KEYS_MAX} keys (got ${entries.length}).`,
+    );
   for (const [key, value] of entries) {
     if (!/^[A-Za-z0-9._-]{1,64}$/.test(key))
-      throw invalidArgument("metadata_invalid", "A metadata key has 1 to 64 characters of A-Z a-z 0-9 . _ -");
+      throw invalidArgument(
+        "metadata_invalid",
+        `A metadata key must have 1 to 64 characters of A-Z a-z 0-9 . _ - (got "${key}").`,
+      );
     const bytesMax = key === "ticket_url" ? TICKET_URL_BYTES_MAX : METADATA_VALUE_BYTES_MAX;
     if (value.includes("\0") || Buffer.byteLength(value) > bytesMax) {
       throw invalidArgument(

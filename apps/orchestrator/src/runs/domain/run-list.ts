@@ -108,23 +108,32 @@ export function checkRunList(request: RunListRequest): RunListQuery {
     ...bounds
   } = request;
   const unknown = states.find((state) => !RUN_STATES.includes(state as RunState));
-  if (unknown !== undefined) throw invalidArgument("invalid_state", `There is no run state "${unknown}".`);
+  if (unknown !== undefined)
+    throw invalidArgument("invalid_state", `state must be one of ${RUN_STATES.join(", ")} (got "${unknown}").`);
   if (!sources.every((source) => SOURCES.includes(source)))
-    throw invalidArgument("invalid_source", "There is no such source of runs.");
+    throw invalidArgument("invalid_source", `source must be one of ${SOURCES.join(", ")}.`);
   const status = taskStatuses.find((one) => !TASK_STATUSES.includes(one as TaskStatus));
   if (status !== undefined)
-    throw invalidArgument("invalid_task_status", `A task status is one of ${TASK_STATUSES.join(", ")}.`);
+    throw invalidArgument(
+      "invalid_task_status",
+      `task_status must be one of ${TASK_STATUSES.join(", ")} (got "${status}").`,
+    );
   if (!["", "LOCAL", "REMOTE"].includes(executionLocation))
-    throw invalidArgument("invalid_execution_location", "A run is executed LOCAL or REMOTE.");
+    throw invalidArgument(
+      "invalid_execution_location",
+      `execution_location must be LOCAL or REMOTE (got "${executionLocation}").`,
+    );
   if (Object.keys(metadata).length > METADATA_PAIRS_MAX)
     throw invalidArgument(
       "too_many_metadata_pairs",
-      `A list asks for at most ${METADATA_PAIRS_MAX} pairs of metadata.`,
+      `A list can filter by at most ${METADATA_PAIRS_MAX} metadata keys (got ${Object.keys(metadata).length}).`,
     );
   const stamped = automationUid === "" ? metadata : { ...metadata, [AUTOMATION_KEY]: automationUid };
   const sort = (sortBy || "updated_at") as RunSort;
-  if (!RUN_SORTS.includes(sort)) throw invalidArgument("invalid_sort", `Runs are sorted by ${RUN_SORTS.join(", ")}.`);
-  if (!["", "asc", "desc"].includes(sortOrder)) throw invalidArgument("invalid_sort", "The order is asc or desc.");
+  if (!RUN_SORTS.includes(sort))
+    throw invalidArgument("invalid_sort", `sort_by must be one of ${RUN_SORTS.join(", ")} (got "${sort}").`);
+  if (!["", "asc", "desc"].includes(sortOrder))
+    throw invalidArgument("invalid_sort", `sort_order must be asc or desc (got "${sortOrder}").`);
   return {
     ...bounds,
     states: [...new Set(states as RunState[])].sort(),

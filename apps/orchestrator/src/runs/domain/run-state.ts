@@ -192,7 +192,7 @@ function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { typ
     throw new DomainError({
       kind: "invalid_argument",
       reason: "run_already_finished",
-      message: "The run has already finished.",
+      message: "The run has already finished. Retry it, or send a follow-up, to continue its work.",
     });
   }
   if (life.run === "PENDING" && !isForced) {

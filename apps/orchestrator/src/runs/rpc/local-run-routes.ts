@@ -31,16 +31,19 @@ export const localRunMethods = (
   deps: LocalRunRoutesDeps,
 ): Pick<ServiceImpl<typeof orchestrator.RunService>, "createLocalRun" | "reportLocalRun"> => ({
   async createLocalRun({ run: request, clientUid, command }, context) {
-    if (!request) throw invalidArgument("run_required", "A run is to be described.");
+    if (!request) throw invalidArgument("run_required", "The request must contain a run.");
     if (command.length === 0 || command.length > COMMAND_WORDS_MAX)
-      throw invalidArgument("command_required", `A local run has a command of 1 to ${COMMAND_WORDS_MAX} words.`);
+      throw invalidArgument(
+        "command_required",
+        `command must have 1 to ${COMMAND_WORDS_MAX} words (got ${command.length}).`,
+      );
     const local = { clientUid: uidOf(clientUid), command };
     const { run, reportEveryMs } = await deps.createLocalRun(callerOf(context), { ...newRun(request), local });
     return { run: (await deps.runMessages([run]))[0]!, reportEveryMs };
   },
   async reportLocalRun({ runUid, clientUid, events }, context) {
     if (events.length > EVENTS_MAX)
-      throw invalidArgument("events_count", `At most ${EVENTS_MAX} events are reported at once.`);
+      throw invalidArgument("events_count", `A report must have at most ${EVENTS_MAX} events (got ${events.length}).`);
     const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), {
       runUid,
       clientUid: uidOf(clientUid),
@@ -57,7 +60,7 @@ export const localRunMethods = (
 });
 
 function uidOf(given: string): string {
-  if (!isUuid(given)) throw invalidArgument("client_invalid", "A client names itself by a UUID.");
+  if (!isUuid(given)) throw invalidArgument("client_invalid", `client_uid must be a UUID (got "${given}").`);
   return given.toLowerCase();
 }
 
@@ -89,6 +92,6 @@ function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
       };
     }
     default:
-      throw invalidArgument("event_invalid", "An event of a local run is output, a follow-up or its end.");
+      throw invalidArgument("event_invalid", "An event of a local run must be an output, a follow-up or its end.");
   }
 }

@@ -81,7 +81,7 @@ const TITLES_MAX = 500;
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createRuns({ runs: requests }, context) {
     if (requests.length === 0 || requests.length > RUNS_MAX)
-      throw invalidArgument("runs_count", `Between 1 and ${RUNS_MAX} runs are created at once.`);
+      throw invalidArgument("runs_count", `A request must create 1 to ${RUNS_MAX} runs (got ${requests.length}).`);
     return { runs: await createdMessages(deps, await deps.createRuns(callerOf(context), requests.map(newRun))) };
   },
   async retryRun({ runUid, idempotencyKey, causeKey }, context) {
@@ -111,7 +111,7 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createFollowup(request, context) {
     const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
     if (!["", "normal", "plan", "orchestrate"].includes(mode))
-      throw invalidArgument("mode_unknown", "mode is one of normal, plan, orchestrate.");
+      throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${mode}").`);
     return deps.createFollowup(callerOf(context), {
       target: runUid ? { runUid } : { conversationUid },
       message,
@@ -122,7 +122,7 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     });
   },
   async continueConversation({ run }, context) {
-    if (!run) throw invalidArgument("conversation_required", "Say with what the conversation goes on.");
+    if (!run) throw invalidArgument("conversation_required", "The request must contain a run.");
     return { runUid: await deps.continueConversation(callerOf(context), newRun(run)) };
   },
   async prepareAttachments({ runUid, conversationUid, files }, context) {
@@ -164,7 +164,7 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   },
   async getRunTitles({ runUids }, context) {
     if (runUids.length > TITLES_MAX)
-      throw invalidArgument("runs_count", `At most ${TITLES_MAX} titles are answered at once.`);
+      throw invalidArgument("runs_count", `run_uids must have at most ${TITLES_MAX} entries (got ${runUids.length}).`);
     if (callerOf(context).principal.type !== "service") throw notFound("run");
     return { titles: await deps.getRunTitles(runUids) };
   },
@@ -181,7 +181,7 @@ const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => 
 export function newRun(request: orchestrator.RunRequest): NewRun {
   const { ownerType, ownerUid, mode, source, config } = request;
   if ((ownerType !== "team" && ownerType !== "user") || ownerUid === "")
-    throw invalidArgument("owner_invalid", "A run is owned by a team or a user.");
+    throw invalidArgument("owner_invalid", "The owner of a run must be a team or a user.");
   return {
     config: config ?? {},
     mode,

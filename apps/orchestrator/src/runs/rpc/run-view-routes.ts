@@ -137,7 +137,7 @@ export const runViewMethods = (deps: RunViewDeps): RunViewMethods => ({
       throw new DomainError({
         kind: "unavailable",
         reason: "stream_ended",
-        message: "The stream ended early; resume after the last event.",
+        message: "The stream ended early. Resume after the last received event.",
       });
   },
   async listTeamEvents({ teamUid, runUids, afterSequence, pageSize }, context) {

@@ -220,8 +220,7 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
       reason: "list_too_slow",
       retryable: false,
       cause: error,
-      message:
-        "These runs were not found within two seconds; ask for less, such as one filter fewer, or runs created after some time.",
+      message: "The list took longer than 2 seconds. Remove a filter, or add created_after.",
     });
   }
 }

@@ -97,7 +97,7 @@ function cancelled(
     throw new DomainError({
       kind: "unsupported",
       reason: "run_not_cancellable",
-      message: "This run is executed by its client and cannot be cancelled here.",
+      message: "This run is executed by its client and cannot be cancelled here. Stop it where it runs.",
     });
   }
   const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";

@@ -293,7 +293,7 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
   throw new DomainError({
     kind: "conflict",
     reason: "factory_closed",
-    message: "The factory is being deleted; it gets no new runs.",
+    message: "The factory is being deleted and accepts no new runs.",
   });
 }
 
@@ -331,7 +331,7 @@ export const conversationMoving = (): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "conversation_moving",
-    message: "The conversation is just being continued; try again.",
+    message: "Another request is continuing the conversation. Retry in a few seconds.",
   });
 
 async function insert(
@@ -383,14 +383,18 @@ function parentOf({ parentRunUid, owner }: NewRun, parents: readonly RunParent[]
   if (parentRunUid === undefined) return undefined;
   const parent = parents.find(({ uid }) => uid === parentRunUid.toLowerCase());
   if (!parent || parent.owner.type !== owner.type || parent.owner.uid !== owner.uid) throw parentInvalid();
-  if (isTerminal(parent.state)) throw invalidArgument("parent_run_invalid", "The parent run has ended.");
+  if (isTerminal(parent.state))
+    throw invalidArgument("parent_run_invalid", "The parent run has ended. Create the run without parent_run_id.");
   if (parent.depth >= DEPTH_MAX)
-    throw invalidArgument("depth_exceeded", `Runs can be nested at most ${DEPTH_MAX} deep.`);
+    throw invalidArgument(
+      "depth_exceeded",
+      `Runs can be nested at most ${DEPTH_MAX} levels deep. Create the run without parent_run_id.`,
+    );
   return parent;
 }
 
 const parentInvalid = () =>
-  invalidArgument("parent_run_invalid", "The parent run does not exist, or is not visible to you.");
+  invalidArgument("parent_run_invalid", "parent_run_id must be a run of the same owner that is visible to you.");
 
 function recordOf(
   caller: Caller,

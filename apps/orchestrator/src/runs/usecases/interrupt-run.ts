@@ -41,13 +41,14 @@ function checkInterruptible(run: Pick<Run, "state" | "executionLocation" | "agen
     throw new DomainError({
       kind: "invalid_argument",
       reason: "run_already_finished",
-      message: "The run has already finished.",
+      message: "The run has already finished. Retry it, or send a follow-up, to continue its work.",
     });
   if (run.executionLocation === "LOCAL" || harnessOf(run) !== "oz") {
     throw new DomainError({
       kind: "unsupported",
       reason: "operation_not_supported",
-      message: "Only runs on the platform's own harness can be interrupted.",
+      message:
+        "Only runs on the platform's own harness can be interrupted. Send a follow-up or cancel the run instead.",
     });
   }
   if (run.state !== "INPROGRESS") {
@@ -56,7 +57,7 @@ function checkInterruptible(run: Pick<Run, "state" | "executionLocation" | "agen
       reason: "run_not_started",
       retryable: true,
       retryAfterSeconds: 1,
-      message: "The run has not started; retry in a moment.",
+      message: "The run has not started. Retry after 1 second.",
     });
   }
 }

@@ -100,7 +100,10 @@ export async function resolveRunConfig(
   const skills = chooseSkills(available, agent.agentName ?? "", names, isSkillRun);
   const secretNames = secretsOf(config, isOwn(environment, request.owner) ? environment : undefined);
   if (request.owner.type === "user" && (secretNames.length > 0 || harnessSecret(config) !== undefined))
-    throw invalidArgument("secrets_need_team", "Managed secrets belong to teams; a personal run has none.");
+    throw invalidArgument(
+      "secrets_need_team",
+      "Managed secrets belong to teams, and a personal run has none. Create the run in a team.",
+    );
 
   const dockerImage = runner?.dockerImage || textOf(environment, "docker_image");
   const retention = configOf(environment)["failure_session_retention_minutes"] as number | null | undefined;
@@ -211,7 +214,7 @@ async function withCostLimit(
   if (isJudge) return unlimited;
   throw invalidArgument(
     "cost_limit_unpriced",
-    `config.cost_limit_usd cannot be kept: the model "${modelId || config.harness.type}" has no price here.`,
+    `config.cost_limit_usd cannot be enforced: the model "${modelId || config.harness.type}" has no price here.`,
     { key: "cost_limit_usd" },
   );
 }
@@ -251,7 +254,10 @@ async function findAgent(
   const { owner, agentUid, agentName, factoryUid } = request;
   if (owner.type === "user") {
     if (agentUid || agentName || factoryUid)
-      throw invalidArgument("agent_needs_team", "Only runs owned by a team can name an agent.");
+      throw invalidArgument(
+        "agent_needs_team",
+        "Only runs owned by a team can have agent_uid. Create the run in a team.",
+      );
     return NO_AGENT;
   }
   return deps.identity.resolveAgent(caller, {
@@ -304,7 +310,10 @@ export async function findEnvironment(
   if (environment) return environment;
   const isPersonal = owner.type === "team" && (await deps.environments.find(person, uid)) !== undefined;
   if (isPersonal)
-    throw invalidArgument("environment_personal", "A run owned by a team cannot use a personal environment.");
+    throw invalidArgument(
+      "environment_personal",
+      "A run owned by a team cannot use a personal environment. Use an environment of the team.",
+    );
   const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
   if (!reached) throw notFound("environment");
   return reached;

@@ -78,19 +78,19 @@ function checkRetryable({ state, executionLocation, source }: Run): void {
     throw new DomainError({
       kind: "unsupported",
       reason: "operation_not_supported",
-      message: "A judge run is started by its scorer alone; dispatch the scorer again.",
+      message: "A judge run cannot be retried. Dispatch its scorer again.",
     });
   if (!isTerminal(state))
     throw new DomainError({
       kind: "conflict",
       reason: "run_not_finished",
-      message: "The run has not finished; a follow-up reaches it, and cancelling ends it.",
+      message: "The run has not finished. Send it a follow-up, or cancel it first.",
     });
   if (executionLocation === "LOCAL") {
     throw new DomainError({
       kind: "unsupported",
       reason: "operation_not_supported",
-      message: "This run was executed by its client; start it there again.",
+      message: "This run was executed by its client. Start it there again.",
     });
   }
 }

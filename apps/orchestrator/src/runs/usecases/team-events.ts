@@ -79,7 +79,7 @@ export async function* watchTeamEvents(
 
 function queryOf(caller: Caller, { teamUid, runUids }: TeamEventsRequest): TeamEventQuery {
   if (runUids.length > RUNS_MAX)
-    throw invalidArgument("too_many_runs", `Events of at most ${RUNS_MAX} runs are asked for at once.`);
+    throw invalidArgument("too_many_runs", `run_uids must have at most ${RUNS_MAX} entries (got ${runUids.length}).`);
   const teamUids = teamsWith(caller, "run.view").filter((uid) => teamUid === undefined || uid === teamUid);
   return {
     teamUids,

@@ -23,7 +23,7 @@ const STEP_ID_MAX = 200;
  */
 export async function tellText(deps: TellTextDeps, session: WorkerSession, piece: TextPiece): Promise<void> {
   if (piece.text.length > TEXT_MAX || piece.stepId.length > STEP_ID_MAX)
-    throw invalidArgument("text_too_long", `At most ${TEXT_MAX} characters are told at once.`);
+    throw invalidArgument("text_too_long", `text must have at most ${TEXT_MAX} characters.`);
   const { executionId, attempt, stepId, offset, text } = piece;
   const [runUid, lease] = await Promise.all([deps.findRunOfLease(session, piece), deps.findLiveLease(piece)]);
   if (runUid !== undefined && lease !== undefined)

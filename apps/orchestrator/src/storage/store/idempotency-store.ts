@@ -47,7 +47,7 @@ async function earlierResponse<T>(tx: Sql, names: string[], hash: Buffer): Promi
     throw new DomainError({
       kind: "conflict",
       reason: "idempotency_mismatch",
-      message: "This idempotency key was used with another request body.",
+      message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
     });
   }
   return earlier.response;
