@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { openGateway, type TestGateway } from "../../apps/gateway/test/support/identity.ts";
+import { openGateway, type TestGateway } from "../../apps/gateway/test/support/gateway.ts";
 import { restReference } from "./rest-reference.mjs";
 
 let g: TestGateway;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
-import { APP_KEY, openGateway, type TestGateway } from "./support/identity.ts";
+import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let g: TestGateway;
 let team: string;

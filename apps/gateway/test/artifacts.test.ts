@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { USER } from "./support/people.ts";
 import { aTask, anArtifact, ARTIFACT, CREATED, FACTORY, RUN } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = `/api/v1/agent/artifacts/${ARTIFACT}`;
 const file = {
@@ -23,45 +29,45 @@ const plan = {
   data: { content: "# Plan", content_type: "text/markdown", document_uid: "d", notebook_uid: "d" },
   downloadUrl: "",
 };
-const unauthenticated = refusal("unauthenticated", "credential_missing");
+const unauthenticated = upstreamError("unauthenticated", "credential_missing");
 
 describe("an artifact", () => {
   test.each([
     ["FILE", file],
     ["PLAN", plan],
   ])("of type %s shows its data", async (type, answer) => {
-    door.answer({ getArtifact: answer });
-    expect((await door.call("GET", PATH)).body).toEqual({
+    api.respondWith({ getArtifact: answer });
+    expect((await api.call("GET", PATH)).body).toEqual({
       artifact_uid: ARTIFACT,
       artifact_type: type,
       created_at: CREATED,
       data: answer.data,
     });
-    expect(door.calls[0]).toMatchObject({
+    expect(api.calls[0]).toMatchObject({
       request: { artifactUid: ARTIFACT, anonymous: false },
       caller: { principal: { uid: USER } },
     });
   });
   test("links to what its run tree made, and to the page of its root run when a live task is bound to that", async () => {
     const source = { rootRunUid: RUN, factoryUid: FACTORY, pullRequestUrls: ["https://host.example/pull/1"] };
-    const links = async () => (await door.call("GET", PATH)).body.source_links;
-    door.answer({ getArtifact: { ...file, source }, getTaskByRun: { task: aTask() } });
+    const links = async () => (await api.call("GET", PATH)).body.source_links;
+    api.respondWith({ getArtifact: { ...file, source }, getTaskByRun: { task: aTask() } });
     expect(await links()).toEqual({
       run_url: expect.stringContaining(`/runs/${RUN}`),
       pull_request_urls: source.pullRequestUrls,
     });
-    expect(door.calls[1]).toMatchObject({
+    expect(api.calls[1]).toMatchObject({
       request: { factoryUid: FACTORY, runUid: RUN },
       caller: { principal: { uid: USER } },
     });
-    door.answer({ getArtifact: { ...file, source }, getTaskByRun: refusal("not_found", "task_not_found") });
+    api.respondWith({ getArtifact: { ...file, source }, getTaskByRun: upstreamError("not_found", "task_not_found") });
     expect(await links()).toEqual({ pull_request_urls: source.pullRequestUrls });
-    door.answer({ getArtifact: { ...file, source: { ...source, factoryUid: "", pullRequestUrls: [] } } });
+    api.respondWith({ getArtifact: { ...file, source: { ...source, factoryUid: "", pullRequestUrls: [] } } });
     expect(await links()).toBeUndefined();
   });
   test("is downloaded by a redirect that nobody keeps", async () => {
-    door.answer({ getArtifact: file });
-    const { status, headers, body } = await door.call("GET", `${PATH}/download`);
+    api.respondWith({ getArtifact: file });
+    const { status, headers, body } = await api.call("GET", `${PATH}/download`);
     expect([
       status,
       headers.get("location"),
@@ -71,8 +77,8 @@ describe("an artifact", () => {
     ]).toEqual([302, file.downloadUrl, "private, no-store", "nosniff", ""]);
   });
   test("that is a plan has no file", async () => {
-    door.answer({ getArtifact: plan });
-    expect(await door.call("GET", `${PATH}/download`)).toMatchObject({
+    api.respondWith({ getArtifact: plan });
+    expect(await api.call("GET", `${PATH}/download`)).toMatchObject({
       status: 404,
       body: { error_code: "resource_not_found" },
     });
@@ -81,56 +87,64 @@ describe("an artifact", () => {
 
 describe.each([PATH, `${PATH}/download`])("GET %s", (path) => {
   test("may be asked for anonymously, which the owner is told", async () => {
-    door.answer({ getArtifact: file });
-    expect((await door.call("GET", path, { key: null })).status).toBeLessThan(400);
-    expect(door.calls[0]).toMatchObject({
+    api.respondWith({ getArtifact: file });
+    expect((await api.call("GET", path, { key: null })).status).toBeLessThan(400);
+    expect(api.calls[0]).toMatchObject({
       request: { anonymous: true },
       caller: { principal: { type: "service", uid: "gateway" } },
     });
   });
   test("anonymously for what is not public, or does not exist, is a 401", async () => {
-    door.answer({ getArtifact: unauthenticated });
-    expect(await door.call("GET", path, { key: null })).toMatchObject({
+    api.respondWith({ getArtifact: unauthenticated });
+    expect(await api.call("GET", path, { key: null })).toMatchObject({
       status: 401,
       body: { error_code: "authentication_required" },
     });
   });
   test("with a bad key is a 401, public or not", async () => {
-    door.answer({});
-    expect(await door.call("GET", path, { key: "bad" })).toMatchObject({
+    api.respondWith({});
+    expect(await api.call("GET", path, { key: "bad" })).toMatchObject({
       status: 401,
       body: { reason: "key_invalid" },
     });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", path),
-    ["getArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", path),
+    [
+      "getArtifact",
+      upstreamError("not_found", "artifact_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
   );
 });
 
 describe("PATCH", () => {
   test.each([true, false])("sets public to %s", async (isPublic) => {
-    door.answer({ updateArtifact: { artifact: anArtifact({ public: isPublic }) } });
-    expect((await door.call("PATCH", PATH, { body: { public: isPublic } })).body).toEqual({
+    api.respondWith({ updateArtifact: { artifact: anArtifact({ public: isPublic }) } });
+    expect((await api.call("PATCH", PATH, { body: { public: isPublic } })).body).toEqual({
       artifact_uid: ARTIFACT,
       public: isPublic,
     });
-    expect(door.calls[0]!.request).toMatchObject({ artifactUid: ARTIFACT, public: isPublic });
+    expect(api.calls[0]!.request).toMatchObject({ artifactUid: ARTIFACT, public: isPublic });
   });
   test("needs a key", async () => {
-    door.answer({});
-    expect((await door.call("PATCH", PATH, { key: null, body: { public: true } })).status).toBe(401);
+    api.respondWith({});
+    expect((await api.call("PATCH", PATH, { key: null, body: { public: true } })).status).toBe(401);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PATCH", PATH, { body: { public: true } }),
-    ["updateArtifact", refusal("not_found", "artifact_not_found"), refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PATCH", PATH, { body: { public: true } }),
+    [
+      "updateArtifact",
+      upstreamError("not_found", "artifact_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
   );
 });
 
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ["GET", "/api/v1/agent/artifacts/x"],
   ["GET", "/api/v1/agent/artifacts/x/download"],
   ["PATCH", "/api/v1/agent/artifacts/x", { public: true }],

@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const FACTORY = "0198c2d0-0000-7000-8000-0000000000f1";
 const AUTOMATION = "0198c2d0-0000-7000-8000-0000000000a1";
@@ -79,48 +85,48 @@ const body = { name: "alerts", prompt: "Look.", triggers: shown.triggers, enable
 
 describe("automations", () => {
   test("are listed, created, read, replaced and deleted", async () => {
-    door.answer({
+    api.respondWith({
       listAutomations: { automations: [{ ...automation, agent: "hand", lastFiredAt: time }], nextPageToken: "next" },
     });
-    expect((await door.call("GET", `${LIST}?limit=1&cursor=c`)).body).toEqual({
+    expect((await api.call("GET", `${LIST}?limit=1&cursor=c`)).body).toEqual({
       automations: [{ ...shown, agent: "hand", last_fired_at: AT }],
       page_info: { has_next_page: true, next_cursor: "next" },
     });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, pageSize: 1, pageToken: "c" });
-    door.answer({ createAutomation: { automation } });
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, pageSize: 1, pageToken: "c" });
+    api.respondWith({ createAutomation: { automation } });
     expect(
-      await door.call("POST", LIST, {
+      await api.call("POST", LIST, {
         body: { ...body, agent: null, colour: "red" },
         headers: { "idempotency-key": "k" },
       }),
     ).toMatchObject({ status: 201, body: shown });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       idempotencyKey: "k",
       automation: { name: "alerts", prompt: "Look.", enabled: true, triggers: shown.triggers },
     });
-    expect((door.calls[0]!.request as { automation: object }).automation).not.toHaveProperty("colour");
-    expect((door.calls[0]!.request as { automation: object }).automation).not.toHaveProperty("agent");
-    door.answer({ getAutomation: { automation } });
-    expect((await door.call("GET", ONE)).body).toEqual(shown);
-    door.answer({ replaceAutomation: { automation } });
-    expect((await door.call("PUT", ONE, { body: { ...body, agent: "hand" } })).body).toEqual(shown);
-    expect(door.calls[0]!.request).toMatchObject({
+    expect((api.calls[0]!.request as { automation: object }).automation).not.toHaveProperty("colour");
+    expect((api.calls[0]!.request as { automation: object }).automation).not.toHaveProperty("agent");
+    api.respondWith({ getAutomation: { automation } });
+    expect((await api.call("GET", ONE)).body).toEqual(shown);
+    api.respondWith({ replaceAutomation: { automation } });
+    expect((await api.call("PUT", ONE, { body: { ...body, agent: "hand" } })).body).toEqual(shown);
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       automationUid: AUTOMATION,
       automation: { agent: "hand" },
     });
-    door.answer({ deleteAutomation: {} });
-    expect((await door.call("DELETE", ONE)).status).toBe(204);
+    api.respondWith({ deleteAutomation: {} });
+    expect((await api.call("DELETE", ONE)).status).toBe(204);
   });
 
   test("are run now, and say why they fired or did not", async () => {
-    door.answer({ runAutomation: { decision: { ...decision, outcome: "fired", runUid: "r-1" } } });
-    expect(await door.call("POST", `${ONE}/run`, { headers: { "idempotency-key": "k" } })).toMatchObject({
+    api.respondWith({ runAutomation: { decision: { ...decision, outcome: "fired", runUid: "r-1" } } });
+    expect(await api.call("POST", `${ONE}/run`, { headers: { "idempotency-key": "k" } })).toMatchObject({
       status: 201,
       body: { ...decided, outcome: "fired", run_id: "r-1" },
     });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       automationUid: AUTOMATION,
       idempotencyKey: "k",
@@ -129,12 +135,12 @@ describe("automations", () => {
       [`${ONE}/decisions`, AUTOMATION],
       [`/api/v1/factory/${FACTORY}/decisions`, ""],
     ] as const) {
-      door.answer({ listDecisions: { decisions: [decision], nextPageToken: "" } });
-      expect((await door.call("GET", `${path}?event_uid=${DELIVERY.toUpperCase()}&limit=2`)).body).toEqual({
+      api.respondWith({ listDecisions: { decisions: [decision], nextPageToken: "" } });
+      expect((await api.call("GET", `${path}?event_uid=${DELIVERY.toUpperCase()}&limit=2`)).body).toEqual({
         decisions: [decided],
         page_info: { has_next_page: false },
       });
-      expect(door.calls[0]!.request).toMatchObject({
+      expect(api.calls[0]!.request).toMatchObject({
         factoryUid: FACTORY,
         automationUid,
         eventUid: DELIVERY,
@@ -144,17 +150,15 @@ describe("automations", () => {
   });
 
   test("look at a delivery again", async () => {
-    door.answer({ replayDelivery: { decision: { ...decision, eventUid: "" }, wouldTrigger: true } });
-    const answer = await door.call(
-      "POST",
-      `/api/v1/factory/${FACTORY}/webhooks/${HOOK}/deliveries/${DELIVERY}/replay`,
-      { body: { automation_uid: AUTOMATION, dry_run: true } },
-    );
+    api.respondWith({ replayDelivery: { decision: { ...decision, eventUid: "" }, wouldTrigger: true } });
+    const answer = await api.call("POST", `/api/v1/factory/${FACTORY}/webhooks/${HOOK}/deliveries/${DELIVERY}/replay`, {
+      body: { automation_uid: AUTOMATION, dry_run: true },
+    });
     expect(answer).toMatchObject({
       status: 200,
       body: { would_trigger: true, label: "Would trigger", decision: { ...decided, event_uid: "" } },
     });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       webhookUid: HOOK,
       deliveryUid: DELIVERY,
@@ -163,7 +167,7 @@ describe("automations", () => {
     });
   });
 
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["POST", LIST, { ...body, name: "" }],
     ["POST", LIST, { ...body, triggers: [] }],
     ["POST", LIST, { ...body, prompt: 1 }],
@@ -172,20 +176,20 @@ describe("automations", () => {
     ["GET", `${ONE}/decisions?event_uid=x`],
     ["POST", `/api/v1/factory/${FACTORY}/webhooks/${HOOK}/deliveries/${DELIVERY}/replay`, {}],
   ]);
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", `${LIST}/nonsense`],
     ["POST", `${LIST}/nonsense/run`],
     ["GET", "/api/v1/factory/nonsense/decisions"],
   ]);
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", ONE, { body }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", ONE, { body }),
     [
       "replaceAutomation",
-      refusal("not_found", "automation_not_found"),
-      refusal("conflict", "managed_by_files"),
-      refusal("invalid_argument", "invalid_automation"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "automation_not_found"),
+      upstreamError("conflict", "managed_by_files"),
+      upstreamError("invalid_argument", "invalid_automation"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
 });

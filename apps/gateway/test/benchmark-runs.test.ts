@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, RUN } from "./support/people.ts";
 import { at, CREATED, FACTORY, UPDATED } from "./support/records.ts";
 import {
@@ -16,15 +22,15 @@ import {
   TRIAL_UID,
 } from "./support/scoring.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
-const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
+const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
 const ABSENT = ["no-uid", "0", `${RUN}0`];
 const NIL = "00000000-0000-0000-0000-000000000000";
 const REF = { factoryUid: FACTORY, suiteUid: SUITE_UID, runUid: BENCHMARK_RUN_UID };
-const absent = refusal("not_found", "benchmark_run_not_found");
+const absent = upstreamError("not_found", "benchmark_run_not_found");
 
 const progress = {
   elapsed_s: 12.5,
@@ -118,7 +124,7 @@ const results = {
 };
 
 describe("POST …/runs", () => {
-  const launch = (body: unknown, headers = {}) => door.call("POST", `${SUITE}/runs`, { body, headers });
+  const launch = (body: unknown, headers = {}) => api.call("POST", `${SUITE}/runs`, { body, headers });
   test.each<[string, object, object]>([
     [
       "what is needed",
@@ -151,7 +157,7 @@ describe("POST …/runs", () => {
       { scorerSelection: [] },
     ],
   ])("returns 201 with uid and state for %s", async (_what, body, expected) => {
-    door.answer({ launchBenchmark: { uid: BENCHMARK_RUN_UID, state: "pending" } });
+    api.respondWith({ launchBenchmark: { uid: BENCHMARK_RUN_UID, state: "pending" } });
     const answer = await launch(body, { "idempotency-key": "once" });
     expect([answer.status, answer.body]).toEqual([201, { uid: BENCHMARK_RUN_UID, state: "pending" }]);
     expect(asked("launchBenchmark")).toMatchObject({
@@ -161,29 +167,29 @@ describe("POST …/runs", () => {
       ...expected,
     });
   });
-  const failures: [string, ReturnType<typeof refusal>, number][] = [
-    ["a 400", refusal("invalid_argument", "launch_invalid"), 400],
-    ["a 404", refusal("not_found", "suite_not_found"), 404],
-    ["a 403", refusal("permission_denied", "not_authorized"), 403],
-    ["a retryable 409", refusal("conflict", "busy", { retryable: true }), 409],
-    ["a 500", refusal("unavailable", "service_unavailable", { retryable: true }), 500],
+  const failures: [string, ReturnType<typeof upstreamError>, number][] = [
+    ["a 400", upstreamError("invalid_argument", "launch_invalid"), 400],
+    ["a 404", upstreamError("not_found", "suite_not_found"), 404],
+    ["a 403", upstreamError("permission_denied", "not_authorized"), 403],
+    ["a retryable 409", upstreamError("conflict", "busy", { retryable: true }), 409],
+    ["a 500", upstreamError("unavailable", "service_unavailable", { retryable: true }), 500],
   ];
   describe.each([
     ["without a key", {}],
     ["with an Idempotency-Key", { "idempotency-key": "k" }],
   ])("%s", (_with, headers) => {
     test.each(failures)("%s carries x-should-retry: false", async (_what, error, expected) => {
-      door.answer({ launchBenchmark: error });
+      api.respondWith({ launchBenchmark: error });
       const { status, headers: got, body } = await launch({ repetition_count: 1 }, headers);
       expect([status, got.get("x-should-retry"), body.retryable]).toEqual([expected, "false", false]);
     });
   });
   test("an invalid body and a missing credential carry it too", async () => {
-    door.answer({});
+    api.respondWith({});
     const answers = [
       await launch({}),
-      await door.call("POST", `${SUITE}/runs`, { key: null, body: {} }),
-      await door.call("POST", `${BENCHMARKS}/x/runs`, { body: {} }),
+      await api.call("POST", `${SUITE}/runs`, { key: null, body: {} }),
+      await api.call("POST", `${BENCHMARKS}/x/runs`, { body: {} }),
     ];
     expect(answers.map(({ status, headers }) => [status, headers.get("x-should-retry")])).toEqual([
       [400, "false"],
@@ -204,8 +210,8 @@ describe("POST …/runs", () => {
     { parallelism: 0 },
     { parallelism: 101 },
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     wrong.map(
       (one) =>
@@ -216,22 +222,22 @@ describe("POST …/runs", () => {
         ] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => launch({ repetition_count: 1 }),
     [
       "launchBenchmark",
-      refusal("not_found", "agent_not_found"),
-      refusal("invalid_argument", "model_unknown"),
-      refusal("conflict", "idempotency_mismatch"),
+      upstreamError("not_found", "agent_not_found"),
+      upstreamError("invalid_argument", "model_unknown"),
+      upstreamError("conflict", "idempotency_mismatch"),
     ],
   );
 });
 
 describe("GET …/runs", () => {
-  const list = (query = "") => door.call("GET", `${SUITE}/runs${query}`);
+  const list = (query = "") => api.call("GET", `${SUITE}/runs${query}`);
   test("returns a page whose statistics are null before the first trial", async () => {
-    door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun()], nextPageToken: "n" } });
+    api.respondWith({ listBenchmarkRuns: { runs: [aBenchmarkRun()], nextPageToken: "n" } });
     expect((await list("?state=pending&state=running&limit=1&cursor=c")).body).toEqual({
       data: [BENCHMARK_RUN_RECORD],
       page_info: { has_next_page: true, next_cursor: "n" },
@@ -246,27 +252,27 @@ describe("GET …/runs", () => {
     });
   });
   test("returns real zeros once there are trials", async () => {
-    door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun({ progress })] } });
+    api.respondWith({ listBenchmarkRuns: { runs: [aBenchmarkRun({ progress })] } });
     expect((await list()).body.data).toEqual([{ ...BENCHMARK_RUN_RECORD, ...progress }]);
     expect(asked("listBenchmarkRuns")).toMatchObject({ states: [], pageSize: 50 });
   });
   test("adds the creator only with include, and asks the service for the rest", async () => {
-    door.answer({ listBenchmarkRuns: { runs: [aBenchmarkRun({ results })] } });
+    api.respondWith({ listBenchmarkRuns: { runs: [aBenchmarkRun({ results })] } });
     expect((await list("?include=creator&include=results")).body.data).toEqual([
       { ...BENCHMARK_RUN_RECORD, creator: SUITE_RECORD.creator, results },
     ]);
     expect(asked("listBenchmarkRuns").include).toEqual(["results"]);
   });
   test.each([NIL, "no-uid"])("is empty for the unknown suite %s", async (suite) => {
-    door.answer({ listBenchmarkRuns: { runs: [] } });
-    expect(await door.call("GET", `${BENCHMARKS}/${suite}/runs`)).toMatchObject({
+    api.respondWith({ listBenchmarkRuns: { runs: [] } });
+    expect(await api.call("GET", `${BENCHMARKS}/${suite}/runs`)).toMatchObject({
       status: 200,
       body: { data: [], page_info: { has_next_page: false } },
     });
     expect(asked("listBenchmarkRuns").suiteUid).toBe(NIL);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "state=done",
@@ -278,10 +284,14 @@ describe("GET …/runs", () => {
       "cursor=",
     ].map((query) => ["GET", `${SUITE}/runs?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => list(),
-    ["listBenchmarkRuns", refusal("not_found", "factory_not_found"), refusal("invalid_argument", "invalid_cursor")],
+    [
+      "listBenchmarkRuns",
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("invalid_argument", "invalid_cursor"),
+    ],
   );
 });
 
@@ -321,7 +331,7 @@ describe("one benchmark run", () => {
     },
   };
   test("is returned with what was frozen at launch", async () => {
-    door.answer({
+    api.respondWith({
       getBenchmarkRun: {
         run: aBenchmarkRun({
           state: "completed",
@@ -334,7 +344,7 @@ describe("one benchmark run", () => {
         }),
       },
     });
-    const { body } = await door.call("GET", `${BENCHMARK_RUN}?include=launch_settings`);
+    const { body } = await api.call("GET", `${BENCHMARK_RUN}?include=launch_settings`);
     expect(body).toEqual({
       ...BENCHMARK_RUN_RECORD,
       state: "completed",
@@ -376,17 +386,17 @@ describe("one benchmark run", () => {
     expect(asked("getBenchmarkRun")).toMatchObject({ ...REF, include: ["launch_settings"] });
   });
   test("is cancelled", async () => {
-    door.answer({ cancelBenchmarkRun: { run: aBenchmarkRun({ state: "cancelled" }) } });
-    const { status, body } = await door.call("POST", `${BENCHMARK_RUN}/cancel`);
+    api.respondWith({ cancelBenchmarkRun: { run: aBenchmarkRun({ state: "cancelled" }) } });
+    const { status, body } = await api.call("POST", `${BENCHMARK_RUN}/cancel`);
     expect([status, body]).toEqual([200, { ...BENCHMARK_RUN_RECORD, state: "cancelled" }]);
     expect(asked("cancelBenchmarkRun")).toMatchObject(REF);
   });
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["GET", `${BENCHMARK_RUN}?include=scores`],
     ["GET", `${BENCHMARK_RUN}?include=`],
   ]);
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     ABSENT.flatMap((id) =>
       ["", "/results", "/trials", "/trials/export", `/compare?other_run_uid=${RUN}`].map(
@@ -394,27 +404,27 @@ describe("one benchmark run", () => {
       ),
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", BENCHMARK_RUN),
-    ["getBenchmarkRun", absent, refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", BENCHMARK_RUN),
+    ["getBenchmarkRun", absent, upstreamError("permission_denied", "not_authorized")],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", `${BENCHMARK_RUN}/cancel`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", `${BENCHMARK_RUN}/cancel`),
     [
       "cancelBenchmarkRun",
       absent,
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "benchmark_run_finished"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "benchmark_run_finished"),
     ],
   );
 });
 
 describe("GET …/results", () => {
-  const read = (query = "") => door.call("GET", `${BENCHMARK_RUN}/results${query}`);
+  const read = (query = "") => api.call("GET", `${BENCHMARK_RUN}/results${query}`);
   test("returns the results of the service", async () => {
-    door.answer({ getBenchmarkResults: { results } });
+    api.respondWith({ getBenchmarkResults: { results } });
     expect((await read()).body).toEqual(results);
     expect(asked("getBenchmarkResults")).toMatchObject({
       ...REF,
@@ -438,7 +448,9 @@ describe("GET …/results", () => {
       pass_rate_interval: interval,
       coverage,
     };
-    door.answer({ getBenchmarkResults: { results: { ...results, task_metrics: [{ ...row, task_uid: TASK_UID }] } } });
+    api.respondWith({
+      getBenchmarkResults: { results: { ...results, task_metrics: [{ ...row, task_uid: TASK_UID }] } },
+    });
     const { body } = await read(
       `?task_uid=${TASK_UID}&task_uid=${RUN}&tag=bug&configuration_uid=${CONFIGURATION_UID}&scorer_uid=${AGENT}&include=task_metrics&include=tag_metrics&include=task_metrics`,
     );
@@ -451,22 +463,22 @@ describe("GET …/results", () => {
       include: ["task_metrics", "tag_metrics"],
     });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["include=metrics", "include=", "tag=", "task_uid=", "task_uid=x", `scorer_uid=${NIL}`, "configuration_uid=1"].map(
       (query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => read(),
-    ["getBenchmarkResults", absent, refusal("invalid_argument", "filter_invalid")],
+    ["getBenchmarkResults", absent, upstreamError("invalid_argument", "filter_invalid")],
   );
 });
 
 describe("GET …/compare", () => {
-  const compare = (query = `?other_run_uid=${RUN}`) => door.call("GET", `${BENCHMARK_RUN}/compare${query}`);
+  const compare = (query = `?other_run_uid=${RUN}`) => api.call("GET", `${BENCHMARK_RUN}/compare${query}`);
   test("returns the comparison of the service", async () => {
     const compared = {
       uid: BENCHMARK_RUN_UID,
@@ -498,21 +510,21 @@ describe("GET …/compare", () => {
         },
       ],
     };
-    door.answer({ compareBenchmarkRuns: { comparison } });
+    api.respondWith({ compareBenchmarkRuns: { comparison } });
     expect((await compare()).body).toEqual(comparison);
     expect(asked("compareBenchmarkRuns")).toMatchObject({ ...REF, otherRunUid: RUN });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL}`].map(
       (query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => compare(),
-    ["compareBenchmarkRuns", absent, refusal("invalid_argument", "not_comparable")],
+    ["compareBenchmarkRuns", absent, upstreamError("invalid_argument", "not_comparable")],
   );
 });
 
@@ -532,9 +544,9 @@ const trial = {
 
 describe("GET …/trials", () => {
   const TRIALS = `${BENCHMARK_RUN}/trials`;
-  const list = (query = "") => door.call("GET", `${TRIALS}${query}`);
+  const list = (query = "") => api.call("GET", `${TRIALS}${query}`);
   test("returns a page", async () => {
-    door.answer({ listTrials: { trials: [{ data: trial }], nextPageToken: "n" } });
+    api.respondWith({ listTrials: { trials: [{ data: trial }], nextPageToken: "n" } });
     expect(
       (await list(`?limit=1&cursor=c&configuration_uid=${CONFIGURATION_UID}&configuration_uid=${AGENT}&state=failed`))
         .body,
@@ -560,12 +572,12 @@ describe("GET …/trials", () => {
     [`?agent_run_id=${RUN.toUpperCase()}`, { agentRunUid: RUN, pageSize: 1 }],
     [`?agent_run_id=${RUN}&limit=1&include=results`, { agentRunUid: RUN, pageSize: 1, include: ["scores", "metrics"] }],
   ])("understands %s", async (query, expected) => {
-    door.answer({ listTrials: { trials: [] } });
+    api.respondWith({ listTrials: { trials: [] } });
     expect((await list(query)).status).toBe(200);
     expect(asked("listTrials")).toMatchObject(expected);
   });
   test("agent_run_id matches any attempt: the service names which", async () => {
-    door.answer({
+    api.respondWith({
       listTrials: {
         trials: [
           {
@@ -606,19 +618,19 @@ describe("GET …/trials", () => {
     "limit=0",
     "limit=101",
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     wrong.map((query) => ["GET", `${TRIALS}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => list(),
     [
       "listTrials",
       absent,
-      refusal("invalid_argument", "filter_invalid"),
-      refusal("invalid_argument", "invalid_cursor"),
+      upstreamError("invalid_argument", "filter_invalid"),
+      upstreamError("invalid_argument", "invalid_cursor"),
     ],
   );
 });
@@ -631,8 +643,8 @@ describe("GET …/trials/{trial_uid}", () => {
     ["?include=details", ["scores", "metrics", "execution_history"]],
     ["?unknown=1", []],
   ])("returns the trial for %j", async (query, include) => {
-    door.answer({ getTrial: { trial: { data: trial } } });
-    const { status, body } = await door.call("GET", `${PATH}${query}`);
+    api.respondWith({ getTrial: { trial: { data: trial } } });
+    const { status, body } = await api.call("GET", `${PATH}${query}`);
     expect([status, body]).toEqual([200, trial]);
     expect(asked("getTrial")).toMatchObject({ ...REF, trialUid: TRIAL_UID, include });
   });
@@ -648,27 +660,27 @@ describe("GET …/trials/{trial_uid}", () => {
     "scorer_id",
     "scorer",
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [...selections.map((name) => `${name}=1`), "limit=", "include=all"].map(
       (query) => ["GET", `${PATH}?${query}`] as const,
     ),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     ABSENT.map((id) => ["GET", `${BENCHMARK_RUN}/trials/${id}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", PATH),
-    ["getTrial", absent, refusal("not_found", "trial_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", PATH),
+    ["getTrial", absent, upstreamError("not_found", "trial_not_found")],
   );
 });
 
 describe("GET …/trials/export", () => {
-  const read = (query = "") => door.call("GET", `${BENCHMARK_RUN}/trials/export${query}`);
+  const read = (query = "") => api.call("GET", `${BENCHMARK_RUN}/trials/export${query}`);
   const scored = {
     ...trial,
     task_title: '=1+1, "x"',
@@ -692,7 +704,7 @@ describe("GET …/trials/export", () => {
         : { trials: [{ data: trial }], nextPageToken: "" },
   };
   test("streams every page as NDJSON, one trial per line", async () => {
-    door.answer(pages);
+    api.respondWith(pages);
     const { status, headers, body } = await read();
     expect([status, headers.get("content-type"), headers.get("content-disposition")]).toEqual([
       200,
@@ -706,13 +718,13 @@ describe("GET …/trials/export", () => {
         .split("\n")
         .map((line) => JSON.parse(line)),
     ).toEqual([scored, trial]);
-    expect(door.calls.map(({ request }) => [request.pageToken, request.include])).toEqual([
+    expect(api.calls.map(({ request }) => [request.pageToken, request.include])).toEqual([
       ["", ["scores", "metrics"]],
       ["2", ["scores", "metrics"]],
     ]);
   });
   test("streams CSV, one line per trial and scorer, in which no text is a formula", async () => {
-    door.answer(pages);
+    api.respondWith(pages);
     const { headers, body } = await read("?format=csv");
     expect(headers.get("content-type")).toBe("text/csv; charset=utf-8");
     const own = (title: string) =>
@@ -726,7 +738,7 @@ describe("GET …/trials/export", () => {
     ]);
   });
   test("is cut off, not completed, when a later page fails", async () => {
-    door.answer({
+    api.respondWith({
       listTrials: ({ pageToken }: { pageToken: string }) => {
         if (pageToken !== "") throw absent;
         return { trials: [{ data: trial }], nextPageToken: "2" };
@@ -734,9 +746,9 @@ describe("GET …/trials/export", () => {
     });
     await expect(read()).rejects.toThrow("terminated");
   });
-  neverReachNeighbours(() => door, 400, [["GET", `${BENCHMARK_RUN}/trials/export?format=xml`]]);
-  refusalsBecomeProblems(
-    () => door,
+  testRejectedBeforeUpstreams(() => api, 400, [["GET", `${BENCHMARK_RUN}/trials/export?format=xml`]]);
+  testUpstreamErrors(
+    () => api,
     () => read(),
     ["listTrials", absent],
   );

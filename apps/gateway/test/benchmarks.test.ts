@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, RUN } from "./support/people.ts";
 import { FACTORY } from "./support/records.ts";
 import {
@@ -15,21 +21,24 @@ import {
   TASK_UID,
 } from "./support/scoring.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
-const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
+const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
 const ABSENT = ["no-uid", "0", `${RUN}0`];
 const WHOLE = { ...SUITE_RECORD, tasks: [TASK_RECORD], spawnable_descendant_agent_uids: [SUITE_RECORD.creator.uid] };
 const NEW = { name: "Bugs", agent_uid: AGENT, factory_agent_type: "coder" };
 const NEW_TASK = { title: "Fix it", prompt: "Fix the bug.", success_criteria: "Tests pass." };
-const notAllowed = [refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")];
+const notAllowed = [
+  upstreamError("not_found", "factory_not_found"),
+  upstreamError("permission_denied", "not_authorized"),
+];
 
 describe("POST /benchmarks", () => {
-  const create = (body: unknown, headers = {}) => door.call("POST", BENCHMARKS, { body, headers });
+  const create = (body: unknown, headers = {}) => api.call("POST", BENCHMARKS, { body, headers });
   test("returns 201 and the suite, and hands on the Idempotency-Key", async () => {
-    door.answer({ createSuite: { suite: aSuite(), created: true } });
+    api.respondWith({ createSuite: { suite: aSuite(), created: true } });
     const { status, body } = await create(NEW, { "idempotency-key": "once" });
     expect([status, body]).toEqual([201, WHOLE]);
     expect(asked("createSuite")).toMatchObject({
@@ -38,13 +47,13 @@ describe("POST /benchmarks", () => {
     });
   });
   test("returns 200 for the existing suite of the same uid and content", async () => {
-    door.answer({ createSuite: { suite: aSuite(), created: false } });
+    api.respondWith({ createSuite: { suite: aSuite(), created: false } });
     const { status, body } = await create({ ...NEW, uid: SUITE_UID });
     expect([status, body]).toEqual([200, WHOLE]);
     expect(asked("createSuite").suite.uid).toBe(SUITE_UID);
   });
   test("leaves out what a suite does not have", async () => {
-    door.answer({
+    api.respondWith({
       createSuite: {
         suite: aSuite({
           description: undefined,
@@ -60,7 +69,7 @@ describe("POST /benchmarks", () => {
     expect((await create(NEW)).body).toEqual({ ...rest, tasks: [], spawnable_descendant_agent_uids: [] });
   });
   test("accepts tasks and configurations", async () => {
-    door.answer({ createSuite: { suite: aSuite(), created: true } });
+    api.respondWith({ createSuite: { suite: aSuite(), created: true } });
     const rule = { checks: [{ kind: "file", path: "a" }], pass: "p", fail: "f" };
     const tasks = [
       {
@@ -118,52 +127,54 @@ describe("POST /benchmarks", () => {
     { configurations: [{ role: "control" }] },
     { configurations: [{}] },
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     wrong.map((one) => ["POST", BENCHMARKS, { ...NEW, ...one }] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => create(NEW),
     [
       "createSuite",
       ...notAllowed,
-      refusal("invalid_argument", "suite_invalid"),
-      refusal("invalid_argument", "agent_type_mismatch"),
-      refusal("not_found", "agent_not_found"),
-      refusal("not_found", "run_not_found"),
-      ...["suite_name_taken", "suite_exists", "idempotency_mismatch"].map((reason) => refusal("conflict", reason)),
+      upstreamError("invalid_argument", "suite_invalid"),
+      upstreamError("invalid_argument", "agent_type_mismatch"),
+      upstreamError("not_found", "agent_not_found"),
+      upstreamError("not_found", "run_not_found"),
+      ...["suite_name_taken", "suite_exists", "idempotency_mismatch"].map((reason) =>
+        upstreamError("conflict", reason),
+      ),
     ],
   );
 });
 
 describe("GET /benchmarks", () => {
-  const list = (query = "") => door.call("GET", `${BENCHMARKS}${query}`);
+  const list = (query = "") => api.call("GET", `${BENCHMARKS}${query}`);
   test("returns suites without tasks, in pages", async () => {
-    door.answer({ listSuites: { suites: [aSuite({ tasks: [] })], nextPageToken: "n" } });
+    api.respondWith({ listSuites: { suites: [aSuite({ tasks: [] })], nextPageToken: "n" } });
     expect((await list("?limit=1&cursor=c")).body).toEqual({
       suites: [SUITE_RECORD],
       page_info: { has_next_page: true, next_cursor: "n" },
     });
     expect(asked("listSuites")).toMatchObject({ factoryUid: FACTORY, pageSize: 1, pageToken: "c" });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${BENCHMARKS}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => list(),
-    ["listSuites", ...notAllowed, refusal("invalid_argument", "invalid_cursor")],
+    ["listSuites", ...notAllowed, upstreamError("invalid_argument", "invalid_cursor")],
   );
 });
 
 describe("one suite", () => {
   test("is read with tasks and configurations", async () => {
-    door.answer({ getSuite: { suite: aSuite() } });
-    expect((await door.call("GET", SUITE)).body).toEqual(WHOLE);
+    api.respondWith({ getSuite: { suite: aSuite() } });
+    expect((await api.call("GET", SUITE)).body).toEqual(WHOLE);
     expect(asked("getSuite")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID });
   });
   test.each<[string, object, string[], object]>([
@@ -195,8 +206,8 @@ describe("one suite", () => {
     ],
     ["nothing", {}, [], {}],
   ])("is changed by exactly %s", async (_what, body, paths, expected) => {
-    door.answer({ updateSuite: { suite: aSuite() } });
-    const answer = await door.call("PATCH", SUITE, { body });
+    api.respondWith({ updateSuite: { suite: aSuite() } });
+    const answer = await api.call("PATCH", SUITE, { body });
     expect([answer.status, answer.body]).toEqual([200, WHOLE]);
     const { suite, updateMask } = asked("updateSuite");
     expect(suite).toMatchObject({ uid: SUITE_UID, factoryUid: FACTORY, ...expected });
@@ -204,12 +215,12 @@ describe("one suite", () => {
     expect(suite.description).toBeUndefined();
   });
   test("is deleted with 204", async () => {
-    door.answer({ deleteSuite: {} });
-    expect((await door.call("DELETE", SUITE)).status).toBe(204);
+    api.respondWith({ deleteSuite: {} });
+    expect((await api.call("DELETE", SUITE)).status).toBe(204);
     expect(asked("deleteSuite")).toMatchObject({ factoryUid: FACTORY, suiteUid: SUITE_UID });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       { name: null },
@@ -220,38 +231,43 @@ describe("one suite", () => {
       { configurations: null },
     ].map((body) => ["PATCH", SUITE, body] as const),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     ABSENT.flatMap((id) => (["GET", "DELETE"] as const).map((method) => [method, `${BENCHMARKS}/${id}`] as const)),
   );
-  const absent = refusal("not_found", "suite_not_found");
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", SUITE),
-    ["getSuite", absent, refusal("permission_denied", "not_authorized")],
+  const absent = upstreamError("not_found", "suite_not_found");
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", SUITE),
+    ["getSuite", absent, upstreamError("permission_denied", "not_authorized")],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PATCH", SUITE, { body: { name: "n" } }),
-    ["updateSuite", absent, refusal("conflict", "suite_name_taken"), refusal("invalid_argument", "suite_invalid")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PATCH", SUITE, { body: { name: "n" } }),
+    [
+      "updateSuite",
+      absent,
+      upstreamError("conflict", "suite_name_taken"),
+      upstreamError("invalid_argument", "suite_invalid"),
+    ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", SUITE),
-    ["deleteSuite", absent, refusal("conflict", "managed_by_files")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", SUITE),
+    ["deleteSuite", absent, upstreamError("conflict", "managed_by_files")],
   );
 });
 
 describe("tasks of a suite", () => {
   const TASKS = `${SUITE}/tasks`;
   const TASK = `${TASKS}/${TASK_UID}`;
-  const add = (body: unknown, headers = {}) => door.call("POST", TASKS, { body, headers });
+  const add = (body: unknown, headers = {}) => api.call("POST", TASKS, { body, headers });
   test.each([
     [true, 201],
     [false, 200],
   ])("adding returns the task; new is %s: %i", async (created, expected) => {
-    door.answer({ addTask: { task: aTask(), created } });
+    api.respondWith({ addTask: { task: aTask(), created } });
     const { status, body } = await add({ ...NEW_TASK, title: " Fix it " }, { "idempotency-key": "once" });
     expect([status, body]).toEqual([expected, TASK_RECORD]);
     expect(asked("addTask")).toMatchObject({
@@ -263,7 +279,7 @@ describe("tasks of a suite", () => {
     expect(asked("addTask").task.sourceRunUid).toBeUndefined();
   });
   test("a title that another task has is a 409 that clients must not retry by themselves", async () => {
-    door.answer({ addTask: refusal("conflict", "task_title_taken") });
+    api.respondWith({ addTask: upstreamError("conflict", "task_title_taken") });
     const { status, headers, body } = await add(NEW_TASK);
     expect([status, headers.get("x-should-retry"), body.reason]).toEqual([409, "false", "task_title_taken"]);
   });
@@ -279,8 +295,8 @@ describe("tasks of a suite", () => {
     ["a rule of null, which clears it", { rule: null }, ["rule"], {}],
     ["nothing", {}, [], {}],
   ])("a change is of exactly %s", async (_what, body, paths, expected) => {
-    door.answer({ updateTask: { task: aTask() } });
-    const answer = await door.call("PATCH", TASK, { body });
+    api.respondWith({ updateTask: { task: aTask() } });
+    const answer = await api.call("PATCH", TASK, { body });
     expect([answer.status, answer.body]).toEqual([200, TASK_RECORD]);
     const { task, updateMask } = asked("updateTask");
     expect(task).toMatchObject({ uid: TASK_UID, ...expected });
@@ -288,34 +304,34 @@ describe("tasks of a suite", () => {
     expect(task.rule).toBeUndefined();
   });
   test("an explicit null source_run_id clears the provenance", async () => {
-    door.answer({ updateTask: { task: aTask({ sourceRunUid: undefined }) } });
-    expect((await door.call("PATCH", TASK, { body: { source_run_id: null } })).body.source_run_id).toBeNull();
+    api.respondWith({ updateTask: { task: aTask({ sourceRunUid: undefined }) } });
+    expect((await api.call("PATCH", TASK, { body: { source_run_id: null } })).body.source_run_id).toBeNull();
     expect([asked("updateTask").updateMask.paths, asked("updateTask").task.sourceRunUid]).toEqual([
       ["source_run_uid"],
       undefined,
     ]);
   });
   test("a task is read and deleted", async () => {
-    door.answer({
+    api.respondWith({
       getTask: { task: aTask({ startingRepoRefs: [], tags: [], labels: {}, sourceRunUid: undefined }) },
       deleteTask: {},
     });
-    expect((await door.call("GET", TASK)).body).toEqual({
+    expect((await api.call("GET", TASK)).body).toEqual({
       ...TASK_RECORD,
       starting_repo_refs: [],
       tags: [],
       labels: {},
       source_run_id: null,
     });
-    expect((await door.call("DELETE", TASK)).status).toBe(204);
+    expect((await api.call("DELETE", TASK)).status).toBe(204);
     expect([asked("getTask"), asked("deleteTask")]).toMatchObject(
       Array(2).fill({ factoryUid: FACTORY, suiteUid: SUITE_UID, taskUid: TASK_UID }),
     );
   });
   const members = ["title", "prompt", "success_criteria"];
   const badValues = members.flatMap((name) => [null, "", "  ", 1].map((value) => ({ [name]: value })));
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [...badValues, { tags: "x" }, { starting_repo_refs: [{ owner: "o" }] }].flatMap(
       (one) =>
@@ -325,13 +341,13 @@ describe("tasks of a suite", () => {
         ] as const,
     ),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     members.map((name) => ["POST", TASKS, { ...NEW_TASK, [name]: undefined }] as const),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     ABSENT.flatMap(
       (id) =>
@@ -342,55 +358,55 @@ describe("tasks of a suite", () => {
         ] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => add(NEW_TASK),
     [
       "addTask",
-      refusal("not_found", "suite_not_found"),
-      refusal("not_found", "run_not_found"),
-      refusal("invalid_argument", "suite_invalid"),
+      upstreamError("not_found", "suite_not_found"),
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("invalid_argument", "suite_invalid"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PATCH", TASK, { body: { title: "t" } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PATCH", TASK, { body: { title: "t" } }),
     [
       "updateTask",
-      refusal("not_found", "task_not_found"),
-      refusal("conflict", "task_title_taken"),
-      refusal("not_found", "run_not_found"),
+      upstreamError("not_found", "task_not_found"),
+      upstreamError("conflict", "task_title_taken"),
+      upstreamError("not_found", "run_not_found"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", TASK),
-    ["getTask", refusal("not_found", "task_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", TASK),
+    ["getTask", upstreamError("not_found", "task_not_found")],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", TASK),
-    ["deleteTask", refusal("not_found", "task_not_found"), refusal("conflict", "managed_by_files")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", TASK),
+    ["deleteTask", upstreamError("not_found", "task_not_found"), upstreamError("conflict", "managed_by_files")],
   );
 });
 
 describe("POST /benchmarks/compose-task", () => {
-  const compose = (body: unknown) => door.call("POST", `${BENCHMARKS}/compose-task`, { body });
+  const compose = (body: unknown) => api.call("POST", `${BENCHMARKS}/compose-task`, { body });
   test("returns a draft without identity and success criteria", async () => {
-    door.answer({ composeTask: { task: aTask({ uid: "", id: 0n, successCriteria: "" }) } });
+    api.respondWith({ composeTask: { task: aTask({ uid: "", id: 0n, successCriteria: "" }) } });
     const { uid: _u, id: _i, success_criteria: _s, rule: _r, ...draft } = TASK_RECORD;
     expect(await compose({ run_id: RUN })).toMatchObject({ status: 200, body: draft });
     expect(asked("composeTask")).toMatchObject({ factoryUid: FACTORY, runUid: RUN });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [{}, { run_id: "x" }].map((body) => ["POST", `${BENCHMARKS}/compose-task`, body] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => compose({ run_id: RUN }),
-    ["composeTask", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized")],
+    ["composeTask", upstreamError("not_found", "run_not_found"), upstreamError("permission_denied", "not_authorized")],
   );
 });
 
@@ -404,6 +420,6 @@ test("no endpoint is open to the anonymous", async () => {
     `${BENCHMARK_RUN}/trials`,
     `${BENCHMARK_RUN}/trials/export`,
   ];
-  const answers = await Promise.all(paths.map((path) => door.call("GET", path, { key: null })));
+  const answers = await Promise.all(paths.map((path) => api.call("GET", path, { key: null })));
   expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 401));
 });

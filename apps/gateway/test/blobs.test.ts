@@ -1,30 +1,30 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
-import { NOW, openDoor, PUBLIC_URL, type Door } from "./support/door.ts";
+import { NOW, startRestApi, PUBLIC_URL, type RestApi } from "./support/rest-api.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const KEY = "runs/1/out.txt";
 const TEXT = "text/plain";
 const path = (signedUrl: string) => signedUrl.slice(PUBLIC_URL.length);
 const download = async (options: { filename?: string } = {}) =>
-  path(await door.blobs.signDownload(KEY, { expiresInSeconds: 60, contentType: TEXT, ...options }));
+  path(await api.blobs.signDownload(KEY, { expiresInSeconds: 60, contentType: TEXT, ...options }));
 const upload = async (body: string) => {
   const content = { size: body.length, sha256: createHash("sha256").update(body).digest("hex") };
-  return path((await door.blobs.signUpload(KEY, { ...content, expiresInSeconds: 60, contentType: TEXT })).url);
+  return path((await api.blobs.signUpload(KEY, { ...content, expiresInSeconds: 60, contentType: TEXT })).url);
 };
 const stored = async () => {
-  const blob = await door.blobs.get(KEY);
+  const blob = await api.blobs.get(KEY);
   return blob && Buffer.concat(await blob.body.toArray()).toString();
 };
 /** Sends a request without credentials, so that only the signed link authorizes it. */
-const ask = (method: string, target: string, more: object = {}) => door.call(method, target, { key: null, ...more });
+const ask = (method: string, target: string, more: object = {}) => api.call(method, target, { key: null, ...more });
 const refused = { status: 403, body: { error_code: "not_authorized", reason: "signed_url_invalid" } };
 
-beforeEach(async () => void (await door.blobs.put(KEY, Buffer.from("hello"), { contentType: TEXT })));
+beforeEach(async () => void (await api.blobs.put(KEY, Buffer.from("hello"), { contentType: TEXT })));
 
 describe("a signed link", () => {
   test("gives the bytes under the name it says, and nothing that a browser would run", async () => {
@@ -40,13 +40,13 @@ describe("a signed link", () => {
     });
   });
   test("tolerates a credential", async () =>
-    expect((await door.call("GET", await download(), { key: "bad" })).body).toBe("hello"));
+    expect((await api.call("GET", await download(), { key: "bad" })).body).toBe("hello"));
   test("answers HEAD without the bytes", async () => {
     const { status, headers, body } = await ask("HEAD", await download());
     expect([status, headers.get("content-length"), body]).toEqual([200, "5", ""]);
   });
   test("to nothing is a 404", async () => {
-    await door.blobs.delete(KEY);
+    await api.blobs.delete(KEY);
     expect((await ask("GET", await download())).status).toBe(404);
   });
   test("takes an upload, replacing what was there", async () => {
@@ -87,11 +87,11 @@ describe("refused and changes nothing:", () => {
   });
   test("an expired link", async () => {
     const [get, put] = [await download(), await upload("late")];
-    door.clock.advance(60_000);
+    api.clock.advance(60_000);
     expect(await ask("GET", get)).toMatchObject(refused);
     expect(await ask("PUT", put, { rawBody: "late" })).toMatchObject(refused);
     expect(await stored()).toBe("hello");
-    expect(door.clock.now().getTime()).toBeGreaterThan(Date.parse(NOW));
+    expect(api.clock.now().getTime()).toBeGreaterThan(Date.parse(NOW));
   });
   test.each(["12345", "1234567", "12345!"])("an upload of %j where 123456 was announced", async (rawBody) => {
     expect(await ask("PUT", await upload("123456"), { rawBody })).toMatchObject({
@@ -109,7 +109,7 @@ describe("refused and changes nothing:", () => {
   test("an upload that breaks off", async () => {
     const target = await upload("half of it");
     await new Promise<void>((resolve) => {
-      const request = httpRequest(`${door.url}${target}`, { method: "PUT", headers: { "content-length": "10" } });
+      const request = httpRequest(`${api.url}${target}`, { method: "PUT", headers: { "content-length": "10" } });
       request.on("error", () => resolve());
       request.write("half", () => request.destroy());
     });
@@ -120,7 +120,7 @@ describe("refused and changes nothing:", () => {
 /** Requests the target unchanged: other clients resolve dot segments themselves. */
 const rawStatus = (target: string): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(door.url);
+    const { hostname, port } = new URL(api.url);
     httpRequest({ hostname, port, path: target }, (response) => resolve(response.resume().statusCode))
       .on("error", reject)
       .end();

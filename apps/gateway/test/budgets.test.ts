@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { OTHER_TEAM, TEAM } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
@@ -37,18 +43,18 @@ const shown = {
   updated_at: UPDATED,
 };
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 test("budgets are listed and read with what is left of them", async () => {
   const spent = { ...budget, period: "total", spentMicros: 20_000_000n, resetsAt: undefined };
-  door.answer({ listBudgets: { budgets: [budget, spent] }, getBudget: { budget } });
-  expect((await door.call("GET", PATH)).body).toEqual({
+  api.respondWith({ listBudgets: { budgets: [budget, spent] }, getBudget: { budget } });
+  expect((await api.call("GET", PATH)).body).toEqual({
     budgets: [shown, { ...shown, period: "total", spent_usd: 20, remaining_usd: 0, resets_at: null }],
   });
-  expect((await door.call("GET", `${PATH}/${UID}`)).body).toEqual(shown);
-  expect(door.calls.map(({ request }) => [request.teamUid, request.uid])).toEqual([
+  expect((await api.call("GET", `${PATH}/${UID}`)).body).toEqual(shown);
+  expect(api.calls.map(({ request }) => [request.teamUid, request.uid])).toEqual([
     [TEAM, undefined],
     [TEAM, UID],
   ]);
@@ -56,32 +62,32 @@ test("budgets are listed and read with what is left of them", async () => {
 
 test("a queued run shows the budgets that are exhausted or nearly so", async () => {
   const message = "The budget is exhausted.";
-  door.answer({ getQueueStatus: { state: "QUEUED", reason: "budget_exhausted", message, budgets: [budget] } });
-  expect((await door.call("GET", `/api/v1/agent/runs/${UID}/queue`)).body).toEqual({
+  api.respondWith({ getQueueStatus: { state: "QUEUED", reason: "budget_exhausted", message, budgets: [budget] } });
+  expect((await api.call("GET", `/api/v1/agent/runs/${UID}/queue`)).body).toEqual({
     ...{ state: "QUEUED", reason: "budget_exhausted", message },
     budgets: [shown],
   });
 });
 
 test("budgets are created, changed and deleted", async () => {
-  door.answer({ createBudget: { budget }, updateBudget: { budget }, deleteBudget: {} });
+  api.respondWith({ createBudget: { budget }, updateBudget: { budget }, deleteBudget: {} });
   expect(
-    await door.call("POST", PATH, {
+    await api.call("POST", PATH, {
       body: { scope: "factory", scope_uid: FACTORY, period: "month", limit_usd: 10.5, thresholds_percent: [50, 100] },
     }),
   ).toMatchObject({ status: 201, body: shown });
-  expect(await door.call("POST", PATH, { body: { scope: "team", period: "day", limit_usd: 0.000001 } })).toMatchObject({
+  expect(await api.call("POST", PATH, { body: { scope: "team", period: "day", limit_usd: 0.000001 } })).toMatchObject({
     status: 201,
   });
-  expect(await door.call("PATCH", `${PATH}/${UID}`, { body: { limit_usd: 12 } })).toMatchObject({
+  expect(await api.call("PATCH", `${PATH}/${UID}`, { body: { limit_usd: 12 } })).toMatchObject({
     status: 200,
     body: shown,
   });
-  expect(await door.call("PATCH", `${PATH}/${UID}`, { body: { thresholds_percent: [] } })).toMatchObject({
+  expect(await api.call("PATCH", `${PATH}/${UID}`, { body: { thresholds_percent: [] } })).toMatchObject({
     status: 200,
   });
-  expect((await door.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
-  expect(door.calls.map(({ request }) => request)).toMatchObject([
+  expect((await api.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
+  expect(api.calls.map(({ request }) => request)).toMatchObject([
     {
       teamUid: TEAM,
       scope: "factory",
@@ -95,7 +101,7 @@ test("budgets are created, changed and deleted", async () => {
     { thresholds: { percents: [] } },
     { teamUid: TEAM, uid: UID },
   ]);
-  const changes = door.calls.slice(1).map(({ request }) => [request.limitMicros, request.thresholds?.percents]);
+  const changes = api.calls.slice(1).map(({ request }) => [request.limitMicros, request.thresholds?.percents]);
   expect(changes).toEqual([
     [1n, undefined],
     [12_000_000n, undefined],
@@ -105,43 +111,51 @@ test("budgets are created, changed and deleted", async () => {
 });
 
 const BODY = { scope: "team", period: "day", limit_usd: 1 };
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("GET", PATH),
-  ["listBudgets", refusal("permission_denied", "not_authorized")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("GET", PATH),
+  ["listBudgets", upstreamError("permission_denied", "not_authorized")],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("GET", `${PATH}/${UID}`),
-  ["getBudget", refusal("not_found", "budget_not_found")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("GET", `${PATH}/${UID}`),
+  ["getBudget", upstreamError("not_found", "budget_not_found")],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("POST", PATH, { body: BODY }),
+testUpstreamErrors(
+  () => api,
+  () => api.call("POST", PATH, { body: BODY }),
   [
     "createBudget",
-    refusal("permission_denied", "not_authorized"),
-    refusal("invalid_argument", "budget_invalid"),
-    refusal("conflict", "budget_exists"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("invalid_argument", "budget_invalid"),
+    upstreamError("conflict", "budget_exists"),
   ],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("PATCH", `${PATH}/${UID}`, { body: {} }),
-  ["updateBudget", refusal("not_found", "budget_not_found"), refusal("permission_denied", "not_authorized")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("PATCH", `${PATH}/${UID}`, { body: {} }),
+  [
+    "updateBudget",
+    upstreamError("not_found", "budget_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
+  ],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("DELETE", `${PATH}/${UID}`),
-  ["deleteBudget", refusal("not_found", "budget_not_found"), refusal("permission_denied", "not_authorized")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("DELETE", `${PATH}/${UID}`),
+  [
+    "deleteBudget",
+    upstreamError("not_found", "budget_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
+  ],
 );
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", `/api/v1/team/${OTHER_TEAM}/budgets`],
   ["GET", `/api/v1/team/${OTHER_TEAM}/budgets/${UID}`],
   ["POST", `/api/v1/team/${OTHER_TEAM}/budgets`, BODY],
   ["DELETE", `${PATH}/x`],
 ]);
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ...[
     {},
     { ...BODY, scope: "user" },

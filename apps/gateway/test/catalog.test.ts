@@ -1,13 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readConfig } from "@millwright/config";
 import { egressRangesSetting } from "../src/egress-ranges.ts";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 test("models show what they cost, or why they are off", async () => {
   const scripted = {
@@ -29,8 +35,8 @@ test("models show what they cost, or why they are off", async () => {
     description: "d",
     reasoningLevel: "high",
   };
-  door.answer({ listModels: { defaultModelId: "scripted", models: [scripted, off] } });
-  expect((await door.call("GET", "/api/v1/agent/models")).body).toEqual({
+  api.respondWith({ listModels: { defaultModelId: "scripted", models: [scripted, off] } });
+  expect((await api.call("GET", "/api/v1/agent/models")).body).toEqual({
     default_model_id: "scripted",
     models: [
       {
@@ -66,8 +72,8 @@ test("workers are those of the active team", async () => {
     sandbox: "bwrap",
     sandboxFeatures: ["memory-limit=cgroup-v2"],
   };
-  door.answer({ listWorkers: { workers: [worker] } });
-  const { body } = await door.call("GET", "/api/v1/agent/connected-self-hosted-workers", {
+  api.respondWith({ listWorkers: { workers: [worker] } });
+  const { body } = await api.call("GET", "/api/v1/agent/connected-self-hosted-workers", {
     headers: { "x-service-team-uid": OTHER_TEAM },
   });
   expect(body).toEqual({
@@ -82,7 +88,7 @@ test("workers are those of the active team", async () => {
       },
     ],
   });
-  expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
+  expect(api.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
 });
 
 describe("skills", () => {
@@ -114,8 +120,8 @@ describe("skills", () => {
       lastRunTimestamp: undefined,
       error: "description is required.",
     };
-    door.answer({ listSkills: { skills: [{ name: "review", variants: [variant, reported] }] } });
-    const { body } = await door.call("GET", "/api/v1/agent");
+    api.respondWith({ listSkills: { skills: [{ name: "review", variants: [variant, reported] }] } });
+    const { body } = await api.call("GET", "/api/v1/agent");
     expect(body).toEqual({
       agents: [
         {
@@ -142,21 +148,21 @@ describe("skills", () => {
     ],
     ["?refresh=false&include_malformed_skills=false&unknown=1", { refresh: false, includeMalformed: false }],
   ])("are asked for with %j", async (query, asked) => {
-    door.answer({ listSkills: { skills: [] } });
-    expect((await door.call("GET", `/api/v1/agent${query}`)).body).toEqual({ agents: [] });
-    expect(door.calls[0]!.request).toMatchObject(asked);
+    api.respondWith({ listSkills: { skills: [] } });
+    expect((await api.call("GET", `/api/v1/agent${query}`)).body).toEqual({ agents: [] });
+    expect(api.calls[0]!.request).toMatchObject(asked);
   });
   test("are those of the active team", async () => {
-    door.answer({ listSkills: { skills: [] } });
-    await door.call("GET", "/api/v1/agent", { headers: { "x-service-team-uid": OTHER_TEAM } });
-    expect(door.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
+    api.respondWith({ listSkills: { skills: [] } });
+    await api.call("GET", "/api/v1/agent", { headers: { "x-service-team-uid": OTHER_TEAM } });
+    expect(api.calls[0]!.request).toMatchObject({ teamUid: OTHER_TEAM });
   });
   test("need a key", async () => {
-    door.answer({});
-    expect((await door.call("GET", "/api/v1/agent", { key: null })).status).toBe(401);
+    api.respondWith({});
+    expect((await api.call("GET", "/api/v1/agent", { key: null })).status).toBe(401);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "repo=acme",
@@ -179,19 +185,19 @@ describe("egress ranges", () => {
     ["no team", undefined],
     ["a team of the caller", TEAM],
   ])("are told for %s", async (_name, team) => {
-    door.answer({});
+    api.respondWith({});
     expect(
-      await door.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } }),
+      await api.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } }),
     ).toMatchObject({ status: 200, body: { cidrs } });
   });
   test("of a team that the caller is not in are as empty as those of no team at all", async () => {
-    door.answer({});
+    api.respondWith({});
     for (const team of [OTHER_TEAM, "0198c2d0-0000-7000-8000-00000000ffff", "nonsense"])
-      expect((await door.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
+      expect((await api.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
   });
   test("are not told without a key", async () => {
-    door.answer({});
-    expect((await door.call("GET", PATH, { key: null })).status).toBe(401);
+    api.respondWith({});
+    expect((await api.call("GET", PATH, { key: null })).status).toBe(401);
   });
   test("are read in one canonical form, or refused by name", () => {
     const read = (text?: string) =>
@@ -240,7 +246,7 @@ describe("environments", () => {
     ["", "last_updated"],
     ["?sort_by=name", "name"],
   ])("%s are listed by %s", async (query, sortBy) => {
-    door.answer({
+    api.respondWith({
       listEnvironments: {
         environments: [
           environment,
@@ -248,24 +254,24 @@ describe("environments", () => {
         ],
       },
     });
-    const { body } = await door.call("GET", `${PATH}${query}`);
+    const { body } = await api.call("GET", `${PATH}${query}`);
     expect(body.environments).toEqual([
       shown,
       { ...shown, scope: { type: "User", uid: USER }, last_task_run_timestamp: CREATED },
     ]);
-    expect(door.calls[0]!.request).toMatchObject({ teamUid: "", sortBy });
+    expect(api.calls[0]!.request).toMatchObject({ teamUid: "", sortBy });
   });
   test.each<[string, object, [string, string]]>([
     ["member", {}, ["team", TEAM]],
     ["member", { team: false }, ["user", USER]],
     ["agent", {}, ["team", TEAM]],
   ])("of %s %j are created for their owner", async (key, body, [ownerType, ownerUid]) => {
-    door.answer({ createEnvironment: { environment } });
-    expect(await door.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({
+    api.respondWith({ createEnvironment: { environment } });
+    expect(await api.call("POST", PATH, { key, body: { config, ...body } })).toMatchObject({
       status: 201,
       body: shown,
     });
-    expect(door.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
+    expect(api.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
   });
   test("show the newest run in them, and not who works on those of others", async () => {
     const lastTaskCreated = {
@@ -283,7 +289,7 @@ describe("environments", () => {
       linkSharing: true,
       lastTaskCreated: { ...lastTaskCreated, startedAt: undefined },
     };
-    door.answer({ listEnvironments: { environments: [{ ...environment, lastTaskCreated }, granted] } });
+    api.respondWith({ listEnvironments: { environments: [{ ...environment, lastTaskCreated }, granted] } });
     const task = {
       id: RUN,
       title: "Fix",
@@ -293,7 +299,7 @@ describe("environments", () => {
       started_at: UPDATED,
     };
     const { creator: _1, last_editor: _2, ...anonymous } = shown;
-    expect((await door.call("GET", PATH)).body.environments).toEqual([
+    expect((await api.call("GET", PATH)).body.environments).toEqual([
       { ...shown, last_task_created: task },
       {
         ...anonymous,
@@ -305,138 +311,138 @@ describe("environments", () => {
     ]);
   });
   test.each([[true], [false], [undefined]])("are opened to whoever knows the uid: %s", async (linkSharing) => {
-    door.answer({ createEnvironment: { environment }, replaceEnvironment: { environment } });
+    api.respondWith({ createEnvironment: { environment }, replaceEnvironment: { environment } });
     const body = { config, ...(linkSharing === undefined ? {} : { link_sharing: linkSharing }) };
-    await door.call("POST", PATH, { body });
-    await door.call("PUT", `${PATH}/${UID}`, { body });
-    expect(door.calls.map(({ request }) => request.environment.linkSharing)).toEqual([linkSharing, linkSharing]);
+    await api.call("POST", PATH, { body });
+    await api.call("PUT", `${PATH}/${UID}`, { body });
+    expect(api.calls.map(({ request }) => request.environment.linkSharing)).toEqual([linkSharing, linkSharing]);
   });
   test("are got by their uid", async () => {
-    door.answer({ getEnvironment: { environment: { ...environment, access: "link" } } });
-    expect((await door.call("GET", `${PATH}/${UID}`)).body).toMatchObject({ uid: UID, access: "link" });
-    expect(door.calls[0]!.request).toMatchObject({ uid: UID });
+    api.respondWith({ getEnvironment: { environment: { ...environment, access: "link" } } });
+    expect((await api.call("GET", `${PATH}/${UID}`)).body).toMatchObject({ uid: UID, access: "link" });
+    expect(api.calls[0]!.request).toMatchObject({ uid: UID });
   });
   describe("and their grants", () => {
     const GRANT = "0198c2d0-0000-7000-8000-00000000f001";
     const grant = { uid: GRANT, granteeType: "team", granteeUid: TEAM, createdAt: at(CREATED) };
     const teamGrant = { uid: GRANT, team_uid: TEAM, created_at: CREATED };
     test("are made to teams and users, listed and taken back", async () => {
-      door.answer({
+      api.respondWith({
         createEnvironmentGrant: { grant },
         listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] },
         deleteEnvironmentGrant: {},
       });
-      expect(await door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({
+      expect(await api.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({
         status: 201,
         body: teamGrant,
       });
-      expect((await door.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER } })).status).toBe(201);
-      expect((await door.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({
+      expect((await api.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER } })).status).toBe(201);
+      expect((await api.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({
         grants: [teamGrant, { uid: GRANT, user_uid: USER, created_at: CREATED }],
       });
-      expect((await door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`)).status).toBe(204);
-      expect(door.calls.map(({ request }) => request)).toMatchObject([
+      expect((await api.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`)).status).toBe(204);
+      expect(api.calls.map(({ request }) => request)).toMatchObject([
         { environmentUid: UID, granteeType: "team", granteeUid: TEAM },
         { environmentUid: UID, granteeType: "user", granteeUid: USER },
         { environmentUid: UID },
         { environmentUid: UID, uid: GRANT },
       ]);
     });
-    refusalsBecomeProblems(
-      () => door,
-      () => door.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } }),
+    testUpstreamErrors(
+      () => api,
+      () => api.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } }),
       [
         "createEnvironmentGrant",
-        refusal("not_found", "environment_not_found"),
-        refusal("not_found", "team_not_found"),
-        refusal("permission_denied", "not_authorized"),
+        upstreamError("not_found", "environment_not_found"),
+        upstreamError("not_found", "team_not_found"),
+        upstreamError("permission_denied", "not_authorized"),
       ],
     );
-    refusalsBecomeProblems(
-      () => door,
-      () => door.call("GET", `${PATH}/${UID}/grants`),
+    testUpstreamErrors(
+      () => api,
+      () => api.call("GET", `${PATH}/${UID}/grants`),
       [
         "listEnvironmentGrants",
-        refusal("not_found", "environment_not_found"),
-        refusal("permission_denied", "not_authorized"),
+        upstreamError("not_found", "environment_not_found"),
+        upstreamError("permission_denied", "not_authorized"),
       ],
     );
-    refusalsBecomeProblems(
-      () => door,
-      () => door.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`),
+    testUpstreamErrors(
+      () => api,
+      () => api.call("DELETE", `${PATH}/${UID}/grants/${GRANT}`),
       [
         "deleteEnvironmentGrant",
-        refusal("not_found", "environment_grant_not_found"),
-        refusal("permission_denied", "not_authorized"),
+        upstreamError("not_found", "environment_grant_not_found"),
+        upstreamError("permission_denied", "not_authorized"),
       ],
     );
-    neverReachNeighbours(() => door, 404, [
+    testRejectedBeforeUpstreams(() => api, 404, [
       ["POST", `${PATH}/${UID}/grants`, { user_uid: AGENT }],
       ["POST", `${PATH}/x/grants`, { team_uid: TEAM }],
       ["GET", `${PATH}/x/grants`],
       ["DELETE", `${PATH}/${UID}/grants/x`],
     ]);
-    neverReachNeighbours(
-      () => door,
+    testRejectedBeforeUpstreams(
+      () => api,
       400,
       [{}, { team_uid: 1 }, { user_uid: null }, []].map((body) => ["POST", `${PATH}/${UID}/grants`, body] as const),
     );
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${PATH}/${UID}`),
-    ["getEnvironment", refusal("not_found", "environment_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${PATH}/${UID}`),
+    ["getEnvironment", upstreamError("not_found", "environment_not_found")],
   );
   test("of an agent belong to its team", async () => {
-    door.answer({});
-    expect(await door.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({
+    api.respondWith({});
+    expect(await api.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({
       status: 400,
       body: { reason: "personal_environment_of_agent" },
     });
   });
   test("are replaced and deleted by their uid", async () => {
-    door.answer({ replaceEnvironment: { environment }, deleteEnvironment: {} });
-    expect(await door.call("PUT", `${PATH}/${UID}`, { body: { config } })).toMatchObject({ status: 200, body: shown });
-    expect(await door.call("DELETE", `${PATH}/${UID}`)).toMatchObject({ status: 204, body: "" });
-    expect(door.calls.map(({ method, request }) => [method, request.environment?.uid ?? request.uid])).toEqual([
+    api.respondWith({ replaceEnvironment: { environment }, deleteEnvironment: {} });
+    expect(await api.call("PUT", `${PATH}/${UID}`, { body: { config } })).toMatchObject({ status: 200, body: shown });
+    expect(await api.call("DELETE", `${PATH}/${UID}`)).toMatchObject({ status: 204, body: "" });
+    expect(api.calls.map(({ method, request }) => [method, request.environment?.uid ?? request.uid])).toEqual([
       ["replaceEnvironment", UID],
       ["deleteEnvironment", UID],
     ]);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", PATH, { body: { config } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", PATH, { body: { config } }),
     [
       "createEnvironment",
-      refusal("invalid_argument", "invalid_environment"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "invalid_environment"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", `${PATH}/${UID}`, { body: { config } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", `${PATH}/${UID}`, { body: { config } }),
     [
       "replaceEnvironment",
-      refusal("not_found", "environment_not_found"),
-      refusal("invalid_argument", "invalid_environment"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "environment_not_found"),
+      upstreamError("invalid_argument", "invalid_environment"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", `${PATH}/${UID}`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", `${PATH}/${UID}`),
     [
       "deleteEnvironment",
-      refusal("not_found", "environment_not_found"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "environment_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", `${PATH}/x`],
     ["PUT", `${PATH}/x`, { config }],
     ["DELETE", `${PATH}/${UID}0`],
   ]);
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["GET", `${PATH}?sort_by=uid`],
     ...[
       {},
@@ -478,17 +484,17 @@ describe("code hosts", () => {
     created_at: CREATED,
   };
   test("are listed and connected", async () => {
-    door.answer({ listCodeHosts: { codeHosts: [codeHost] }, createCodeHost: { codeHost } });
-    expect((await door.call("GET", PATH)).body).toEqual({ code_hosts: [shown] });
+    api.respondWith({ listCodeHosts: { codeHosts: [codeHost] }, createCodeHost: { codeHost } });
+    expect((await api.call("GET", PATH)).body).toEqual({ code_hosts: [shown] });
     expect(
-      await door.call("POST", PATH, { body: { name: "ours", kind: "local", root: "/srv/git", owners: ["o"] } }),
+      await api.call("POST", PATH, { body: { name: "ours", kind: "local", root: "/srv/git", owners: ["o"] } }),
     ).toMatchObject({ status: 201, body: shown });
     expect(
-      await door.call("POST", PATH, {
+      await api.call("POST", PATH, {
         body: { name: "hub", kind: "github", base_url: "https://api.example/v3", secret_name: "TOKEN" },
       }),
     ).toMatchObject({ status: 201 });
-    expect(door.calls.map(({ request }) => request.codeHost ?? request.teamUid)).toMatchObject([
+    expect(api.calls.map(({ request }) => request.codeHost ?? request.teamUid)).toMatchObject([
       TEAM,
       { teamUid: TEAM, name: "ours", kind: "local", root: "/srv/git", owners: ["o"] },
       { name: "hub", kind: "github", baseUrl: "https://api.example/v3", secretName: "TOKEN", owners: [] },
@@ -496,45 +502,49 @@ describe("code hosts", () => {
   });
   test("are removed from their own team only", async () => {
     const others = "0198c2d0-0000-7000-8000-00000000d002";
-    door.answer({ listCodeHosts: { codeHosts: [codeHost] }, deleteCodeHost: {} });
-    expect(await door.call("DELETE", `${PATH}/${others}`)).toMatchObject({
+    api.respondWith({ listCodeHosts: { codeHosts: [codeHost] }, deleteCodeHost: {} });
+    expect(await api.call("DELETE", `${PATH}/${others}`)).toMatchObject({
       status: 404,
       body: { reason: "code_host_not_found" },
     });
-    expect(door.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
-    expect((await door.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
-    expect(door.calls.at(-1)).toMatchObject({ method: "deleteCodeHost", request: { uid: UID } });
+    expect(api.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
+    expect((await api.call("DELETE", `${PATH}/${UID}`)).status).toBe(204);
+    expect(api.calls.at(-1)).toMatchObject({ method: "deleteCodeHost", request: { uid: UID } });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", PATH),
-    ["listCodeHosts", refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", PATH),
+    ["listCodeHosts", upstreamError("permission_denied", "not_authorized")],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", PATH, { body: { name: "n", kind: "local" } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", PATH, { body: { name: "n", kind: "local" } }),
     [
       "createCodeHost",
-      refusal("not_found", "team_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "code_host_root_not_allowed"),
-      refusal("conflict", "name_taken"),
+      upstreamError("not_found", "team_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "code_host_root_not_allowed"),
+      upstreamError("conflict", "name_taken"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", `${PATH}/${UID}`),
-    ["deleteCodeHost", refusal("not_found", "code_host_not_found"), refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", `${PATH}/${UID}`),
+    [
+      "deleteCodeHost",
+      upstreamError("not_found", "code_host_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
     { listCodeHosts: { codeHosts: [codeHost] } },
   );
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", `/api/v1/team/${OTHER_TEAM}/code-hosts`],
     ["GET", "/api/v1/team/x/code-hosts"],
     ["POST", "/api/v1/team/x/code-hosts", { name: "n", kind: "local" }],
     ["DELETE", `${PATH}/x`],
   ]);
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       {},

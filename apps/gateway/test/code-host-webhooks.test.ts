@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { OTHER_TEAM, TEAM } from "./support/people.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const HOST = "0198c2d0-0000-7000-8000-00000000d001";
 const ENTRY = "0198c2d0-0000-7000-8000-0000000000d1";
@@ -57,12 +63,12 @@ const delivery = {
   sizeBytes: 7n,
   receivedAt: time,
 };
-const asked = () => door.calls.at(-1);
+const asked = () => api.calls.at(-1);
 
 describe("the address that a code host sends its webhooks to", () => {
   test("is opened with what is shown once, changed, read, rotated and closed", async () => {
-    door.answer({ ...known, putCodeHostWebhook: { webhook, secret: "once" } });
-    const opened = await door.call("PUT", PATH);
+    api.respondWith({ ...known, putCodeHostWebhook: { webhook, secret: "once" } });
+    const opened = await api.call("PUT", PATH);
     expect([opened.status, opened.body, opened.headers.get("cache-control")]).toEqual([
       200,
       { ...shown, secret: "once" },
@@ -70,32 +76,32 @@ describe("the address that a code host sends its webhooks to", () => {
     ]);
     expect(asked()?.request).toMatchObject({ ...ref, provider: "github" });
     expect([asked()?.request.enabled, asked()?.request.botLogin]).toEqual([undefined, undefined]);
-    door.answer({
+    api.respondWith({
       ...known,
       putCodeHostWebhook: {
         webhook: { ...webhook, botLogin: "mill[bot]", enabled: false, lastDeliveryAt: time },
         secret: "",
       },
     });
-    expect((await door.call("PUT", PATH, { body: { enabled: false, bot_login: "mill[bot]" } })).body).toEqual({
+    expect((await api.call("PUT", PATH, { body: { enabled: false, bot_login: "mill[bot]" } })).body).toEqual({
       ...shown,
       enabled: false,
       bot_login: "mill[bot]",
       last_delivery_at: AT,
     });
     expect(asked()?.request).toMatchObject({ ...ref, enabled: false, botLogin: "mill[bot]" });
-    await door.call("PUT", PATH, { body: { bot_login: null } });
+    await api.call("PUT", PATH, { body: { bot_login: null } });
     expect(asked()?.request.botLogin).toBe("");
-    door.answer({ ...known, getCodeHostWebhook: { webhook } });
-    expect(await door.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
-    door.answer({ ...known, rotateCodeHostSecret: { webhook, secret: "new" } });
-    expect(await door.call("POST", `${PATH}/rotate`)).toMatchObject({ status: 200, body: { ...shown, secret: "new" } });
+    api.respondWith({ ...known, getCodeHostWebhook: { webhook } });
+    expect(await api.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
+    api.respondWith({ ...known, rotateCodeHostSecret: { webhook, secret: "new" } });
+    expect(await api.call("POST", `${PATH}/rotate`)).toMatchObject({ status: 200, body: { ...shown, secret: "new" } });
     expect(asked()?.request).toMatchObject({ ...ref, secret: "" });
-    door.answer({ ...known, rotateCodeHostSecret: { webhook, secret: "" } });
-    expect("secret" in (await door.call("POST", `${PATH}/rotate`, { body: { secret: "theirs" } })).body).toBe(false);
+    api.respondWith({ ...known, rotateCodeHostSecret: { webhook, secret: "" } });
+    expect("secret" in (await api.call("POST", `${PATH}/rotate`, { body: { secret: "theirs" } })).body).toBe(false);
     expect(asked()?.request).toMatchObject({ ...ref, secret: "theirs" });
-    door.answer({ ...known, closeCodeHostWebhook: {} });
-    expect((await door.call("DELETE", PATH)).status).toBe(204);
+    api.respondWith({ ...known, closeCodeHostWebhook: {} });
+    expect((await api.call("DELETE", PATH)).status).toBe(204);
   });
   test("has what it delivered looked at again", async () => {
     const decision = {
@@ -110,8 +116,8 @@ describe("the address that a code host sends its webhooks to", () => {
       occurredAt: time,
       decidedAt: time,
     };
-    door.answer({ ...known, replayDelivery: { decision, wouldTrigger: true } });
-    const answer = await door.call("POST", `${PATH}/deliveries/${ENTRY}/replay`, {
+    api.respondWith({ ...known, replayDelivery: { decision, wouldTrigger: true } });
+    const answer = await api.call("POST", `${PATH}/deliveries/${ENTRY}/replay`, {
       body: { factory_uid: FACTORY, automation_uid: AUTOMATION, dry_run: true },
     });
     expect(answer).toMatchObject({
@@ -130,13 +136,13 @@ describe("the address that a code host sends its webhooks to", () => {
       automationUid: AUTOMATION,
       dryRun: true,
     });
-    const absent = await door.call("POST", `${PATH.replace(HOST, ENTRY)}/deliveries/${ENTRY}/replay`, {
+    const absent = await api.call("POST", `${PATH.replace(HOST, ENTRY)}/deliveries/${ENTRY}/replay`, {
       body: { factory_uid: FACTORY, automation_uid: AUTOMATION },
     });
     expect(absent).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
   });
   test("has a log, and entries with their payload byte for byte, out of a form too", async () => {
-    door.answer({
+    api.respondWith({
       ...known,
       listCodeHostDeliveries: {
         deliveries: [delivery, { ...delivery, event: "", action: "", deliveryId: "", outcome: "rejected_auth" }],
@@ -155,7 +161,7 @@ describe("the address that a code host sends its webhooks to", () => {
       size_bytes: 7,
       received_at: AT,
     };
-    expect((await door.call("GET", `${PATH}/deliveries?limit=2&cursor=c`)).body).toEqual({
+    expect((await api.call("GET", `${PATH}/deliveries?limit=2&cursor=c`)).body).toEqual({
       deliveries: [
         entry,
         { ...entry, event: null, action: null, delivery_id: null, label: "Rejected (auth)", outcome: "rejected_auth" },
@@ -165,11 +171,11 @@ describe("the address that a code host sends its webhooks to", () => {
     expect(asked()?.request).toMatchObject({ ...ref, pageSize: 2, pageToken: "c" });
     const payload = '{"n":12345678901234567890,"x":"\\u00e9"}';
     const read = async (headers: Record<string, string>, body: string | undefined) => {
-      door.answer({
+      api.respondWith({
         ...known,
         getCodeHostDelivery: { delivery, headers, ...(body !== undefined && { body: Buffer.from(body) }) },
       });
-      return door.call("GET", `${PATH}/deliveries/${ENTRY}`);
+      return api.call("GET", `${PATH}/deliveries/${ENTRY}`);
     };
     for (const [type, body] of [
       ["application/json", payload],
@@ -184,16 +190,16 @@ describe("the address that a code host sends its webhooks to", () => {
     expect("payload" in (await read({}, undefined)).body).toBe(false);
   });
   test("is none for local repositories", async () => {
-    door.answer({ listCodeHosts: { codeHosts: [{ ...codeHost, kind: "local" }] } });
-    expect(await door.call("PUT", PATH)).toMatchObject({ status: 422, body: { reason: "code_host_sends_nothing" } });
+    api.respondWith({ listCodeHosts: { codeHosts: [{ ...codeHost, kind: "local" }] } });
+    expect(await api.call("PUT", PATH)).toMatchObject({ status: 422, body: { reason: "code_host_sends_nothing" } });
   });
   test("is refused before its connection is removed, and the connection stays when it cannot be", async () => {
-    door.answer({ ...known, retireCodeHost: {}, deleteCodeHost: {} });
-    expect((await door.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(204);
-    expect(door.calls.map(({ method }) => method)).toEqual(["listCodeHosts", "retireCodeHost", "deleteCodeHost"]);
-    door.answer({ ...known, retireCodeHost: refusal("unavailable", "unreachable") });
-    expect((await door.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(500);
-    expect(door.calls.map(({ method }) => method)).not.toContain("deleteCodeHost");
+    api.respondWith({ ...known, retireCodeHost: {}, deleteCodeHost: {} });
+    expect((await api.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(204);
+    expect(api.calls.map(({ method }) => method)).toEqual(["listCodeHosts", "retireCodeHost", "deleteCodeHost"]);
+    api.respondWith({ ...known, retireCodeHost: upstreamError("unavailable", "unreachable") });
+    expect((await api.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(500);
+    expect(api.calls.map(({ method }) => method)).not.toContain("deleteCodeHost");
   });
   const every = [
     ["GET", PATH],
@@ -204,51 +210,51 @@ describe("the address that a code host sends its webhooks to", () => {
     ["GET", `${PATH}/deliveries/${ENTRY}`],
   ] as const;
   test.each(every)("%s %s of another team's connection is that of none", async (method, path) => {
-    door.answer({ listCodeHosts: { codeHosts: [{ ...codeHost, uid: ENTRY }] } });
-    expect(await door.call(method, path)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
-    expect(door.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
-    door.answer({ listCodeHosts: { codeHosts: [] } });
-    expect(await door.call(method, path.replace(TEAM, OTHER_TEAM))).toMatchObject({
+    api.respondWith({ listCodeHosts: { codeHosts: [{ ...codeHost, uid: ENTRY }] } });
+    expect(await api.call(method, path)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
+    expect(api.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);
+    api.respondWith({ listCodeHosts: { codeHosts: [] } });
+    expect(await api.call(method, path.replace(TEAM, OTHER_TEAM))).toMatchObject({
       status: 404,
       body: { reason: "code_host_not_found" },
     });
   });
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", PATH.replace(HOST, "x")],
     ["GET", `${PATH}/deliveries/x`],
     ["GET", PATH.replace(TEAM, "x")],
   ]);
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["PUT", PATH, { enabled: "yes" }],
     ["POST", `${PATH}/rotate`, { secret: "" }],
     ["GET", `${PATH}/deliveries?limit=0`],
     ["POST", `${PATH}/deliveries/${ENTRY}/replay`, { automation_uid: AUTOMATION }],
   ]);
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", PATH, { body: { bot_login: "@x" } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", PATH, { body: { bot_login: "@x" } }),
     [
       "putCodeHostWebhook",
-      refusal("invalid_argument", "invalid_code_host_webhook"),
-      refusal("not_found", "code_host_not_found"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "invalid_code_host_webhook"),
+      upstreamError("not_found", "code_host_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
     known,
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", `${PATH}/rotate`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", `${PATH}/rotate`),
     [
       "rotateCodeHostSecret",
-      refusal("not_found", "code_host_webhook_not_found"),
-      refusal("invalid_argument", "invalid_secret"),
+      upstreamError("not_found", "code_host_webhook_not_found"),
+      upstreamError("invalid_argument", "invalid_secret"),
     ],
     known,
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${PATH}/deliveries?cursor=c`),
-    ["listCodeHostDeliveries", refusal("invalid_argument", "invalid_cursor")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${PATH}/deliveries?cursor=c`),
+    ["listCodeHostDeliveries", upstreamError("invalid_argument", "invalid_cursor")],
     known,
   );
 });

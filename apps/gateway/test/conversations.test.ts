@@ -1,16 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { RUN } from "./support/people.ts";
 import { at, CONVERSATION, CREATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
 const SHOT = "0190c1a2-0000-7000-8000-0000000000aa";
 const LINK = "https://mill.example/blobs/x?sig=s";
-const get = (view: string) => door.call("GET", `${PATH}/${view}`);
+const get = (view: string) => api.call("GET", `${PATH}/${view}`);
 
 describe.each([
   ["transcript", "getTranscriptUrl", { conversationUid: CONVERSATION, runUid: "" }, {}],
@@ -24,7 +30,7 @@ describe.each([
   ],
 ])("%s", (view, method, asked, more) => {
   test("is a redirect that nobody keeps", async () => {
-    door.answer({ [method]: { url: LINK, ...more } });
+    api.respondWith({ [method]: { url: LINK, ...more } });
     const { status, headers, body } = await get(view);
     expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([
       302,
@@ -32,12 +38,12 @@ describe.each([
       "private, no-store",
       "",
     ]);
-    expect(door.calls[0]!.request).toMatchObject(asked);
+    expect(api.calls[0]!.request).toMatchObject(asked);
   });
 });
 
 test("the block snapshot's link comes as JSON when it is asked for so", async () => {
-  door.answer({ getBlockSnapshotUrl: { url: LINK, expiresAt: at(CREATED) } });
+  api.respondWith({ getBlockSnapshotUrl: { url: LINK, expiresAt: at(CREATED) } });
   expect(await get("block-snapshot?redirect=false")).toMatchObject({
     status: 200,
     body: { download_url: LINK, expires_at: CREATED },
@@ -45,35 +51,35 @@ test("the block snapshot's link comes as JSON when it is asked for so", async ()
 });
 
 describe("refusals", () => {
-  const [absent] = [refusal("not_found", "conversation_not_found")];
-  refusalsBecomeProblems(
-    () => door,
+  const [absent] = [upstreamError("not_found", "conversation_not_found")];
+  testUpstreamErrors(
+    () => api,
     () => get("transcript"),
     [
       "getTranscriptUrl",
       absent,
-      refusal("invalid_argument", "no_raw_transcript"),
-      refusal("not_found", "transcript_not_found"),
-      refusal("unavailable", "blob_store_unavailable"),
+      upstreamError("invalid_argument", "no_raw_transcript"),
+      upstreamError("not_found", "transcript_not_found"),
+      upstreamError("unavailable", "blob_store_unavailable"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get(`screenshots/${SHOT}/download`),
-    ["getScreenshotUrl", refusal("not_found", "screenshot_not_found")],
+    ["getScreenshotUrl", upstreamError("not_found", "screenshot_not_found")],
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("block-snapshot"),
-    ["getBlockSnapshotUrl", absent, refusal("not_found", "block_snapshot_not_found")],
+    ["getBlockSnapshotUrl", absent, upstreamError("not_found", "block_snapshot_not_found")],
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["redirect=no", "redirect=1", "redirect="].map((query) => ["GET", `${PATH}/block-snapshot?${query}`] as const),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     [
       "x/transcript",
@@ -87,22 +93,26 @@ describe("refusals", () => {
 describe("handoff attachments", () => {
   const path = `/api/v1/agent/runs/${RUN}/handoff/attachments`;
   test("are the files with their links", async () => {
-    door.answer({
+    api.respondWith({
       listHandoffFiles: {
         files: [{ uid: SHOT, fileName: "workspace-7.tar", mimeType: "application/x-tar", downloadUrl: LINK }],
       },
     });
-    expect((await door.call("GET", path)).body).toEqual({
+    expect((await api.call("GET", path)).body).toEqual({
       attachments: [
         { attachment_id: SHOT, filename: "workspace-7.tar", download_url: LINK, mime_type: "application/x-tar" },
       ],
     });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", path),
-    ["listHandoffFiles", refusal("not_found", "run_not_found"), refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", path),
+    [
+      "listHandoffFiles",
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
   );
-  neverReachNeighbours(() => door, 404, [["GET", "/api/v1/agent/runs/x/handoff/attachments"]]);
+  testRejectedBeforeUpstreams(() => api, 404, [["GET", "/api/v1/agent/runs/x/handoff/attachments"]]);
 });

@@ -4,7 +4,7 @@ import { newUid } from "@millwright/ids";
 import { domainError, eventually } from "@millwright/testing";
 import { call as on } from "@millwright/rpc";
 import { serviceCaller } from "@millwright/caller";
-import { APP_KEY, openGateway, type TestGateway } from "./support/identity.ts";
+import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let g: TestGateway;
 let team: string;

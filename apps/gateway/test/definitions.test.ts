@@ -4,7 +4,7 @@ import { serviceCaller } from "@millwright/caller";
 import { newUid, runnerUidOf } from "@millwright/ids";
 import { call as on } from "@millwright/rpc";
 import { aCaller, domainError, eventually } from "@millwright/testing";
-import { APP_KEY, openGateway, type TestGateway } from "./support/identity.ts";
+import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let g: TestGateway;
 let team: string;

@@ -3,21 +3,21 @@ import { get, type IncomingHttpHeaders } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { openDoor, PUBLIC_URL, type Door } from "./support/door.ts";
+import { startRestApi, PUBLIC_URL, type RestApi } from "./support/rest-api.ts";
 
-let door: Door;
+let api: RestApi;
 let page: { status: number; headers: Headers; body: any };
 beforeAll(async () => {
-  door = await openDoor();
-  page = await door.call("GET", "/docs", { key: null });
+  api = await startRestApi();
+  page = await api.call("GET", "/docs", { key: null });
 });
-afterAll(() => door.close());
+afterAll(() => api.close());
 
 /** Sends a request without decoding the response. */
 const raw = (path: string, headers: Record<string, string> = {}) =>
   new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
     get(
-      `${door.url}${path}`,
+      `${api.url}${path}`,
       { headers },
       (answer) =>
         void buffer(answer).then(
@@ -61,7 +61,7 @@ test("nothing on it comes from another host, and its policy lets nothing", async
   // in the example
   expect([...(page.body as string).matchAll(/https?:\/\/[^/\s<"]+/g)].map(([host]) => host)).toEqual([PUBLIC_URL]);
   expect(page.body).toContain('load-fonts="false"');
-  expect((await door.call("GET", /spec-url="([^"]+)"/.exec(page.body)![1]!, { key: null })).body.openapi).toBe("3.1.0");
+  expect((await api.call("GET", /spec-url="([^"]+)"/.exec(page.body)![1]!, { key: null })).body.openapi).toBe("3.1.0");
 });
 
 test("its scripts are named after their content and kept for ever, smaller for those who unpack", async () => {
@@ -94,6 +94,6 @@ test("its scripts are named after their content and kept for ever, smaller for t
 test.each(["/docs/viewer-0000000000000000.js", "/docs/viewer.js", "/docs/..%2f..%2fpackage.json"])(
   "there is nothing else: %s",
   async (path) => {
-    expect((await door.call("GET", path, { key: null })).status).toBe(404);
+    expect((await api.call("GET", path, { key: null })).status).toBe(404);
   },
 );

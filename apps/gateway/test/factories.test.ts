@@ -1,12 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { VERBS } from "@millwright/caller";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
 import { aFactory, aRun, CREATED, FACTORY, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = "/api/v1/factory";
 const shown = {
@@ -39,9 +45,9 @@ const shown = {
 
 describe("a factory", () => {
   test("shows every published field, with the caller's own permissions", async () => {
-    door.answer({ getFactory: { factory: aFactory() } });
-    expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toEqual(shown);
-    expect((await door.call("GET", `${PATH}/${FACTORY}`, { key: "of_no_team" })).body.permissions).toEqual([]);
+    api.respondWith({ getFactory: { factory: aFactory() } });
+    expect((await api.call("GET", `${PATH}/${FACTORY}`)).body).toEqual(shown);
+    expect((await api.call("GET", `${PATH}/${FACTORY}`, { key: "of_no_team" })).body.permissions).toEqual([]);
   });
   test("shows what it has", async () => {
     const fields = {
@@ -65,8 +71,8 @@ describe("a factory", () => {
       concurrencyLimit: 4,
       queuePaused: true,
     };
-    door.answer({ getFactory: { factory: aFactory(fields) } });
-    expect((await door.call("GET", `${PATH}/${FACTORY}`)).body).toMatchObject({
+    api.respondWith({ getFactory: { factory: aFactory(fields) } });
+    expect((await api.call("GET", `${PATH}/${FACTORY}`)).body).toMatchObject({
       alias: "roof",
       description: "d",
       code_forge: "GITHUB",
@@ -87,10 +93,14 @@ describe("a factory", () => {
       queue_paused: true,
     });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${PATH}/${FACTORY}`),
-    ["getFactory", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${PATH}/${FACTORY}`),
+    [
+      "getFactory",
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
   );
 });
 
@@ -103,30 +113,30 @@ describe("the list of factories", () => {
     ["member", `?filter_team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
     ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
   ])("as %s with %s and header %s", async (key, query, header, asked) => {
-    door.answer({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
-    const { body } = await door.call("GET", `${PATH}${query}`, {
+    api.respondWith({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
+    const { body } = await api.call("GET", `${PATH}${query}`, {
       key,
       headers: header ? { "x-service-team-uid": header } : {},
     });
     expect(body).toEqual({ factories: [shown], page_info: { has_next_page: true, next_cursor: "n" } });
-    expect(door.calls[0]!.request).toMatchObject(asked);
+    expect(api.calls[0]!.request).toMatchObject(asked);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["limit=0", "limit=101", "limit=-1", "limit=x", "cursor="].map((query) => ["GET", `${PATH}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", PATH),
-    ["listFactories", refusal("invalid_argument", "invalid_cursor")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", PATH),
+    ["listFactories", upstreamError("invalid_argument", "invalid_cursor")],
   );
 });
 
 describe("creating, changing and deleting", () => {
-  const create = (body: object, more = {}) => door.call("POST", PATH, { body, ...more });
+  const create = (body: object, more = {}) => api.call("POST", PATH, { body, ...more });
   test("create passes fields, team and idempotency key on", async () => {
-    door.answer({ createFactory: { factory: aFactory() } });
+    api.respondWith({ createFactory: { factory: aFactory() } });
     const body = {
       name: " Roofs ",
       alias: "roof",
@@ -137,7 +147,7 @@ describe("creating, changing and deleting", () => {
       ],
     };
     expect(await create(body, { headers: { "idempotency-key": "k" } })).toMatchObject({ status: 201, body: shown });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       teamUid: TEAM,
       idempotencyKey: "k",
       factory: {
@@ -151,16 +161,16 @@ describe("creating, changing and deleting", () => {
       },
     });
     await create({ name: "n", team_uid: OTHER_TEAM }, { key: "of_two_teams" });
-    expect(door.calls[1]!.request.teamUid).toBe(OTHER_TEAM);
+    expect(api.calls[1]!.request.teamUid).toBe(OTHER_TEAM);
   });
   test.each([
     [{ name: "n" }, "of_two_teams", 400, "team_required"],
     [{ name: "n", team_uid: OTHER_TEAM }, "member", 404, "team_not_found"],
     [{ name: "n", team_uid: "x" }, "member", 404, "team_not_found"],
   ])("create %j as %s is a %i", async (body, key, status, reason) => {
-    door.answer({});
+    api.respondWith({});
     expect(await create(body, { key })).toMatchObject({ status, body: { reason } });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
   test.each<[object, string[], object]>([
     [{}, [], {}],
@@ -170,48 +180,48 @@ describe("creating, changing and deleting", () => {
     [{ repositories: [] }, ["repositories"], { repositories: [] }],
     [{ name: "New", unknown: 1, uid: "x" }, ["name"], {}],
   ])("PATCH %j changes exactly what is sent", async (body, paths, fields) => {
-    door.answer({ updateFactory: { factory: aFactory() } });
-    expect(await door.call("PATCH", `${PATH}/${FACTORY}`, { body })).toMatchObject({ status: 200, body: shown });
-    const { request } = door.calls[0]!;
+    api.respondWith({ updateFactory: { factory: aFactory() } });
+    expect(await api.call("PATCH", `${PATH}/${FACTORY}`, { body })).toMatchObject({ status: 200, body: shown });
+    const { request } = api.calls[0]!;
     expect([request.uid, new Set(request.updateMask.paths)]).toEqual([FACTORY, new Set(paths)]);
     for (const [name, value] of Object.entries(fields)) expect([name, request.factory[name]]).toEqual([name, value]);
   });
   test("DELETE has no body", async () => {
-    door.answer({ deleteFactory: {} });
-    expect(await door.call("DELETE", `${PATH}/${FACTORY}`)).toMatchObject({ status: 204, body: "" });
-    expect(door.calls[0]!.request).toMatchObject({ uid: FACTORY, cancelRuns: false });
-    await door.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=true`);
-    expect(door.calls[1]!.request).toMatchObject({ uid: FACTORY, cancelRuns: true });
-    expect(await door.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=yes`)).toMatchObject({ status: 400 });
+    api.respondWith({ deleteFactory: {} });
+    expect(await api.call("DELETE", `${PATH}/${FACTORY}`)).toMatchObject({ status: 204, body: "" });
+    expect(api.calls[0]!.request).toMatchObject({ uid: FACTORY, cancelRuns: false });
+    await api.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=true`);
+    expect(api.calls[1]!.request).toMatchObject({ uid: FACTORY, cancelRuns: true });
+    expect(await api.call("DELETE", `${PATH}/${FACTORY}?cancel_runs=yes`)).toMatchObject({ status: 400 });
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => create({ name: "n" }),
     [
       "createFactory",
-      refusal("conflict", "alias_taken"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("conflict", "idempotency_mismatch"),
+      upstreamError("conflict", "alias_taken"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("conflict", "idempotency_mismatch"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PATCH", `${PATH}/${FACTORY}`, { body: {} }),
     [
       "updateFactory",
-      refusal("not_found", "factory_not_found"),
-      refusal("conflict", "alias_taken"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("conflict", "alias_taken"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", `${PATH}/${FACTORY}`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", `${PATH}/${FACTORY}`),
     [
       "deleteFactory",
-      refusal("not_found", "factory_not_found"),
-      refusal("conflict", "factory_has_live_runs"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("conflict", "factory_has_live_runs"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
   const wrong = [
@@ -229,7 +239,7 @@ describe("creating, changing and deleting", () => {
     [],
     "x",
   ];
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ...wrong.flatMap(
       (body) =>
         [
@@ -245,9 +255,12 @@ describe("dispatch", () => {
   const RUNS = `${PATH}/${FACTORY}/runs`;
   const sent = { runUid: RUN, foremanAgent: "foreman", ticketRef: "adhoc:1" };
   const dispatch = (body: object = { prompt: "Mend it" }, headers: Record<string, string> = {}) =>
-    door.call("POST", RUNS, { body, headers });
+    api.call("POST", RUNS, { body, headers });
   test("answers the run's record with foreman, ticket and link", async () => {
-    door.answer({ dispatchRun: sent, getRun: { run: aRun({ metadata: { ticket_source: "adhoc", ticket_id: "1" } }) } });
+    api.respondWith({
+      dispatchRun: sent,
+      getRun: { run: aRun({ metadata: { ticket_source: "adhoc", ticket_id: "1" } }) },
+    });
     const { status, body } = await dispatch();
     expect([status, body]).toMatchObject([
       201,
@@ -262,15 +275,15 @@ describe("dispatch", () => {
         metadata: { ticket_id: "1" },
       },
     ]);
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, prompt: "Mend it", idempotencyKey: "" });
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, prompt: "Mend it", idempotencyKey: "" });
   });
   test("keeps the prompt as it is, and passes everything on", async () => {
-    door.answer({ dispatchRun: sent, getRun: { run: aRun() } });
+    api.respondWith({ dispatchRun: sent, getRun: { run: aRun() } });
     await dispatch(
       { prompt: "  keep\n", title: "t", ticket_ref: "linear:A:1", ticket_url: "https://t.example/1" },
       { "idempotency-key": "k" },
     );
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       prompt: "  keep\n",
       title: "t",
       ticketRef: "linear:A:1",
@@ -278,30 +291,30 @@ describe("dispatch", () => {
       idempotencyKey: "k",
     });
   });
-  test.each([refusal("permission_denied", "not_authorized"), refusal("unavailable", "service_unavailable")])(
-    "once accepted is never answered with a refusal of the read",
-    async (error) => {
-      door.answer({ dispatchRun: sent, getRun: error });
-      expect(await dispatch()).toMatchObject({
-        status: 201,
-        body: { run_id: RUN, state: "QUEUED", ticket_ref: "adhoc:1" },
-      });
-    },
-  );
-  refusalsBecomeProblems(() => door, dispatch, [
+  test.each([
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("unavailable", "service_unavailable"),
+  ])("once accepted is never answered with a upstreamError of the read", async (error) => {
+    api.respondWith({ dispatchRun: sent, getRun: error });
+    expect(await dispatch()).toMatchObject({
+      status: 201,
+      body: { run_id: RUN, state: "QUEUED", ticket_ref: "adhoc:1" },
+    });
+  });
+  testUpstreamErrors(() => api, dispatch, [
     "dispatchRun",
-    refusal("not_found", "factory_not_found"),
-    refusal("invalid_argument", "invalid_ticket_ref"),
-    refusal("conflict", "foreman_missing"),
-    refusal("permission_denied", "not_authorized"),
-    refusal("conflict", "idempotency_mismatch"),
+    upstreamError("not_found", "factory_not_found"),
+    upstreamError("invalid_argument", "invalid_ticket_ref"),
+    upstreamError("conflict", "foreman_missing"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("conflict", "idempotency_mismatch"),
   ]);
   test("without a foreman must not be repeated by clients", async () => {
-    door.answer({ dispatchRun: refusal("conflict", "foreman_missing") });
+    api.respondWith({ dispatchRun: upstreamError("conflict", "foreman_missing") });
     expect((await dispatch()).headers.get("x-should-retry")).toBe("false");
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       {},
@@ -316,7 +329,7 @@ describe("dispatch", () => {
   );
 });
 
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", `${PATH}/x`],
   ["PATCH", `${PATH}/x`, {}],
   ["DELETE", `${PATH}/x`],

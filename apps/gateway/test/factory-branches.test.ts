@@ -1,10 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { aFactory, at, CREATED, FACTORY, TEAM, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const BRANCH = "0198c2d0-0000-7000-8000-00000000b001";
 const LIST = `/api/v1/factory/${FACTORY}/branches`;
@@ -79,20 +85,20 @@ const answers = {
   deleteBranch: {},
   applyBranch: { branch: full },
 };
-const asked = (method: string) => door.calls.find((call) => call.method === method)?.request;
-const hiddenFactory = refusal("not_found", "factory_not_found");
-const hidden = refusal("not_found", "branch_not_found");
-const notAllowed = refusal("permission_denied", "not_authorized");
+const asked = (method: string) => api.calls.find((call) => call.method === method)?.request;
+const hiddenFactory = upstreamError("not_found", "factory_not_found");
+const hidden = upstreamError("not_found", "branch_not_found");
+const notAllowed = upstreamError("permission_denied", "not_authorized");
 const refusing = (
   method: string,
   path: string,
   body: object | undefined,
   rpc: string,
-  ...errors: ReturnType<typeof refusal>[]
+  ...errors: ReturnType<typeof upstreamError>[]
 ) =>
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call(method, path, body === undefined ? {} : { body }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call(method, path, body === undefined ? {} : { body }),
     [rpc, ...errors],
     answers,
   );
@@ -105,16 +111,25 @@ test.each([
     { ...shownFresh, state: "FAILED", freshness: "STALE" },
   ],
 ])("a branch is shown (%#)", async (branch, shown) => {
-  door.answer({ ...answers, getBranch: { branch } });
-  expect(await door.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
-  expect(Object.keys((await door.call("GET", PATH)).body).toSorted()).toEqual(Object.keys(shown).toSorted());
+  api.respondWith({ ...answers, getBranch: { branch } });
+  expect(await api.call("GET", PATH)).toMatchObject({ status: 200, body: shown });
+  expect(Object.keys((await api.call("GET", PATH)).body).toSorted()).toEqual(Object.keys(shown).toSorted());
   expect(asked("getBranch")).toMatchObject({ factoryUid: FACTORY, branchUid: BRANCH });
 });
-refusing("GET", PATH, undefined, "getBranch", hiddenFactory, hidden, notAllowed, refusal("unavailable", "unavailable"));
+refusing(
+  "GET",
+  PATH,
+  undefined,
+  "getBranch",
+  hiddenFactory,
+  hidden,
+  notAllowed,
+  upstreamError("unavailable", "unavailable"),
+);
 
 test("the tracked branches are listed", async () => {
-  door.answer(answers);
-  expect((await door.call("GET", LIST)).body).toEqual({ branches: [shownFresh, shownFull] });
+  api.respondWith(answers);
+  expect((await api.call("GET", LIST)).body).toEqual({ branches: [shownFresh, shownFull] });
 });
 refusing("GET", LIST, undefined, "listBranches", hiddenFactory, notAllowed);
 
@@ -123,8 +138,8 @@ describe("tracking", () => {
     [true, 201],
     [false, 200],
   ])("what is new (%p) is %i", async (created, status) => {
-    door.answer({ ...answers, trackBranch: { branch: fresh, created } });
-    expect(await door.call("POST", LIST, { body: { name: "b/1" } })).toMatchObject({ status, body: shownFresh });
+    api.respondWith({ ...answers, trackBranch: { branch: fresh, created } });
+    expect(await api.call("POST", LIST, { body: { name: "b/1" } })).toMatchObject({ status, body: shownFresh });
     expect(asked("trackBranch")).toMatchObject({ factoryUid: FACTORY, name: "b/1" });
   });
   refusing(
@@ -134,11 +149,11 @@ describe("tracking", () => {
     "trackBranch",
     hiddenFactory,
     notAllowed,
-    refusal("conflict", "source_not_git"),
-    refusal("invalid_argument", "too_many_branches"),
+    upstreamError("conflict", "source_not_git"),
+    upstreamError("invalid_argument", "too_many_branches"),
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [{}, { name: "" }, { name: 1 }, { name: "x".repeat(256) }, []].map((body) => ["POST", LIST, body] as const),
   );
@@ -146,8 +161,8 @@ describe("tracking", () => {
 
 describe("retiring", () => {
   test.each([BRANCH, BRANCH.toUpperCase(), "no-uid"])("%s is 204", async (uid) => {
-    door.answer(answers);
-    expect((await door.call("DELETE", `${LIST}/${uid}`)).status).toBe(204);
+    api.respondWith(answers);
+    expect((await api.call("DELETE", `${LIST}/${uid}`)).status).toBe(204);
     expect(asked("deleteBranch")).toMatchObject({ factoryUid: FACTORY, branchUid: uid.toLowerCase() });
   });
   refusing(
@@ -157,16 +172,16 @@ describe("retiring", () => {
     "deleteBranch",
     hiddenFactory,
     notAllowed,
-    refusal("conflict", "production_branch"),
-    refusal("unavailable", "unavailable"),
+    upstreamError("conflict", "production_branch"),
+    upstreamError("unavailable", "unavailable"),
   );
 });
 
 describe("applying", () => {
   test("takes nothing but the branch, and answers its status", async () => {
-    door.answer(answers);
+    api.respondWith(answers);
     expect(
-      await door.call("POST", `${PATH}/apply`, {
+      await api.call("POST", `${PATH}/apply`, {
         body: { sha: "f".repeat(40), repository_url: "https://elsewhere.example/r.git" },
       }),
     ).toMatchObject({ status: 200, body: shownFull });
@@ -175,11 +190,11 @@ describe("applying", () => {
   });
   test("a definition with faults carries every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
-    door.answer({
+    api.respondWith({
       ...answers,
-      applyBranch: refusal("invalid_argument", "definition_invalid", { details: diagnostics }),
+      applyBranch: upstreamError("invalid_argument", "definition_invalid", { details: diagnostics }),
     });
-    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({
+    expect(await api.call("POST", `${PATH}/apply`)).toMatchObject({
       status: 400,
       body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics },
     });
@@ -192,16 +207,16 @@ describe("applying", () => {
     hiddenFactory,
     hidden,
     notAllowed,
-    refusal("conflict", "branch_deleted"),
-    refusal("conflict", "branch_head_unknown"),
-    refusal("conflict", "apply_in_progress", { retryable: true }),
-    refusal("unavailable", "source_unreachable"),
-    refusal("invalid_argument", "source_refused"),
+    upstreamError("conflict", "branch_deleted"),
+    upstreamError("conflict", "branch_head_unknown"),
+    upstreamError("conflict", "apply_in_progress", { retryable: true }),
+    upstreamError("unavailable", "source_unreachable"),
+    upstreamError("invalid_argument", "source_refused"),
   );
 });
 
 describe("without the capability of the factory's team", () => {
-  afterEach(() => void (door.capabilities.factoryBranches = true));
+  afterEach(() => void (api.capabilities.factoryBranches = true));
   const requests: [string, string, { body?: object }][] = [
     ["GET", LIST, {}],
     ["POST", LIST, { body: { name: "b" } }],
@@ -210,25 +225,25 @@ describe("without the capability of the factory's team", () => {
     ["POST", `${PATH}/apply`, {}],
   ];
   test.each(requests)("%s %s is refused", async (method, path, request) => {
-    door.capabilities.factoryBranches = false;
-    door.answer(answers);
-    expect(await door.call(method, path, request)).toMatchObject({
+    api.capabilities.factoryBranches = false;
+    api.respondWith(answers);
+    expect(await api.call(method, path, request)).toMatchObject({
       status: 403,
       body: { error_code: "feature_not_available", reason: "factory_branches_off", retryable: false },
     });
-    expect(door.calls.map((call) => call.method)).toEqual(["getFactory"]);
+    expect(api.calls.map((call) => call.method)).toEqual(["getFactory"]);
   });
   test.each(requests)("%s %s of a factory that is not theirs to see stays hidden", async (method, path, request) => {
-    door.capabilities.factoryBranches = false;
-    door.answer({ ...answers, getFactory: hiddenFactory });
-    expect(await door.call(method, path, request)).toMatchObject({
+    api.capabilities.factoryBranches = false;
+    api.respondWith({ ...answers, getFactory: hiddenFactory });
+    expect(await api.call(method, path, request)).toMatchObject({
       status: 404,
       body: { reason: "factory_not_found" },
     });
   });
 });
 
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", "/api/v1/factory/x/branches"],
   ["GET", `${LIST}/x`],
   ["POST", `${LIST}/x/apply`],

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import {
   COSTED,
   costed,
@@ -17,24 +23,24 @@ import {
 } from "./support/metrics.ts";
 import { at, FACTORY } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
-const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
-const get = (path: string, headers = {}) => door.call("GET", `${COSTS}${path}`, { headers });
+const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
+const get = (path: string, headers = {}) => api.call("GET", `${COSTS}${path}`, { headers });
 const badRequests = (path: string, queries: readonly string[]) =>
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     queries.map((query) => ["GET", `${COSTS}${path}?${query}`] as const),
   );
 const documented = [
-  refusal("not_found", "factory_not_found"),
-  refusal("permission_denied", "not_authorized"),
-  refusal("invalid_argument", "date_range_invalid"),
+  upstreamError("not_found", "factory_not_found"),
+  upstreamError("permission_denied", "not_authorized"),
+  upstreamError("invalid_argument", "date_range_invalid"),
 ];
-const withPeriods = [...documented, refusal("invalid_argument", "too_many_periods")];
+const withPeriods = [...documented, upstreamError("invalid_argument", "too_many_periods")];
 const BAD_RANGES = ["start_date=x", "end_date=", "end_date=2026-13-01"];
 
 describe("GET …/costs/per-pr", () => {
@@ -56,16 +62,16 @@ describe("GET …/costs/per-pr", () => {
   };
   const cost = { prCount: 4n, spend: spend(1_000_000n, 500_000n, 2n) };
   test("returns dollars of the exact sum and means over all pull requests", async () => {
-    door.answer({ getCostPerPullRequest: { scope: SCOPE, cost } });
+    api.respondWith({ getCostPerPullRequest: { scope: SCOPE, cost } });
     expect((await get("/per-pr")).body).toEqual({ ...OVERALL, ...COST });
     expect(asked("getCostPerPullRequest").range).toMatchObject({ factoryUid: FACTORY, groupByPeriod: "" });
   });
   test("returns null for the means of no pull requests", async () => {
-    door.answer({ getCostPerPullRequest: { scope: SCOPE, cost: {} } });
+    api.respondWith({ getCostPerPullRequest: { scope: SCOPE, cost: {} } });
     expect((await get("/per-pr")).body).toEqual({ ...OVERALL, ...NO_COST });
   });
   test("returns the same members per period", async () => {
-    door.answer({ getCostPerPullRequest: { scope: WEEKS, cost, series: [{}, cost] } });
+    api.respondWith({ getCostPerPullRequest: { scope: WEEKS, cost, series: [{}, cost] } });
     expect((await get("/per-pr?group_by_period=week&start_date=2026-11-08")).body).toEqual({
       ...WEEKLY,
       ...COST,
@@ -77,12 +83,14 @@ describe("GET …/costs/per-pr", () => {
     });
   });
   test("adds micro-dollars before it makes dollars", async () => {
-    door.answer({ getCostPerPullRequest: { scope: SCOPE, cost: { prCount: 1n, spend: spend(100_000n, 200_000n) } } });
+    api.respondWith({
+      getCostPerPullRequest: { scope: SCOPE, cost: { prCount: 1n, spend: spend(100_000n, 200_000n) } },
+    });
     expect((await get("/per-pr")).body.dollars.total).toBe(0.3);
   });
   badRequests("/per-pr", [...BAD_RANGES, "group_by_period=hour"]);
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("/per-pr"),
     ["getCostPerPullRequest", ...withPeriods],
   );
@@ -109,7 +117,7 @@ describe("GET …/costs/breakdown", () => {
     groups,
     coverage,
   };
-  const answer = (scope: object) => door.answer({ getCostBreakdown: { ...found, scope } });
+  const answer = (scope: object) => api.respondWith({ getCostBreakdown: { ...found, scope } });
   const ADA = {
     key: "u1",
     label: "Ada",
@@ -168,17 +176,17 @@ describe("GET …/costs/breakdown", () => {
     ...BAD_RANGES.map((range) => `group_by=user&${range}`),
     "group_by=user&group_by_period=x",
   ]);
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("/breakdown?group_by=user"),
-    ["getCostBreakdown", ...withPeriods, refusal("invalid_argument", "group_by_invalid")],
+    ["getCostBreakdown", ...withPeriods, upstreamError("invalid_argument", "group_by_invalid")],
   );
 });
 
 describe("GET …/costs/per-pr/top", () => {
   test("returns pull requests with dollars, models whose shares sum to 1, and the kickoff run's creator, source and model", async () => {
     const unknown = { pullRequest: unreported, spend: spend(1n), models: [] };
-    door.answer({ listCostliestPullRequests: { scope: SCOPE, data: [costed(), unknown] } });
+    api.respondWith({ listCostliestPullRequests: { scope: SCOPE, data: [costed(), unknown] } });
     const { body } = await get("/per-pr/top");
     expect(body).toEqual({
       ...RANGED,
@@ -203,16 +211,16 @@ describe("GET …/costs/per-pr/top", () => {
     ["agent", "service_account"],
     ["service", undefined],
   ])("shows a creator that is an %s with the type %s", async (type, shown) => {
-    door.answer({ listCostliestPullRequests: { scope: SCOPE, data: [costed({ creator: { type, uid: "a" } })] } });
+    api.respondWith({ listCostliestPullRequests: { scope: SCOPE, data: [costed({ creator: { type, uid: "a" } })] } });
     expect((await get("/per-pr/top")).body.data[0].creator).toEqual({ ...(shown && { type: shown }), uid: "a" });
   });
   test.each([1, 50])("takes limit=%i; periods are no parameter of it", async (limit) => {
-    door.answer({ listCostliestPullRequests: { scope: SCOPE, data: [] } });
+    api.respondWith({ listCostliestPullRequests: { scope: SCOPE, data: [] } });
     expect((await get(`/per-pr/top?limit=${limit}&group_by_period=week`)).body).toEqual({ ...RANGED, data: [] });
     expect(asked("listCostliestPullRequests")).toMatchObject({ limit, range: { groupByPeriod: "" } });
   });
   test("is exported as CSV, in which titles are quoted", async () => {
-    door.answer({ listCostliestPullRequests: { scope: SCOPE, data: [costed()] } });
+    api.respondWith({ listCostliestPullRequests: { scope: SCOPE, data: [costed()] } });
     const [header, row] = (await get("/per-pr/top", { accept: "text/csv" })).body.split("\r\n");
     expect(header).toMatch(
       /^url,provider,.*,inference_dollars,compute_dollars,platform_dollars,total_dollars,creator_uid,creator_name,source,requested_model_id,models$/,
@@ -231,15 +239,15 @@ describe("GET …/costs/per-pr/top", () => {
     ...BAD_RANGES,
   ]);
   test("names the limit that was sent and the range", async () => {
-    door.answer({});
+    api.respondWith({});
     expect((await get("/per-pr/top?limit=51")).body.detail).toBe(
       "query.limit: must be a whole number between 1 and 50 (got 51)",
     );
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("/per-pr/top"),
-    ["listCostliestPullRequests", ...documented, refusal("invalid_argument", "limit_invalid")],
+    ["listCostliestPullRequests", ...documented, upstreamError("invalid_argument", "limit_invalid")],
   );
 });
 
@@ -247,7 +255,7 @@ describe("GET …/costs/per-pr/by-size", () => {
   const bucket = (size: string, cost: object, series: object[] = []) => ({ size, cost, series });
   const cost = { prCount: 2n, spend: spend(1_000_000n, 500_000n) };
   test("returns all four buckets in order, null for the mean of none", async () => {
-    door.answer({
+    api.respondWith({
       getCostBySize: {
         scope: SCOPE,
         prCount: 3n,
@@ -270,7 +278,7 @@ describe("GET …/costs/per-pr/by-size", () => {
     expect(asked("getCostBySize").range.factoryUid).toBe(FACTORY);
   });
   test("returns a series of means with periods", async () => {
-    door.answer({
+    api.respondWith({
       getCostBySize: { scope: WEEKS, prCount: 2n, sizedPrCount: 2n, buckets: [bucket("S", cost, [{}, cost])] },
     });
     expect((await get("/per-pr/by-size?group_by_period=week")).body).toEqual({
@@ -281,22 +289,22 @@ describe("GET …/costs/per-pr/by-size", () => {
     });
   });
   badRequests("/per-pr/by-size", [...BAD_RANGES, "group_by_period=DAY"]);
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("/per-pr/by-size"),
     ["getCostBySize", ...withPeriods],
   );
 });
 
 test("every read counts for the limit of the credential and the factory", async () => {
-  door.answer({
+  api.respondWith({
     getCostPerPullRequest: { scope: SCOPE, cost: {} },
     getCostBreakdown: { scope: SCOPE, groupBy: "user" },
     listCostliestPullRequests: { scope: SCOPE },
     getCostBySize: { scope: SCOPE },
   });
-  door.counted.length = 0;
+  api.counted.length = 0;
   for (const path of ["/per-pr", "/breakdown?group_by=user", "/per-pr/top", "/per-pr/by-size"]) await get(path);
-  expect(new Set(door.counted.map(String)).size).toBe(1);
-  expect(door.counted).toHaveLength(4);
+  expect(new Set(api.counted.map(String)).size).toBe(1);
+  expect(api.counted).toHaveLength(4);
 });

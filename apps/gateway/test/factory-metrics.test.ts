@@ -1,19 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { at, FACTORY } from "./support/records.ts";
 import { METRICS, OVERALL, SCOPE, WEEKLY, WEEKS } from "./support/metrics.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
-const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
-const get = (path: string, headers = {}) => door.call("GET", path, { headers });
+const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
+const get = (path: string, headers = {}) => api.call("GET", path, { headers });
 const documented = [
-  refusal("not_found", "factory_not_found"),
-  refusal("permission_denied", "not_authorized"),
-  refusal("invalid_argument", "date_range_invalid"),
-  refusal("invalid_argument", "too_many_periods"),
+  upstreamError("not_found", "factory_not_found"),
+  upstreamError("permission_denied", "not_authorized"),
+  upstreamError("invalid_argument", "date_range_invalid"),
+  upstreamError("invalid_argument", "too_many_periods"),
 ];
 
 describe("GET /factory/{uid}/metrics", () => {
@@ -94,14 +100,14 @@ describe("GET /factory/{uid}/metrics", () => {
   };
 
   test("returns exactly the members of the specification, null for means of nothing, and no series without periods", async () => {
-    door.answer({ getMetrics: { ...found, scope: SCOPE } });
+    api.respondWith({ getMetrics: { ...found, scope: SCOPE } });
     const { status, body } = await get(METRICS);
     expect([status, body]).toEqual([200, { ...OVERALL, ...BODY }]);
     expect(asked("getMetrics").range).toMatchObject({ factoryUid: FACTORY, groupByPeriod: "" });
     expect([asked("getMetrics").range.startDate, asked("getMetrics").range.endDate]).toEqual([undefined, undefined]);
   });
   test("returns a series of every metric with periods; a mean of 0 is not null", async () => {
-    door.answer({ getMetrics: { ...found, ...series, scope: WEEKS } });
+    api.respondWith({ getMetrics: { ...found, ...series, scope: WEEKS } });
     expect((await get(`${METRICS}?group_by_period=week`)).body).toEqual({
       ...WEEKLY,
       run_count: { total: 3, series: [1, 2] },
@@ -119,18 +125,18 @@ describe("GET /factory/{uid}/metrics", () => {
     ["2026-11-01T02:00:00.5%2B02:00", "2026-11-01T00:00:00.5Z"],
     ["2026-11-01T00:00:00z", "2026-11-01T00:00:00Z"],
   ])("reads start_date=%s", async (text, expected) => {
-    door.answer({ getMetrics: { ...found, scope: SCOPE } });
+    api.respondWith({ getMetrics: { ...found, scope: SCOPE } });
     expect((await get(`${METRICS}?start_date=${text}&end_date=${text}&cost_per_pr=true`)).status).toBe(200);
     expect(asked("getMetrics").range).toMatchObject({ startDate: at(expected), endDate: at(expected) });
   });
   test("counts for the limit of the factory, whatever the reads", async () => {
-    door.answer({ getMetrics: { ...found, scope: SCOPE } });
-    door.counted.length = 0;
+    api.respondWith({ getMetrics: { ...found, scope: SCOPE } });
+    api.counted.length = 0;
     await get(METRICS);
-    expect(door.counted).toEqual([[expect.stringMatching(/^[0-9a-f]{64}$/), FACTORY]]);
+    expect(api.counted).toEqual([[expect.stringMatching(/^[0-9a-f]{64}$/), FACTORY]]);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "group_by_period=year",
@@ -142,17 +148,17 @@ describe("GET /factory/{uid}/metrics", () => {
       "end_date=1",
     ].map((query) => ["GET", `${METRICS}?${query}`] as const),
   );
-  neverReachNeighbours(() => door, 404, [["GET", "/api/v1/factory/none/metrics"]]);
+  testRejectedBeforeUpstreams(() => api, 404, [["GET", "/api/v1/factory/none/metrics"]]);
   test("names the value and the allowed values of a bad parameter", async () => {
-    door.answer({});
+    api.respondWith({});
     expect((await get(`${METRICS}?group_by_period=year&start_date=yesterday`)).body).toMatchObject({
       reason: "invalid_parameter",
       detail:
         'query.start_date: must be an RFC 3339 time or a date (got "yesterday"); query.group_by_period: must be one of day, week, month (got "year")',
     });
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get(METRICS),
     ["getMetrics", ...documented],
   );
@@ -171,7 +177,7 @@ describe("GET /factory/{uid}/metrics/run-breakdown", () => {
     rootRunCount: { total: 4n, series: [2n, 2n] },
     groups,
   };
-  const answer = (scope: object) => door.answer({ getRunBreakdown: { ...found, scope } });
+  const answer = (scope: object) => api.respondWith({ getRunBreakdown: { ...found, scope } });
 
   test("returns exactly the members of the specification in the order of the service", async () => {
     answer(SCOPE);
@@ -229,22 +235,22 @@ describe("GET /factory/{uid}/metrics/run-breakdown", () => {
       expect(asked("getRunBreakdown").groupBy).toBe(dimension);
     },
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["", "?group_by=", "?group_by=user", "?group_by=status&group_by=model"].map(
       (query) => ["GET", `${BREAKDOWN}${query}`] as const,
     ),
   );
   test("says that group_by is required, and of what", async () => {
-    door.answer({});
+    api.respondWith({});
     expect((await get(BREAKDOWN)).body.detail).toBe(
       "query.group_by: is required: one of agent_type, status, source, root_vs_subrun, model, harness",
     );
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get(`${BREAKDOWN}?group_by=status`),
-    ["getRunBreakdown", ...documented, refusal("invalid_argument", "group_by_invalid")],
+    ["getRunBreakdown", ...documented, upstreamError("invalid_argument", "group_by_invalid")],
   );
 });

@@ -1,16 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { ABOUT, aPullRequest, PULL_REQUEST, PULLS, SCOPE, unreported, UNREPORTED } from "./support/metrics.ts";
 import { at, FACTORY } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const scope = { ...SCOPE, startDate: undefined, endDate: undefined };
-const asked = () => door.calls.filter((call) => call.method === "listPullRequests").map(({ request }) => request);
-const list = (query = "", headers = {}) => door.call("GET", `${PULLS}${query}`, { headers });
-const answer = (page: object = {}) => door.answer({ listPullRequests: { scope, data: [], ...page } });
+const asked = () => api.calls.filter((call) => call.method === "listPullRequests").map(({ request }) => request);
+const list = (query = "", headers = {}) => api.call("GET", `${PULLS}${query}`, { headers });
+const answer = (page: object = {}) => api.respondWith({ listPullRequests: { scope, data: [], ...page } });
 
 test("returns exactly the members of the specification; what is not known is null", async () => {
   answer({ data: [aPullRequest(), unreported], nextPageToken: "next" });
@@ -69,8 +75,8 @@ const wrong = [
   "merged_before=2026-02-30",
   "updated_after=now",
 ];
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   400,
   wrong.map((query) => ["GET", `${PULLS}?${query}`] as const),
 );
@@ -82,22 +88,22 @@ test("names a bad state and the allowed ones, and a bad repository", async () =>
   );
 });
 
-refusalsBecomeProblems(
-  () => door,
+testUpstreamErrors(
+  () => api,
   () => list(),
   [
     "listPullRequests",
-    refusal("not_found", "factory_not_found"),
-    refusal("permission_denied", "not_authorized"),
-    refusal("invalid_argument", "invalid_cursor"),
-    refusal("invalid_argument", "state_invalid"),
-    refusal("invalid_argument", "limit_invalid"),
+    upstreamError("not_found", "factory_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("invalid_argument", "invalid_cursor"),
+    upstreamError("invalid_argument", "state_invalid"),
+    upstreamError("invalid_argument", "limit_invalid"),
   ],
 );
 
 test("counts one request for the limit, also for an export of several pages", async () => {
-  door.counted.length = 0;
-  door.answer({
+  api.counted.length = 0;
+  api.respondWith({
     listPullRequests: ({ pageToken }: { pageToken: string }) => ({
       scope,
       data: [],
@@ -105,14 +111,14 @@ test("counts one request for the limit, also for an export of several pages", as
     }),
   });
   await list("", { accept: "text/csv" });
-  expect([door.counted.length, asked().length]).toEqual([1, 2]);
+  expect([api.counted.length, asked().length]).toEqual([1, 2]);
 });
 
 const pages = ({ pageToken }: { pageToken: string }) =>
   pageToken === "2" ? { scope, data: [unreported] } : { scope, data: [aPullRequest()], nextPageToken: "2" };
 
 test("exports all pages as NDJSON, one record per line", async () => {
-  door.answer({ listPullRequests: pages });
+  api.respondWith({ listPullRequests: pages });
   const { body, headers } = await list("?state=open", { accept: "application/x-ndjson" });
   expect(
     body
@@ -128,7 +134,7 @@ test("exports all pages as NDJSON, one record per line", async () => {
 });
 
 test("exports as many pull requests as limit says, from the cursor on", async () => {
-  door.answer({ listPullRequests: pages });
+  api.respondWith({ listPullRequests: pages });
   expect((await list("?limit=1&cursor=c", { accept: "application/x-ndjson" })).body).toBe(
     `${JSON.stringify(PULL_REQUEST)}\n`,
   );
@@ -136,7 +142,7 @@ test("exports as many pull requests as limit says, from the cursor on", async ()
 });
 
 test("exports CSV whose rows have the columns of the header; formulas are neutralised", async () => {
-  door.answer({
+  api.respondWith({
     listPullRequests: { scope, data: [aPullRequest({ title: '=HYPERLINK("x")', authorLogin: "@bot" }), unreported] },
   });
   const [header, first, second, end] = (await list("", { accept: "text/csv" })).body.split("\r\n");
@@ -168,7 +174,7 @@ test.each([
 });
 
 test("a failure of the first page of an export is a problem", async () => {
-  door.answer({ listPullRequests: refusal("not_found", "factory_not_found") });
+  api.respondWith({ listPullRequests: upstreamError("not_found", "factory_not_found") });
   const { status, headers } = await list("", { accept: "text/csv" });
   expect([status, headers.get("content-type")]).toEqual([404, "application/problem+json"]);
 });

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { at, FACTORY, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = `/api/v1/factory/${FACTORY}/source`;
 const files = [{ path: "factory.yaml", content: "name: Roofs\n" }];
@@ -59,8 +65,8 @@ const shownGit = {
 };
 const secret = { ...git, secretName: "GIT", username: "u" };
 const shownSecret = { ...shownGit, secret_name: "GIT", username: "u" };
-const notFound = refusal("not_found", "factory_not_found");
-const notAllowed = refusal("permission_denied", "not_authorized");
+const notFound = upstreamError("not_found", "factory_not_found");
+const notAllowed = upstreamError("permission_denied", "not_authorized");
 
 describe("the source", () => {
   test.each([
@@ -72,9 +78,9 @@ describe("the source", () => {
       { ...shownNone, kind: "files", files },
     ],
   ])("is shown (%#)", async (source, shown) => {
-    door.answer({ getSource: { source } });
-    expect((await door.call("GET", PATH)).body).toEqual(shown);
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
+    api.respondWith({ getSource: { source } });
+    expect((await api.call("GET", PATH)).body).toEqual(shown);
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
   });
   test.each<[object, object]>([
     [{ files }, { kind: "files", files }],
@@ -91,26 +97,26 @@ describe("the source", () => {
       { kind: "git", repositoryUrl: "u", secretName: "S", username: "n" },
     ],
   ])("is replaced by %j", async (body, source) => {
-    door.answer({ putSource: { source: git } });
-    expect(await door.call("PUT", PATH, { body })).toMatchObject({ status: 200, body: shownGit });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, source });
+    api.respondWith({ putSource: { source: git } });
+    expect(await api.call("PUT", PATH, { body })).toMatchObject({ status: 200, body: shownGit });
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, source });
   });
   test("may have 20 MiB", async () => {
-    door.answer({ putSource: { source: none } });
+    api.respondWith({ putSource: { source: none } });
     expect(
-      (await door.call("PUT", PATH, { body: { files: [{ path: "a.md", content: "x".repeat(20 * 1024 * 1024) }] } }))
+      (await api.call("PUT", PATH, { body: { files: [{ path: "a.md", content: "x".repeat(20 * 1024 * 1024) }] } }))
         .status,
     ).toBe(200);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", PATH),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", PATH),
     ["getSource", notFound, notAllowed],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", PATH, { body: { files } }),
-    ["putSource", notFound, notAllowed, refusal("invalid_argument", "source_invalid")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", PATH, { body: { files } }),
+    ["putSource", notFound, notAllowed, upstreamError("invalid_argument", "source_invalid")],
   );
   const wrong = [
     {},
@@ -125,8 +131,8 @@ describe("the source", () => {
     { repository_url: "u", secret_name: "S", username: 1 },
     [],
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     wrong.map((body) => ["PUT", PATH, body] as const),
   );
@@ -134,38 +140,38 @@ describe("the source", () => {
 
 describe("checking", () => {
   test("validate reports all diagnostics and no plan", async () => {
-    door.answer({
+    api.respondWith({
       checkSource: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }], plan: [] },
     });
-    expect(await door.call("POST", `${PATH}/validate`, { body: { files } })).toMatchObject({
+    expect(await api.call("POST", `${PATH}/validate`, { body: { files } })).toMatchObject({
       status: 200,
       body: { valid: false, diagnostics: [diagnostic, { ...diagnostic, severity: "warning" }] },
     });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files, plan: false });
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files, plan: false });
   });
   test.each([[undefined], [{}]])("plan with the body %j reads the registered source", async (body) => {
-    door.answer({ checkSource: { valid: true, diagnostics: [], plan: [item] } });
-    expect((await door.call("POST", `${PATH}/plan`, body === undefined ? {} : { body })).body).toEqual({
+    api.respondWith({ checkSource: { valid: true, diagnostics: [], plan: [item] } });
+    expect((await api.call("POST", `${PATH}/plan`, body === undefined ? {} : { body })).body).toEqual({
       valid: true,
       diagnostics: [],
       plan: [shownItem],
     });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files: [], plan: true });
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, files: [], plan: true });
   });
   for (const verb of ["validate", "plan"]) {
-    refusalsBecomeProblems(
-      () => door,
-      () => door.call("POST", `${PATH}/${verb}`),
+    testUpstreamErrors(
+      () => api,
+      () => api.call("POST", `${PATH}/${verb}`),
       [
         "checkSource",
         notFound,
         notAllowed,
-        refusal("invalid_argument", "source_missing"),
-        refusal("invalid_argument", "source_unreachable"),
+        upstreamError("invalid_argument", "source_missing"),
+        upstreamError("invalid_argument", "source_unreachable"),
       ],
     );
-    neverReachNeighbours(
-      () => door,
+    testRejectedBeforeUpstreams(
+      () => api,
       400,
       [{ files: 1 }, { files: [{ path: 1, content: "" }] }, []].map(
         (body) => ["POST", `${PATH}/${verb}`, body] as const,
@@ -202,45 +208,51 @@ describe("drift", () => {
       },
     ],
   ])("is shown (%#)", async (drift, shown) => {
-    door.answer({ getDrift: drift });
-    expect((await door.call("GET", `${PATH}/drift`)).body).toEqual(shown);
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
+    api.respondWith({ getDrift: drift });
+    expect((await api.call("GET", `${PATH}/drift`)).body).toEqual(shown);
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${PATH}/drift`),
-    ["getDrift", notFound, notAllowed, refusal("conflict", "source_missing"), refusal("unavailable", "unavailable")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${PATH}/drift`),
+    [
+      "getDrift",
+      notFound,
+      notAllowed,
+      upstreamError("conflict", "source_missing"),
+      upstreamError("unavailable", "unavailable"),
+    ],
   );
 });
 
 describe("applying", () => {
   test("answers the new state and what changed", async () => {
-    door.answer({ applySource: { source: git, plan: [item] } });
-    expect((await door.call("POST", `${PATH}/apply`)).body).toEqual({ source: shownGit, plan: [shownItem] });
+    api.respondWith({ applySource: { source: git, plan: [item] } });
+    expect((await api.call("POST", `${PATH}/apply`)).body).toEqual({ source: shownGit, plan: [shownItem] });
   });
   test("an invalid definition carries every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
-    door.answer({ applySource: refusal("invalid_argument", "definition_invalid", { details: diagnostics }) });
-    expect(await door.call("POST", `${PATH}/apply`)).toMatchObject({
+    api.respondWith({ applySource: upstreamError("invalid_argument", "definition_invalid", { details: diagnostics }) });
+    expect(await api.call("POST", `${PATH}/apply`)).toMatchObject({
       status: 400,
       body: { error_code: "invalid_request", reason: "definition_invalid", diagnostics },
     });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", `${PATH}/apply`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", `${PATH}/apply`),
     [
       "applySource",
       notFound,
       notAllowed,
-      refusal("invalid_argument", "source_missing"),
-      refusal("conflict", "apply_superseded"),
-      refusal("invalid_argument", "source_unreachable"),
+      upstreamError("invalid_argument", "source_missing"),
+      upstreamError("conflict", "apply_superseded"),
+      upstreamError("invalid_argument", "source_unreachable"),
     ],
   );
 });
 
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", "/api/v1/factory/x/source"],
   ["PUT", "/api/v1/factory/x/source", { files }],
   ["POST", "/api/v1/factory/x/source/plan"],

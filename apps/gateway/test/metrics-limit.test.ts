@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { pruneMetricsRequests } from "../src/store/metrics-request-store.ts";
 import { serveApi, type Api } from "./support/api.ts";
-import { APP_KEY, openGateway, type TestGateway } from "./support/identity.ts";
+import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let platform: TestGateway;
 let replicas: Api[];

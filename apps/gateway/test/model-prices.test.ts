@@ -1,6 +1,12 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
@@ -29,28 +35,28 @@ const shown = {
 };
 const PRICE = { model_id: "m", input_per_million_usd: 3, output_per_million_usd: 15 };
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 test("lists versions in pages, of one model if it is named", async () => {
-  door.answer({
+  api.respondWith({
     listModelPrices: { prices: [price, { ...price, createdByType: "", createdByUid: "" }], nextPageToken: "next" },
   });
   const query = "model_id=openai-compatible/qwen3-coder&limit=2&cursor=c";
-  expect((await door.call("GET", `${PATH}?${query}`, { key: "of_no_team" })).body).toEqual({
+  expect((await api.call("GET", `${PATH}?${query}`, { key: "of_no_team" })).body).toEqual({
     prices: [shown, { ...shown, created_by: null }],
     page_info: { has_next_page: true, next_cursor: "next" },
   });
-  expect(door.calls[0]!.request).toMatchObject({ modelId: price.modelId, pageSize: 2, pageToken: "c" });
+  expect(api.calls[0]!.request).toMatchObject({ modelId: price.modelId, pageSize: 2, pageToken: "c" });
 });
 
 test("adds a version in whole micro-dollars, with the key of the request", async () => {
-  door.answer({ addModelPrice: { price } });
+  api.respondWith({ addModelPrice: { price } });
   const body = { ...PRICE, cache_read_per_million_usd: 0, effective_from: "2026-12-01" };
-  const answer = await door.call("POST", PATH, { body, key: "admin", headers: { "idempotency-key": "k" } });
+  const answer = await api.call("POST", PATH, { body, key: "admin", headers: { "idempotency-key": "k" } });
   expect(answer).toMatchObject({ status: 201, body: shown });
-  const { request } = door.calls[0]!;
+  const { request } = api.calls[0]!;
   expect(request).toMatchObject({
     modelId: "m",
     inputMicros: 3_000_000n,
@@ -62,22 +68,22 @@ test("adds a version in whole micro-dollars, with the key of the request", async
   expect(timestampDate(request.effectiveFrom)).toEqual(new Date("2026-12-01T00:00:00.000Z"));
 });
 
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("GET", PATH),
-  ["listModelPrices", refusal("invalid_argument", "invalid_cursor")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("GET", PATH),
+  ["listModelPrices", upstreamError("invalid_argument", "invalid_cursor")],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("POST", PATH, { body: PRICE }),
+testUpstreamErrors(
+  () => api,
+  () => api.call("POST", PATH, { body: PRICE }),
   [
     "addModelPrice",
-    refusal("permission_denied", "not_authorized"),
-    refusal("invalid_argument", "price_invalid"),
-    refusal("conflict", "idempotency_mismatch"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("invalid_argument", "price_invalid"),
+    upstreamError("conflict", "idempotency_mismatch"),
   ],
 );
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ...[
     {},
     { ...PRICE, model_id: "" },

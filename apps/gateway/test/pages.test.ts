@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { NOW, openDoor, PUBLIC_URL, refusal, type Door } from "./support/door.ts";
+import { NOW, startRestApi, PUBLIC_URL, upstreamError, type RestApi } from "./support/rest-api.ts";
 import { RUN, TEAM, USER } from "./support/people.ts";
 import { anArtifact, aRun, at, CONVERSATION, CREATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const HOSTILE = `"><script>alert('x')</script>&`;
 const OTHER_RUN = "0198c2d0-0000-7000-8000-000000000002";
@@ -13,15 +13,15 @@ const PR = "0198c2d0-0000-7000-8000-00000000b001";
 const RUN_PATH = `/runs/${RUN}`;
 const PR_PATH = `${RUN_PATH}/pull-requests/${PR}`;
 const owned = { uid: RUN, ownerType: "team", ownerUid: TEAM };
-const viewOf = (run: Parameters<typeof door.links.sessionLink>[0] = owned) =>
-  new URL(door.links.sessionLink(run)).searchParams.get("view")!;
+const viewOf = (run: Parameters<typeof api.links.sessionLink>[0] = owned) =>
+  new URL(api.links.sessionLink(run)).searchParams.get("view")!;
 const open = (path: string, more: { view?: string; cookie?: string } = {}) =>
-  door.call("GET", more.view === undefined ? path : `${path}?view=${encodeURIComponent(more.view)}`, {
+  api.call("GET", more.view === undefined ? path : `${path}?view=${encodeURIComponent(more.view)}`, {
     key: null,
     ...(more.cookie ? { headers: { cookie: more.cookie } } : {}),
   });
 const signIn = (form: Record<string, string>) =>
-  door.call("POST", "/sign-in/", {
+  api.call("POST", "/sign-in/", {
     key: null,
     rawBody: new URLSearchParams(form).toString(),
     headers: { "content-type": "application/x-www-form-urlencoded" },
@@ -87,20 +87,20 @@ const visible = {
   getConversation: { conversationUid: CONVERSATION, steps },
   getPullRequest: pullRequest,
 };
-beforeEach(() => door.answer(visible));
+beforeEach(() => api.respondWith(visible));
 
 describe("by its link, without signing in,", () => {
   test("a run shows what happened, cost and artifacts, as a viewer of its team", async () => {
     const { status, headers, body } = await open(RUN_PATH, { view: viewOf() });
     expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     for (const text of ["QUEUED", "oz_run_created", "$0.250000", "fix", RUN]) expect(body).toContain(text);
-    expect(door.calls.map((call) => call.method).toSorted()).toEqual(["getConversation", "getRun", "getTimeline"]);
-    for (const { caller } of door.calls)
+    expect(api.calls.map((call) => call.method).toSorted()).toEqual(["getConversation", "getRun", "getTimeline"]);
+    for (const { caller } of api.calls)
       expect(caller).toMatchObject({ teams: [{ teamUid: TEAM, verbs: ["run.view"] }], platformAdmin: false });
   });
   test("a personal run is shown as to its owner", async () => {
     await open(RUN_PATH, { view: viewOf({ uid: RUN, ownerType: "user", ownerUid: USER }) });
-    expect(door.calls[0]!.caller).toMatchObject({ principal: { type: "user", uid: USER }, teams: [] });
+    expect(api.calls[0]!.caller).toMatchObject({ principal: { type: "user", uid: USER }, teams: [] });
   });
   test("a pull request and its diff open too", async () => {
     const page = await open(PR_PATH, { view: viewOf() });
@@ -114,18 +114,18 @@ describe("by its link, without signing in,", () => {
   });
   test("a plan is shown, a file is downloaded, another run's artifact is not there", async () => {
     const path = `${RUN_PATH}/artifacts/${anArtifact().uid}`;
-    door.answer({
+    api.respondWith({
       ...visible,
       getArtifact: { artifact: anArtifact({ artifactType: "PLAN" }), data: { content: "# Plan" }, downloadUrl: "" },
     });
     expect(await open(path, { view: viewOf() })).toMatchObject({ status: 200, body: "# Plan" });
-    door.answer({
+    api.respondWith({
       ...visible,
       getArtifact: { artifact: anArtifact(), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` },
     });
     const file = await open(path, { view: viewOf() });
     expect([file.status, file.headers.get("location")]).toEqual([302, `${PUBLIC_URL}/blobs/x`]);
-    door.answer({
+    api.respondWith({
       ...visible,
       getArtifact: { artifact: anArtifact({ runUid: OTHER_RUN }), data: {}, downloadUrl: `${PUBLIC_URL}/blobs/x` },
     });
@@ -152,16 +152,16 @@ describe("by its link, without signing in,", () => {
   ])("a token %s opens nothing", async (_fault, token) => {
     for (const path of [RUN_PATH, PR_PATH, `${PR_PATH}.diff`])
       expect((await open(path, { view: token() })).status).toBe(401);
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
   test("an expired token opens nothing", async () => {
     const view = viewOf();
-    door.clock.advance(26 * 3_600_000);
+    api.clock.advance(26 * 3_600_000);
     expect((await open(RUN_PATH, { view })).status).toBe(401);
-    door.clock.set(NOW);
+    api.clock.set(NOW);
   });
   test("a run's link does not open another run's pull request", async () => {
-    door.answer({ ...visible, getPullRequest: { ...pullRequest, runUid: OTHER_RUN } });
+    api.respondWith({ ...visible, getPullRequest: { ...pullRequest, runUid: OTHER_RUN } });
     expect((await open(PR_PATH, { view: viewOf() })).status).toBe(404);
   });
 });
@@ -178,7 +178,7 @@ describe("without a link", () => {
   test.each([RUN_PATH, PR_PATH, `/runs/${OTHER_RUN}`])("%s asks to sign in, whatever exists", async (path) => {
     const { status, body } = await open(path);
     expect([status, body.replaceAll(path, "PATH")]).toEqual([401, expect.stringContaining(`name="next" value="PATH"`)]);
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
   test("an API key signs in, by a cookie that scripts and other sites do not get, and leads back", async () => {
     const { status, headers } = await signIn({ key: "member", next: `${RUN_PATH}?a=b` });
@@ -190,13 +190,13 @@ describe("without a link", () => {
   });
   test("the cookie opens pages as its user", async () => {
     expect((await open(RUN_PATH, { cookie: `a=b; ${await cookieOf()}` })).status).toBe(200);
-    expect(door.calls[0]!.caller.principal.uid).toBe(USER);
+    expect(api.calls[0]!.caller.principal.uid).toBe(USER);
   });
   test("what the signed-in may not see looks like what does not exist", async () => {
-    door.answer({
-      getRun: refusal("not_found", "run_not_found"),
-      getTimeline: refusal("not_found", "run_not_found"),
-      getConversation: refusal("not_found", "run_not_found"),
+    api.respondWith({
+      getRun: upstreamError("not_found", "run_not_found"),
+      getTimeline: upstreamError("not_found", "run_not_found"),
+      getConversation: upstreamError("not_found", "run_not_found"),
     });
     expect(await open(RUN_PATH, { cookie: await cookieOf() })).toMatchObject({
       status: 404,
@@ -220,7 +220,7 @@ describe("without a link", () => {
   );
   test("a form that is too long, or no form, is refused", async () => {
     expect((await signIn({ key: "k".repeat(10_000) })).status).toBe(400);
-    expect((await door.call("GET", "/sign-in/", { key: null })).status).toBe(405);
+    expect((await api.call("GET", "/sign-in/", { key: null })).status).toBe(405);
   });
 });
 

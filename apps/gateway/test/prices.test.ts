@@ -1,6 +1,12 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { OTHER_TEAM, TEAM, USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
@@ -47,14 +53,14 @@ const shownGrant = {
 const PRICE = { vcpu_hour_usd: 0.04, gb_hour_usd: 0.005, platform_run_usd: 0.00025 };
 const GRANT = { amount_usd: 500 };
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 test("versions are listed in pages, with what they have corrected", async () => {
   const running = { ...price, createdBy: undefined, repricing: { runCount: 1n } };
-  door.answer({ listComputePrices: { prices: [price, running], nextPageToken: "next" } });
-  expect((await door.call("GET", `${PRICES}?limit=2&cursor=c`, { key: "of_no_team" })).body).toEqual({
+  api.respondWith({ listComputePrices: { prices: [price, running], nextPageToken: "next" } });
+  expect((await api.call("GET", `${PRICES}?limit=2&cursor=c`, { key: "of_no_team" })).body).toEqual({
     prices: [
       shownPrice,
       {
@@ -65,16 +71,16 @@ test("versions are listed in pages, with what they have corrected", async () => 
     ],
     page_info: { has_next_page: true, next_cursor: "next" },
   });
-  expect(door.calls[0]!.request).toMatchObject({ pageSize: 2, pageToken: "c" });
+  expect(api.calls[0]!.request).toMatchObject({ pageSize: 2, pageToken: "c" });
 });
 
 test("a version is added in whole micro-dollars, with the key of the request", async () => {
-  door.answer({ addComputePrice: { price } });
+  api.respondWith({ addComputePrice: { price } });
   const body = { ...PRICE, platform_run_usd: 1.000001, effective_from: "2026-11-01" };
-  const answer = await door.call("POST", PRICES, { body, key: "admin", headers: { "idempotency-key": "k" } });
+  const answer = await api.call("POST", PRICES, { body, key: "admin", headers: { "idempotency-key": "k" } });
   expect(answer).toMatchObject({ status: 201, body: shownPrice });
-  await door.call("POST", PRICES, { body: PRICE, key: "admin" });
-  const [first, second] = door.calls.map(({ request }) => request);
+  await api.call("POST", PRICES, { body: PRICE, key: "admin" });
+  const [first, second] = api.calls.map(({ request }) => request);
   expect(first).toMatchObject({
     vcpuHourMicros: 40_000n,
     gbHourMicros: 5_000n,
@@ -94,8 +100,8 @@ test("credits are read with their balance", async () => {
     overdrawnMicros: 0n,
     asOf: at(UPDATED),
   };
-  door.answer({ getCreditBalance: balance, listCreditGrants: { grants: [{ ...grant, expiresAt: at(UPDATED) }] } });
-  expect((await door.call("GET", CREDITS)).body).toEqual({
+  api.respondWith({ getCreditBalance: balance, listCreditGrants: { grants: [{ ...grant, expiresAt: at(UPDATED) }] } });
+  expect((await api.call("GET", CREDITS)).body).toEqual({
     granted_usd: 500,
     spent_usd: 0.000007,
     expired_usd: 0.000001,
@@ -108,50 +114,50 @@ test("credits are read with their balance", async () => {
 });
 
 test("credits are granted to any team by a platform administrator", async () => {
-  door.answer({ grantCredits: { grant } });
+  api.respondWith({ grantCredits: { grant } });
   const body = { ...GRANT, note: "November", expires_at: "2027-01-01T00:00:00Z" };
-  expect(await door.call("POST", CREDITS, { body, key: "admin" })).toMatchObject({ status: 201, body: shownGrant });
-  expect((await door.call("POST", OTHER_CREDITS, { body: GRANT, key: "admin" })).status).toBe(201);
-  expect(door.calls.map(({ request }) => request)).toMatchObject([
+  expect(await api.call("POST", CREDITS, { body, key: "admin" })).toMatchObject({ status: 201, body: shownGrant });
+  expect((await api.call("POST", OTHER_CREDITS, { body: GRANT, key: "admin" })).status).toBe(201);
+  expect(api.calls.map(({ request }) => request)).toMatchObject([
     { teamUid: TEAM, micros: 500_000_000n, note: "November" },
     { teamUid: OTHER_TEAM, note: "" },
   ]);
   const absent = `/api/v1/team/${USER}/credits`;
-  expect((await door.call("POST", absent, { body: GRANT, key: "admin" })).status).toBe(404);
-  expect(door.calls).toHaveLength(2);
+  expect((await api.call("POST", absent, { body: GRANT, key: "admin" })).status).toBe(404);
+  expect(api.calls).toHaveLength(2);
 });
 
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("GET", PRICES),
-  ["listComputePrices", refusal("invalid_argument", "invalid_cursor")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("GET", PRICES),
+  ["listComputePrices", upstreamError("invalid_argument", "invalid_cursor")],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("POST", PRICES, { body: PRICE }),
+testUpstreamErrors(
+  () => api,
+  () => api.call("POST", PRICES, { body: PRICE }),
   [
     "addComputePrice",
-    refusal("permission_denied", "not_authorized"),
-    refusal("invalid_argument", "price_invalid"),
-    refusal("conflict", "idempotency_mismatch"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("invalid_argument", "price_invalid"),
+    upstreamError("conflict", "idempotency_mismatch"),
   ],
 );
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("POST", CREDITS, { body: GRANT }),
+testUpstreamErrors(
+  () => api,
+  () => api.call("POST", CREDITS, { body: GRANT }),
   [
     "grantCredits",
-    refusal("permission_denied", "not_authorized"),
-    refusal("invalid_argument", "credits_invalid"),
-    refusal("conflict", "idempotency_mismatch"),
+    upstreamError("permission_denied", "not_authorized"),
+    upstreamError("invalid_argument", "credits_invalid"),
+    upstreamError("conflict", "idempotency_mismatch"),
   ],
 );
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", OTHER_CREDITS],
   ["POST", OTHER_CREDITS, GRANT],
   ["POST", "/api/v1/team/x/credits", GRANT],
 ]);
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ...[
     {},
     { ...PRICE, vcpu_hour_usd: -1 },

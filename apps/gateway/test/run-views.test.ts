@@ -1,22 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { RUN, TEAM } from "./support/people.ts";
 import { aRun, at, CONVERSATION, CREATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const path = (view: string) => `/api/v1/agent/runs/${RUN}/${view}`;
-const get = (view: string, headers: Record<string, string> = {}) => door.call("GET", path(view), { headers });
+const get = (view: string, headers: Record<string, string> = {}) => api.call("GET", path(view), { headers });
 
 describe("the timeline", () => {
   test("has lifecycle events with what they carry", async () => {
     const [e1, e2, e3] = [1, 2, 3].map((n) => `0198c2d0-0000-7000-8000-0000000000${n}1`);
     const event = { eventUuid: e1, runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) };
     const session = { ...event, eventUuid: e3, eventType: "shared_session_started", payload: { session_id: "s" } };
-    door.answer({
+    api.respondWith({
       getRun: { run: aRun() },
       getTimeline: {
         events: [
@@ -37,17 +43,17 @@ describe("the timeline", () => {
           event_type: "shared_session_started",
           payload: {
             session_id: "s",
-            session_link: door.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }),
+            session_link: api.links.sessionLink({ uid: RUN, ownerType: "team", ownerUid: TEAM }),
           },
         },
       ],
     });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN });
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("timeline"),
-    ["getTimeline", refusal("not_found", "run_not_found")],
+    ["getTimeline", upstreamError("not_found", "run_not_found")],
   );
 });
 
@@ -55,29 +61,29 @@ describe("the conversation", () => {
   test("keeps its nested steps as they are", async () => {
     const inner = { id: "s2", messages: [{ role: "assistant", content: [{ type: "text", text: "<hi>" }] }], steps: [] };
     const steps = [{ id: "s1", messages: [], steps: [inner], description: "mend" }];
-    door.answer({ getConversation: { conversationUid: CONVERSATION, steps } });
+    api.respondWith({ getConversation: { conversationUid: CONVERSATION, steps } });
     expect((await get("conversation")).body).toEqual({ conversation_id: CONVERSATION, steps });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, conversationUid: "" });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, conversationUid: "" });
   });
   test("of a queued run has no steps", async () => {
-    door.answer({ getConversation: { conversationUid: CONVERSATION } });
+    api.respondWith({ getConversation: { conversationUid: CONVERSATION } });
     expect((await get("conversation")).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("conversation"),
     [
       "getConversation",
-      refusal("not_found", "run_not_found"),
-      refusal("not_found", "conversation_not_found"),
-      refusal("unsupported", "format_not_normalisable"),
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("not_found", "conversation_not_found"),
+      upstreamError("unsupported", "format_not_normalisable"),
     ],
   );
 });
 
 describe("the transcript", () => {
   test("is a redirect that nobody keeps", async () => {
-    door.answer({ getTranscriptUrl: { url: "https://mill.example/blobs/t?sig=x" } });
+    api.respondWith({ getTranscriptUrl: { url: "https://mill.example/blobs/t?sig=x" } });
     const { status, headers, body } = await get("transcript", { accept: "application/octet-stream" });
     expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([
       302,
@@ -86,10 +92,14 @@ describe("the transcript", () => {
       "",
     ]);
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("transcript"),
-    ["getTranscriptUrl", refusal("not_found", "run_not_found"), refusal("not_found", "transcript_not_found")],
+    [
+      "getTranscriptUrl",
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("not_found", "transcript_not_found"),
+    ],
   );
 });
 
@@ -111,7 +121,7 @@ const shown = (seq: number) => ({
 
 describe("events as pages", () => {
   test("go on after their last seq", async () => {
-    door.answer({
+    api.respondWith({
       listRunEvents: { events: [anEvent(1n), anEvent(2n, { executionId: 7n, attempt: 1 })], hasMore: true },
     });
     const { body } = await get("events?limit=2");
@@ -119,19 +129,19 @@ describe("events as pages", () => {
       events: [shown(1), { ...shown(2), execution_id: 7, attempt: 1 }],
       page_info: { has_next_page: true, next_cursor: "2" },
     });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, afterSeq: 0n, pageSize: 2 });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, afterSeq: 0n, pageSize: 2 });
   });
   test.each([
     ["events", 0n, 100],
     ["events?after=5", 5n, 100],
     ["events?after=5&cursor=7&limit=500", 7n, 500],
   ])("%s starts after seq %i", async (view, afterSeq, pageSize) => {
-    door.answer({ listRunEvents: { events: [], hasMore: false } });
+    api.respondWith({ listRunEvents: { events: [], hasMore: false } });
     expect((await get(view)).body).toEqual({ events: [], page_info: { has_next_page: false } });
-    expect(door.calls[0]!.request).toMatchObject({ afterSeq, pageSize });
+    expect(api.calls[0]!.request).toMatchObject({ afterSeq, pageSize });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "after=-1",
@@ -144,10 +154,10 @@ describe("events as pages", () => {
       "cursor=-1",
     ].map((query) => ["GET", path(`events?${query}`)] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get("events"),
-    ["listRunEvents", refusal("not_found", "run_not_found")],
+    ["listRunEvents", upstreamError("not_found", "run_not_found")],
   );
 });
 
@@ -155,15 +165,15 @@ describe("events as a stream", () => {
   const live = { accept: "text/event-stream" };
   /** Skips validation, because the OpenAPI document describes pages, not streams. */
   const watch = (view = "events", headers: Record<string, string> = {}) =>
-    door.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
+    api.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
 
   test("are watched in the trace of their request, to the end", async () => {
-    door.answer({
+    api.respondWith({
       getRun: { run: aRun() },
       watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],
     });
     await watch("events", { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` });
-    expect(door.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([
+    expect(api.calls.map(({ method, traceId }) => [method, traceId[0]])).toEqual([
       ["getRun", "a"],
       ["watchRunEvents", "a"],
       ["getRun", "a"],
@@ -173,7 +183,7 @@ describe("events as a stream", () => {
 
   test("tell between them what the model is just saying, without an id", async () => {
     const said = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
-    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
+    api.respondWith({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
     const { body } = await watch();
     expect(body).toContain(
       `: open\n\nevent: text_delta\ndata: ${JSON.stringify({ execution_id: 3, attempt: 1, step_id: "s", offset: 5, text: "I look." })}\n\nid: 1\n`,
@@ -181,7 +191,7 @@ describe("events as a stream", () => {
   });
 
   test("carry the same JSON, their seq as id, and an end", async () => {
-    door.answer({
+    api.respondWith({
       getRun: { run: aRun() },
       watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }],
     });
@@ -202,18 +212,18 @@ describe("events as a stream", () => {
     ["events?after=4", { "last-event-id": "nonsense" }, 4n],
     ["events", { "last-event-id": "-1" }, 0n],
   ])("%s %j resume after seq %i", async (view, headers, afterSeq) => {
-    door.answer({ getRun: { run: aRun() }, watchRunEvents: () => [] });
+    api.respondWith({ getRun: { run: aRun() }, watchRunEvents: () => [] });
     expect((await watch(view, headers as Record<string, string>)).status).toBe(200);
-    expect(door.calls.find((call) => call.method === "watchRunEvents")).toMatchObject({
+    expect(api.calls.find((call) => call.method === "watchRunEvents")).toMatchObject({
       request: { runUid: RUN, afterSeq },
     });
   });
   test("break off without an end when the source fails, so that the client comes back", async () => {
-    door.answer({
+    api.respondWith({
       getRun: { run: aRun() },
       async *watchRunEvents() {
         yield { events: [anEvent(1n)] };
-        throw refusal("unavailable", "stopping");
+        throw upstreamError("unavailable", "stopping");
       },
     });
     const { body } = await watch();
@@ -222,9 +232,9 @@ describe("events as a stream", () => {
   });
   test("tell nothing more once the run is not the caller's to see, and have no end then", async () => {
     let looks = 0;
-    door.answer({
+    api.respondWith({
       getRun: () => {
-        if ((looks += 1) > 2) throw refusal("not_found", "run_not_found");
+        if ((looks += 1) > 2) throw upstreamError("not_found", "run_not_found");
         return { run: aRun() };
       },
       watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],
@@ -237,12 +247,12 @@ describe("events as a stream", () => {
     ]);
   });
   test("of a hidden run are a problem, not a stream", async () => {
-    door.answer({ getRun: refusal("not_found", "run_not_found") });
+    api.respondWith({ getRun: upstreamError("not_found", "run_not_found") });
     expect(await watch()).toMatchObject({ status: 404, body: { reason: "run_not_found" } });
-    expect(door.calls.map((call) => call.method)).toEqual(["getRun"]);
+    expect(api.calls.map((call) => call.method)).toEqual(["getRun"]);
   });
   test("stop at the source when the reader goes", async () => {
-    door.answer({
+    api.respondWith({
       getRun: { run: aRun() },
       async *watchRunEvents() {
         for (;;) {
@@ -252,19 +262,19 @@ describe("events as a stream", () => {
       },
     });
     const reader = new AbortController();
-    const response = await fetch(`${door.url}${path("events")}`, {
+    const response = await fetch(`${api.url}${path("events")}`, {
       headers: { ...live, authorization: "Bearer member" },
       signal: reader.signal,
     });
     expect(response.status).toBe(200);
     reader.abort();
-    await eventually(() => door.calls.find((call) => call.method === "watchRunEvents")!.signal.aborted);
+    await eventually(() => api.calls.find((call) => call.method === "watchRunEvents")!.signal.aborted);
   });
 });
 
 describe("a malformed run id", () => {
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     404,
     ["timeline", "conversation", "transcript", "events"].map(
       (view) => ["GET", `/api/v1/agent/runs/x/${view}`] as const,

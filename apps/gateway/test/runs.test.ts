@@ -1,21 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
 import { anArtifact, aRun, at, CONVERSATION, CREATED, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const RUNS = "/api/v1/agent/runs";
 const created = { createRuns: { runs: [{ run: aRun(), created: true }] } };
-const requested = () => door.calls[0]!.request.runs[0];
+const requested = () => api.calls[0]!.request.runs[0];
 const post = (path: string, body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) =>
-  door.call("POST", path, { body, ...more });
+  api.call("POST", path, { body, ...more });
 
 describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
   test("queues a run of the caller's team and answers its ids", async () => {
-    door.answer(created);
+    api.respondWith(created);
     const answer = await post(path, { prompt: "Mend the roof", unknown_member: { deep: [1] } });
     expect([answer.status, answer.body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED" }]);
     expect(requested()).toMatchObject({
@@ -28,7 +34,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       metadata: {},
       interactive: false,
     });
-    expect(door.calls[0]!.caller.principal.uid).toBe(USER);
+    expect(api.calls[0]!.caller.principal.uid).toBe(USER);
     for (const absent of [
       "title",
       "skill",
@@ -43,7 +49,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       expect(requested()[absent]).toBeUndefined();
   });
   test("passes every published member on", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(path, {
       prompt: "p",
       title: "t",
@@ -81,7 +87,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     ]);
   });
   test("leaves out what nobody may send", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(path, { prompt: "p", config: { name: "n", experimental: { fast: [true] } } });
     expect(requested().config).toEqual({ name: "n" });
   });
@@ -91,13 +97,13 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       [{ agent_name: "implementer" }, undefined, undefined],
       [{ agent_identity_uid: RUN, on_behalf_of: "ada@example.com" }, RUN, USER],
     ] as const) {
-      door.answer(created);
+      api.respondWith(created);
       await post(path, { prompt: "p", ...body }, { key: "agent" });
       expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);
     }
   });
   test("is answered like the first time when it is repeated, wherever the run has got to", async () => {
-    door.answer({ createRuns: { runs: [{ run: aRun({ state: "SUCCEEDED" }), created: false }] } });
+    api.respondWith({ createRuns: { runs: [{ run: aRun({ state: "SUCCEEDED" }), created: false }] } });
     expect((await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } })).body).toEqual({
       run_id: RUN,
       task_id: RUN,
@@ -105,16 +111,16 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     });
   });
   test("tells when the system is full", async () => {
-    door.answer({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
+    api.respondWith({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
     expect((await post(path, { prompt: "p" })).body.at_capacity).toBe(true);
   });
   test("takes an idempotency key of 24 hours", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } });
     expect([requested().idempotencyKey, requested().causeKey]).toEqual(["k-1", undefined]);
   });
   test("under a run's token makes a child of it, exactly once per tool call", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(
       path,
       { prompt: "p", agent_name: "implementer" },
@@ -129,10 +135,10 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       ownerUid: TEAM,
     });
     expect([requested().idempotencyKey, requested().agentUid]).toEqual([undefined, undefined]);
-    expect(door.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
+    expect(api.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
   });
   test("under a run's token is executed by the run's agent, unless another is named", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(path, { prompt: "p" }, { key: "run_of_agent" });
     expect([requested().agentUid, requested().parentRunUid]).toEqual([AGENT, RUN]);
   });
@@ -141,15 +147,15 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
 describe("POST /agent/runs/{runId}/retry", () => {
   const answer = { retryRun: { run: { run: aRun(), created: true, atCapacity: true } } };
   test("answers the new run's ids", async () => {
-    door.answer(answer);
+    api.respondWith(answer);
     const { status, body } = await post(`${RUNS}/${RUN}/retry`, undefined, { headers: { "idempotency-key": "k-1" } });
     expect([status, body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED", at_capacity: true }]);
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, idempotencyKey: "k-1", causeKey: "" });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, idempotencyKey: "k-1", causeKey: "" });
   });
   test("under a run's token happens once per tool call", async () => {
-    door.answer(answer);
+    api.respondWith(answer);
     await post(`${RUNS}/${RUN}/retry`, undefined, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
-    expect(door.calls[0]!.request).toMatchObject({ idempotencyKey: "", causeKey: `${RUN}:c7-2` });
+    expect(api.calls[0]!.request).toMatchObject({ idempotencyKey: "", causeKey: `${RUN}:c7-2` });
   });
 });
 
@@ -167,17 +173,17 @@ describe("a run that its client executes", () => {
     },
   };
   test("is registered with its command, which stands for title and prompt", async () => {
-    door.answer(local);
+    api.respondWith(local);
     const { status, body } = await post(`${RUNS}/local`, started, { headers: { "idempotency-key": "k" } });
     expect([status, body]).toEqual([200, { run_id: RUN, state: "QUEUED", report_every_ms: 10_000 }]);
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       clientUid: CLIENT,
       command: ["npm", "test"],
       run: { prompt: "npm test", title: "npm test", source: "LOCAL", ownerUid: TEAM, idempotencyKey: "k" },
     });
   });
   test("reports, and is answered what its command has to know", async () => {
-    door.answer(local);
+    api.respondWith(local);
     const events = [
       { seq: 1, kind: "output", stream: "stderr", text: "x", at: CREATED },
       { seq: 2, kind: "followup_received", followup_id: RUN },
@@ -194,7 +200,7 @@ describe("a run that its client executes", () => {
         state: "QUEUED",
       },
     ]);
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       runUid: RUN,
       clientUid: CLIENT,
       events: [
@@ -204,7 +210,7 @@ describe("a run that its client executes", () => {
       ],
     });
   });
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["POST", `${RUNS}/local`, {}],
     ["POST", `${RUNS}/local`, { ...started, command: [] }],
     ["POST", `${RUNS}/local`, { ...started, client_id: "me" }],
@@ -236,7 +242,7 @@ describe("attached files", () => {
   });
   const tenMegabytes = file(10_000_000);
   test("of 10 MB are taken, five of them", async () => {
-    door.answer(created);
+    api.respondWith(created);
     expect(
       (
         await post(RUNS, {
@@ -249,7 +255,7 @@ describe("attached files", () => {
     expect(requested().attachments.map((one: any) => one.data.length)).toEqual(Array(5).fill(10_000_000));
   });
   test("images without names are named by place and type", async () => {
-    door.answer(created);
+    api.respondWith(created);
     await post(RUNS, {
       prompt: "p",
       images: [
@@ -264,12 +270,12 @@ describe("attached files", () => {
     ["larger ones", [file(10_000_001)], []],
     ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))],
   ])("%s are refused", async (_name, attachments, images) => {
-    door.answer({});
+    api.respondWith({});
     expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({
       status: 400,
       body: { reason: "invalid_body" },
     });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
 });
 
@@ -287,7 +293,7 @@ describe("the owner of a new run", () => {
     ["is the user who is in no team", "of_no_team", {}, {}, ["user", USER]],
     ["is an agent's own team", "agent", { team: true }, {}, ["team", TEAM]],
   ])("%s", async (_name, key, body, headers, owner) => {
-    door.answer(created);
+    api.respondWith(created);
     expect((await post(RUNS, { prompt: "p", ...body }, { key, headers })).status).toBe(200);
     expect([requested().ownerType, requested().ownerUid]).toEqual(owner);
   });
@@ -305,9 +311,9 @@ describe("the owner of a new run", () => {
     ],
     ["cannot be a team that does not exist", "member", {}, { "x-service-team-uid": "nonsense" }, 404, "team_not_found"],
   ])("%s", async (_name, key, body, headers, status, reason) => {
-    door.answer({});
+    api.respondWith({});
     expect(await post(RUNS, { prompt: "p", ...body }, { key, headers })).toMatchObject({ status, body: { reason } });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
 });
 
@@ -341,35 +347,35 @@ describe("wrong creates", () => {
     { metadata: Object.fromEntries(Array.from({ length: 21 }, (_one, index) => [`k${index}`, "v"])) },
     { prompt: "a\0b" },
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     bodies.map((body) => ["POST", RUNS, body] as const),
   );
 });
 
-refusalsBecomeProblems(
-  () => door,
+testUpstreamErrors(
+  () => api,
   () => post(RUNS, { prompt: "p" }),
   [
     "createRuns",
-    refusal("not_found", "agent_not_found"),
-    refusal("not_found", "environment_not_found"),
-    refusal("not_found", "conversation_not_found"),
-    refusal("invalid_argument", "parent_run_invalid"),
-    refusal("invalid_argument", "depth_exceeded"),
-    refusal("invalid_argument", "config_conflict"),
-    refusal("invalid_argument", "model_unknown"),
-    refusal("conflict", "idempotency_mismatch"),
-    refusal("permission_denied", "not_authorized"),
+    upstreamError("not_found", "agent_not_found"),
+    upstreamError("not_found", "environment_not_found"),
+    upstreamError("not_found", "conversation_not_found"),
+    upstreamError("invalid_argument", "parent_run_invalid"),
+    upstreamError("invalid_argument", "depth_exceeded"),
+    upstreamError("invalid_argument", "config_conflict"),
+    upstreamError("invalid_argument", "model_unknown"),
+    upstreamError("conflict", "idempotency_mismatch"),
+    upstreamError("permission_denied", "not_authorized"),
   ],
 );
 // The run may have been created, so a request is only retryable with an idempotency key.
 test.each(["internal", "unavailable"] as const)(
   "a create that fails as %s is repeated only under an Idempotency-Key",
   async (kind) => {
-    const ask = (headers: Record<string, string>) => door.call("POST", RUNS, { body: { prompt: "p" }, headers });
-    door.answer({ createRuns: refusal(kind, "it_broke") });
+    const ask = (headers: Record<string, string>) => api.call("POST", RUNS, { body: { prompt: "p" }, headers });
+    api.respondWith({ createRuns: upstreamError(kind, "it_broke") });
     expect((await ask({})).body).toMatchObject({ status: 500, reason: "it_broke", retryable: false });
     expect((await ask({ "idempotency-key": "k" })).body).toMatchObject({
       status: 500,
@@ -381,9 +387,9 @@ test.each(["internal", "unavailable"] as const)(
 
 describe("a run", () => {
   test("shows every published field, and leaves out what it does not have", async () => {
-    door.answer({ getRun: { run: aRun() } });
-    const { body } = await door.call("GET", `${RUNS}/${RUN}`);
-    expect(door.calls[0]).toMatchObject({ method: "getRun", request: { runUid: RUN } });
+    api.respondWith({ getRun: { run: aRun() } });
+    const { body } = await api.call("GET", `${RUNS}/${RUN}`);
+    expect(api.calls[0]).toMatchObject({ method: "getRun", request: { runUid: RUN } });
     const { session_link: link, ...rest } = body;
     expect(link).toMatch(new RegExp(`^https://mill.example/runs/${RUN}\\?view=`));
     expect(rest).toEqual({
@@ -419,7 +425,7 @@ describe("a run", () => {
         { model_id: "scripted", total_tokens: 12, usage_type: "warp", tokens_by_category: { primary_agent: 12 } },
       ],
     };
-    door.answer({
+    api.respondWith({
       getRun: {
         run: aRun({
           state: "FAILED",
@@ -443,7 +449,7 @@ describe("a run", () => {
         }),
       },
     });
-    expect((await door.call("GET", `${RUNS}/${RUN}`)).body).toMatchObject({
+    expect((await api.call("GET", `${RUNS}/${RUN}`)).body).toMatchObject({
       state: "FAILED",
       scope: { type: "User", uid: USER },
       parent_run_id: RUN,
@@ -464,24 +470,24 @@ describe("a run", () => {
     });
   });
   test("of people who are gone has no profiles", async () => {
-    door.answer({ getRun: { run: aRun({ creatorUid: "gone", executorUid: "gone" }) } });
-    const { body } = await door.call("GET", `${RUNS}/${RUN}`);
+    api.respondWith({ getRun: { run: aRun({ creatorUid: "gone", executorUid: "gone" }) } });
+    const { body } = await api.call("GET", `${RUNS}/${RUN}`);
     expect([body.creator, body.executor]).toEqual([undefined, undefined]);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${RUNS}/${RUN}`),
-    ["getRun", refusal("not_found", "run_not_found"), refusal("internal", "internal")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${RUNS}/${RUN}`),
+    ["getRun", upstreamError("not_found", "run_not_found"), upstreamError("internal", "internal")],
   );
 });
 
 describe("the list of runs", () => {
   const page = { listRuns: { runs: [aRun()], nextPageToken: "next" } };
   test("is asked with the defaults", async () => {
-    door.answer(page);
-    const { body } = await door.call("GET", RUNS);
+    api.respondWith(page);
+    const { body } = await api.call("GET", RUNS);
     expect(body).toMatchObject({ runs: [{ run_id: RUN }], page_info: { has_next_page: true, next_cursor: "next" } });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       teamUid: "",
       states: [],
       sortBy: "updated_at",
@@ -493,10 +499,10 @@ describe("the list of runs", () => {
     });
   });
   test("is asked with every filter", async () => {
-    door.answer(page);
+    api.respondWith(page);
     const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&sort_by=title&sort_order=asc&limit=500&cursor=c`;
-    await door.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
-    const { createdAfter, createdBefore, updatedAfter, ...rest } = door.calls[0]!.request;
+    await api.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
+    const { createdAfter, createdBefore, updatedAfter, ...rest } = api.calls[0]!.request;
     expect(rest).toMatchObject({
       teamUid: OTHER_TEAM,
       states: ["QUEUED", "ERROR"],
@@ -527,30 +533,30 @@ describe("the list of runs", () => {
     );
   });
   test("is asked for pairs of metadata, unless a team of whose runs it speaks has that switched off", async () => {
-    door.answer(page);
-    await door.call("GET", `${RUNS}?metadata[ticket_id]=7&metadata[a.b]=`, { headers: { "x-service-team-uid": TEAM } });
-    expect(door.calls[0]!.request.metadata).toEqual({ ticket_id: "7", "a.b": "" });
-    door.capabilities.metadataFilter = false;
-    const [off, without] = [await door.call("GET", `${RUNS}?metadata[a]=1`), await door.call("GET", RUNS)];
-    door.capabilities.metadataFilter = true;
+    api.respondWith(page);
+    await api.call("GET", `${RUNS}?metadata[ticket_id]=7&metadata[a.b]=`, { headers: { "x-service-team-uid": TEAM } });
+    expect(api.calls[0]!.request.metadata).toEqual({ ticket_id: "7", "a.b": "" });
+    api.capabilities.metadataFilter = false;
+    const [off, without] = [await api.call("GET", `${RUNS}?metadata[a]=1`), await api.call("GET", RUNS)];
+    api.capabilities.metadataFilter = true;
     expect(without.status).toBe(200);
     expect(off).toMatchObject({
       status: 403,
       body: { error_code: "feature_not_available", reason: "metadata_filter_off", retryable: false },
     });
-    expect(door.calls).toHaveLength(2);
+    expect(api.calls).toHaveLength(2);
   });
   test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])("takes a skill by either name: %s", async (query) => {
-    door.answer(page);
-    await door.call("GET", `${RUNS}?${query}`);
-    expect(door.calls[0]!.request).toMatchObject({ skillSpec: "a" });
+    api.respondWith(page);
+    await api.call("GET", `${RUNS}?${query}`);
+    expect(api.calls[0]!.request).toMatchObject({ skillSpec: "a" });
   });
   test("has no cursor on its last page", async () => {
-    door.answer({ listRuns: { runs: [] } });
-    expect((await door.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
+    api.respondWith({ listRuns: { runs: [] } });
+    expect((await api.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "state=queued",
@@ -572,10 +578,10 @@ describe("the list of runs", () => {
       "skill=a&skill_spec=b",
     ].map((query) => ["GET", `${RUNS}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${RUNS}?cursor=c`),
-    ["listRuns", refusal("invalid_argument", "invalid_cursor"), refusal("not_found", "run_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${RUNS}?cursor=c`),
+    ["listRuns", upstreamError("invalid_argument", "invalid_cursor"), upstreamError("not_found", "run_not_found")],
   );
 });
 
@@ -585,26 +591,26 @@ describe("cancel", () => {
     ["?tree=true", true],
     ["?tree=false", false],
   ])("%s answers the bare id", async (query, tree) => {
-    door.answer({ cancelRun: { run: aRun() } });
-    expect(await door.call("POST", `${RUNS}/${RUN}/cancel${query}`)).toMatchObject({ status: 200, body: RUN });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, tree, cause: "" });
+    api.respondWith({ cancelRun: { run: aRun() } });
+    expect(await api.call("POST", `${RUNS}/${RUN}/cancel${query}`)).toMatchObject({ status: 200, body: RUN });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, tree, cause: "" });
   });
-  neverReachNeighbours(() => door, 400, [["POST", `${RUNS}/${RUN}/cancel?tree=1`]]);
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", `${RUNS}/${RUN}/cancel`),
+  testRejectedBeforeUpstreams(() => api, 400, [["POST", `${RUNS}/${RUN}/cancel?tree=1`]]);
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", `${RUNS}/${RUN}/cancel`),
     [
       "cancelRun",
-      refusal("not_found", "run_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "run_already_finished"),
-      refusal("unsupported", "run_not_cancellable"),
-      refusal("conflict", "run_pending", { retryable: true }),
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "run_already_finished"),
+      upstreamError("unsupported", "run_not_cancellable"),
+      upstreamError("conflict", "run_pending", { retryable: true }),
     ],
   );
   test("of a pending run asks to come back", async () => {
-    door.answer({ cancelRun: refusal("conflict", "run_pending", { retryable: true }) });
-    const { headers } = await door.call("POST", `${RUNS}/${RUN}/cancel`);
+    api.respondWith({ cancelRun: upstreamError("conflict", "run_pending", { retryable: true }) });
+    const { headers } = await api.call("POST", `${RUNS}/${RUN}/cancel`);
     expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["true", "1"]);
   });
 });
@@ -612,18 +618,22 @@ describe("cancel", () => {
 describe("a run by an external reference", () => {
   const path = "/api/v1/agent/run-by-external-reference";
   test("is found by the URL", async () => {
-    door.answer({ findRunByReference: { runUid: RUN } });
-    expect((await door.call("GET", `${path}?url=${encodeURIComponent("https://t.example/1?a=b")}`)).body).toEqual({
+    api.respondWith({ findRunByReference: { runUid: RUN } });
+    expect((await api.call("GET", `${path}?url=${encodeURIComponent("https://t.example/1?a=b")}`)).body).toEqual({
       run_id: RUN,
     });
-    expect(door.calls[0]!.request.url).toBe("https://t.example/1?a=b");
+    expect(api.calls[0]!.request.url).toBe("https://t.example/1?a=b");
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${path}?url=x`),
-    ["findRunByReference", refusal("not_found", "run_not_found"), refusal("invalid_argument", "url_invalid")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${path}?url=x`),
+    [
+      "findRunByReference",
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("invalid_argument", "url_invalid"),
+    ],
   );
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["GET", path],
     ["GET", `${path}?url=`],
   ]);
@@ -631,8 +641,8 @@ describe("a run by an external reference", () => {
 
 describe("the usage of a harness", () => {
   test("is unavailable, not zero, where none is published", async () => {
-    door.answer({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({
+    api.respondWith({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION } });
+    expect((await api.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({
       available: false,
       run_id: RUN,
       conversation_id: CONVERSATION,
@@ -648,8 +658,8 @@ describe("the usage of a harness", () => {
       ...{ harness: "CLAUDE_CODE", capturedAt: at(CREATED), executionId: 1n, ageSeconds: 3n },
       ...{ tokenStatus: "known", toolStatus: "known", counters: {}, ...tokens },
     };
-    door.answer({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION, usage } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toMatchObject({
+    api.respondWith({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION, usage } });
+    expect((await api.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toMatchObject({
       available: true,
       reconciliation: {
         reported_tokens: reported,
@@ -659,10 +669,10 @@ describe("the usage of a harness", () => {
       },
     });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${RUNS}/${RUN}/harness-usage`),
-    ["getHarnessUsage", refusal("not_found", "run_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${RUNS}/${RUN}/harness-usage`),
+    ["getHarnessUsage", upstreamError("not_found", "run_not_found")],
   );
 });
 
@@ -671,9 +681,9 @@ const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
 describe("a follow-up", () => {
   const path = `${RUNS}/${RUN}/followups`;
   test("names its files, and what they are to be called", async () => {
-    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     await post(path, { attachments: [{ attachment_id: "a1" }, { attachment_id: "a2", file_name: "plan.txt" }] });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       runUid: RUN,
       message: "",
       attachmentUids: ["a1", "a2"],
@@ -686,9 +696,9 @@ describe("a follow-up", () => {
     ["handoff_execution", "u1"],
     ["queue_pending", "u1"],
   ])("answers %s with its id", async (outcome, followupUid) => {
-    door.answer({ createFollowup: { outcome, followupUid, runUid: RUN } });
+    api.respondWith({ createFollowup: { outcome, followupUid, runUid: RUN } });
     expect((await post(path, { message: "go on" })).body).toEqual({ outcome, followup_id: followupUid ?? null });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       runUid: RUN,
       conversationUid: "",
       message: "go on",
@@ -698,21 +708,21 @@ describe("a follow-up", () => {
     });
   });
   test("passes mode, attachments and idempotency key on", async () => {
-    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     await post(
       path,
       { mode: "plan", attachments: [{ attachment_id: "a", file_name: "x" }] },
       { headers: { "idempotency-key": "k" } },
     );
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       message: "",
       mode: "plan",
       attachmentUids: ["a"],
       idempotencyKey: "k",
     });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       { message: 1 },
@@ -722,19 +732,19 @@ describe("a follow-up", () => {
       { attachments: Array.from({ length: 26 }, () => ({ attachment_id: "a" })) },
     ].map((body) => ["POST", path, body] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => post(path, { message: "x" }),
     [
       "createFollowup",
-      refusal("not_found", "run_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "message_empty"),
-      refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
-      refusal("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }),
-      refusal("conflict", "idempotency_mismatch"),
-      refusal("too_large", "attachment_too_large"),
-      refusal("conflict", "attachment_changed"),
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "message_empty"),
+      upstreamError("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
+      upstreamError("unsupported", "attachment_not_uploaded", { code: "unknown_attachment" }),
+      upstreamError("conflict", "idempotency_mismatch"),
+      upstreamError("too_large", "attachment_too_large"),
+      upstreamError("conflict", "attachment_changed"),
     ],
   );
 });
@@ -767,12 +777,12 @@ describe.each([
         headers: { "content-type": "image/png" },
       },
     });
-    door.answer({ prepareAttachments: { runUid: RUN, attachments: [prepared(1), prepared(2)] } });
+    api.respondWith({ prepareAttachments: { runUid: RUN, attachments: [prepared(1), prepared(2)] } });
     expect(await post(path, { files: [file, file] })).toMatchObject({
       status: 200,
       body: { attachments: [shown(1), shown(2)], ...named },
     });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       ...asked,
       files: [
         { fileName: "a.png", mimeType: "image/png" },
@@ -780,8 +790,8 @@ describe.each([
       ],
     });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       {},
@@ -793,14 +803,14 @@ describe.each([
       [],
     ].map((body) => ["POST", path, body] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => post(path, { files: [file] }),
     [
       "prepareAttachments",
-      refusal("not_found", absent),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "attachments_invalid"),
+      upstreamError("not_found", absent),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "attachments_invalid"),
     ],
   );
 });
@@ -809,7 +819,7 @@ describe("the fates of follow-ups", () => {
   const path = `${RUNS}/${RUN}/followups`;
   test("are listed with who sent them", async () => {
     const sent = { uid: "u1", text: "go on", authorType: "user", authorUid: USER, createdAt: at(CREATED) };
-    door.answer({
+    api.respondWith({
       listFollowups: {
         followups: [
           { ...sent, state: "delivered", deliveredAt: at(UPDATED) },
@@ -818,7 +828,7 @@ describe("the fates of follow-ups", () => {
         nextPageToken: "n",
       },
     });
-    const { body } = await door.call("GET", `${path}?limit=2&cursor=c`);
+    const { body } = await api.call("GET", `${path}?limit=2&cursor=c`);
     const shown = { followup_id: "u1", message: "go on", created_at: CREATED };
     expect(body).toEqual({
       followups: [
@@ -827,17 +837,17 @@ describe("the fates of follow-ups", () => {
       ],
       page_info: { has_next_page: true, next_cursor: "n" },
     });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: RUN, pageSize: 2, pageToken: "c" });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, pageSize: 2, pageToken: "c" });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["limit=0", "limit=101", "cursor="].map((query) => ["GET", `${path}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", path),
-    ["listFollowups", refusal("not_found", "run_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", path),
+    ["listFollowups", upstreamError("not_found", "run_not_found"), upstreamError("invalid_argument", "invalid_cursor")],
   );
 });
 
@@ -846,54 +856,54 @@ describe.each([
   ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"],
 ])("an interrupt of %s", (_what, path, target, absent) => {
   test("is accepted and names the run", async () => {
-    door.answer({ interruptRun: { runUid: RUN } });
+    api.respondWith({ interruptRun: { runUid: RUN } });
     expect(await post(`${path}/interrupt`, undefined)).toMatchObject({ status: 202, body: { run_id: RUN } });
-    expect(door.calls[0]!.request).toMatchObject(target);
+    expect(api.calls[0]!.request).toMatchObject(target);
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => post(`${path}/interrupt`, undefined),
     [
       "interruptRun",
-      refusal("not_found", absent),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "run_already_finished"),
-      refusal("unsupported", "operation_not_supported"),
-      refusal("conflict", "run_not_started", { retryable: true }),
+      upstreamError("not_found", absent),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "run_already_finished"),
+      upstreamError("unsupported", "operation_not_supported"),
+      upstreamError("conflict", "run_not_started", { retryable: true }),
     ],
   );
 });
 
 describe("a conversation", () => {
   test("takes follow-ups for its newest run, and names it", async () => {
-    door.answer({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
+    api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     expect((await post(`${CONVERSATION_PATH}/followups`, { message: "go on" })).body).toEqual({
       outcome: "live_session",
       followup_id: "u1",
       run_id: RUN,
     });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
   });
   test("is read as steps", async () => {
-    door.answer({ getConversation: { conversationUid: CONVERSATION, steps: [] } });
-    expect((await door.call("GET", CONVERSATION_PATH)).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
-    expect(door.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
+    api.respondWith({ getConversation: { conversationUid: CONVERSATION, steps: [] } });
+    expect((await api.call("GET", CONVERSATION_PATH)).body).toEqual({ conversation_id: CONVERSATION, steps: [] });
+    expect(api.calls[0]!.request).toMatchObject({ runUid: "", conversationUid: CONVERSATION });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", CONVERSATION_PATH),
-    ["getConversation", refusal("not_found", "conversation_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", CONVERSATION_PATH),
+    ["getConversation", upstreamError("not_found", "conversation_not_found")],
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => post(`${CONVERSATION_PATH}/followups`, { message: "x" }),
     [
       "createFollowup",
-      refusal("not_found", "conversation_not_found"),
-      refusal("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
+      upstreamError("not_found", "conversation_not_found"),
+      upstreamError("unsupported", "unknown_attachment", { code: "unknown_attachment" }),
     ],
   );
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", "/api/v1/agent/conversations/x"],
     ["POST", "/api/v1/agent/conversations/x/interrupt"],
     ["POST", "/api/v1/agent/conversations/x/followups", { message: "x" }],
@@ -902,33 +912,33 @@ describe("a conversation", () => {
 
 describe("the queue", () => {
   test("tells position and reason, or neither", async () => {
-    door.answer({
+    api.respondWith({
       getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." },
     });
-    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
+    expect((await api.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
       state: "QUEUED",
       owner_position: 3,
       reason: "workers_busy",
       message: "All workers are busy.",
       budgets: [],
     });
-    door.answer({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
-    expect((await door.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
+    api.respondWith({ getQueueStatus: { state: "INPROGRESS", reason: "none", message: "" } });
+    expect((await api.call("GET", `${RUNS}/${RUN}/queue`)).body).toEqual({
       state: "INPROGRESS",
       reason: "none",
       message: "",
       budgets: [],
     });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${RUNS}/${RUN}/queue`),
-    ["getQueueStatus", refusal("not_found", "run_not_found")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${RUNS}/${RUN}/queue`),
+    ["getQueueStatus", upstreamError("not_found", "run_not_found")],
   );
 });
 
 describe("a malformed run id", () => {
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", `${RUNS}/x`],
     ["POST", `${RUNS}/${RUN}0/cancel`],
     ["POST", `${RUNS}/%00/followups`, { message: "x" }],

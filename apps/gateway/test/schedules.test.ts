@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
 import { at, CREATED, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = "/api/v1/agent/schedules";
 const UID = "0198c2d0-0000-7000-8000-00000000c001";
@@ -112,20 +118,20 @@ const FULL_ASKED = {
   catchUpSeconds: 0,
   enabled: false,
 };
-const asked = () => door.calls.find(({ method }) => /Schedule|setEnabled|listSlots/.test(method))!.request;
+const asked = () => api.calls.find(({ method }) => /Schedule|setEnabled|listSlots/.test(method))!.request;
 
 describe("a schedule is shown", () => {
   test.each([
     ["whole", schedule, shown],
     ["with the least", least, leastShown],
   ])("%s", async (_what, given, expected) => {
-    door.answer({ ...environments, getSchedule: { schedule: given } });
-    expect((await door.call("GET", `${PATH}/${UID}`)).body).toEqual(JSON.parse(JSON.stringify(expected)));
+    api.respondWith({ ...environments, getSchedule: { schedule: given } });
+    expect((await api.call("GET", `${PATH}/${UID}`)).body).toEqual(JSON.parse(JSON.stringify(expected)));
     expect(asked()).toMatchObject({ uid: UID });
   });
   test("in the list of the active team, in the order given", async () => {
-    door.answer({ ...environments, listSchedules: { schedules: [schedule, least] } });
-    const { body } = await door.call("GET", PATH, { headers: { "x-service-team-uid": OTHER_TEAM } });
+    api.respondWith({ ...environments, listSchedules: { schedules: [schedule, least] } });
+    const { body } = await api.call("GET", PATH, { headers: { "x-service-team-uid": OTHER_TEAM } });
     expect(body).toEqual({ schedules: [shown, JSON.parse(JSON.stringify(leastShown))] });
     expect(asked()).toMatchObject({ teamUid: OTHER_TEAM });
   });
@@ -133,7 +139,7 @@ describe("a schedule is shown", () => {
 
 describe("creating", () => {
   const create = (body: unknown, more: { key?: string; headers?: Record<string, string> } = {}) =>
-    door.call("POST", PATH, { body, ...more });
+    api.call("POST", PATH, { body, ...more });
   test.each<[string, object, object]>([
     [
       "what is needed, for the team",
@@ -159,13 +165,13 @@ describe("creating", () => {
     ["unknown members", { ...BODY, unknown: 1 }, { name: "Nightly" }],
     ["a personal one", { ...BODY, team: false }, { ownerType: "user", ownerUid: USER }],
   ])("asks for %s", async (_what, body, expected) => {
-    door.answer({ ...environments, createSchedule: { schedule } });
+    api.respondWith({ ...environments, createSchedule: { schedule } });
     const { status, body: made } = await create(body);
     expect([status, made]).toEqual([201, shown]);
     expect(asked().schedule).toMatchObject(expected);
   });
   test("hands the key against repetition on", async () => {
-    door.answer({ ...environments, createSchedule: { schedule } });
+    api.respondWith({ ...environments, createSchedule: { schedule } });
     await create(BODY, { headers: { "idempotency-key": "k" } });
     expect(asked().idempotencyKey).toBe("k");
   });
@@ -173,34 +179,34 @@ describe("creating", () => {
     ["of_two_teams", 400, "team_required", BODY],
     ["agent", 400, "personal_schedule_of_agent", { ...BODY, team: false }],
   ])("by %s is a %i", async (key, status, reason, body) => {
-    door.answer({});
+    api.respondWith({});
     expect((await create(body, { key })).body).toMatchObject({ status, reason });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
   test("without a team is personal", async () => {
-    door.answer({ ...environments, createSchedule: { schedule } });
+    api.respondWith({ ...environments, createSchedule: { schedule } });
     await create(BODY, { key: "of_no_team" });
     expect(asked().schedule).toMatchObject({ ownerType: "user", ownerUid: USER });
   });
   test("for a team that one is not in is the same 404 for every uid", async () => {
-    door.answer({});
+    api.respondWith({});
     expect((await create(BODY, { headers: { "x-service-team-uid": RUN } })).body).toMatchObject({
       status: 404,
       reason: "team_not_found",
     });
   });
   const faults = ["cron_invalid", "time_zone_unknown", "prompt_required", "config_conflict", "agent_needs_team"].map(
-    (reason) => refusal("invalid_argument", reason),
+    (reason) => upstreamError("invalid_argument", reason),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => create(BODY),
     [
       "createSchedule",
       ...faults,
-      refusal("not_found", "agent_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("conflict", "idempotency_mismatch"),
+      upstreamError("not_found", "agent_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("conflict", "idempotency_mismatch"),
     ],
   );
 });
@@ -230,8 +236,8 @@ const wrong: object[] = [
   { catch_up_seconds: 0.5 },
   { catch_up_seconds: 40_000_000 },
 ];
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   400,
   wrong.flatMap(
     (one) =>
@@ -241,13 +247,13 @@ neverReachNeighbours(
       ] as const,
   ),
 );
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   400,
   ["enabled", "prompt"].map((name) => ["PUT", `${PATH}/${UID}`, { ...PUT, [name]: undefined }] as const),
 );
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   404,
   ["no-uid", "0", `${UID}0`].flatMap(
     (id) =>
@@ -269,29 +275,29 @@ describe("replacing", () => {
     ["an empty configuration, which clears it", { ...PUT, agent_config: {} }, { agentConfig: {} }],
     ["no zone", { ...PUT, time_zone: null, prompt: "" }, { prompt: "" }],
   ])("asks for %s", async (_what, body, expected) => {
-    door.answer({ ...environments, replaceSchedule: { schedule } });
-    const answer = await door.call("PUT", `${PATH}/${UID}`, { body });
+    api.respondWith({ ...environments, replaceSchedule: { schedule } });
+    const answer = await api.call("PUT", `${PATH}/${UID}`, { body });
     expect([answer.status, answer.body]).toEqual([200, shown]);
     expect(asked().schedule).toMatchObject(expected);
   });
   test("without a configuration leaves it", async () => {
-    door.answer({ ...environments, replaceSchedule: { schedule } });
-    await door.call("PUT", `${PATH}/${UID}`, { body: PUT });
+    api.respondWith({ ...environments, replaceSchedule: { schedule } });
+    await api.call("PUT", `${PATH}/${UID}`, { body: PUT });
     expect([asked().schedule.agentConfig, asked().schedule.timeZone, asked().schedule.catchUpSeconds]).toEqual([
       undefined,
       undefined,
       undefined,
     ]);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", `${PATH}/${UID}`, { body: PUT }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", `${PATH}/${UID}`, { body: PUT }),
     [
       "replaceSchedule",
-      refusal("not_found", "schedule_not_found"),
-      refusal("invalid_argument", "cron_invalid"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("not_found", "agent_not_found"),
+      upstreamError("not_found", "schedule_not_found"),
+      upstreamError("invalid_argument", "cron_invalid"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("not_found", "agent_not_found"),
     ],
   );
 });
@@ -300,46 +306,50 @@ describe.each([
   ["pause", false],
   ["resume", true],
 ])("%s", (verb, enabled) => {
-  const ask = () => door.call("POST", `${PATH}/${UID}/${verb}`);
+  const ask = () => api.call("POST", `${PATH}/${UID}/${verb}`);
   test("switches, and answers the schedule", async () => {
-    door.answer({ ...environments, setEnabled: { schedule } });
+    api.respondWith({ ...environments, setEnabled: { schedule } });
     const { status, body } = await ask();
     expect([status, body]).toEqual([200, shown]);
     expect(asked()).toMatchObject({ uid: UID, enabled });
   });
-  refusalsBecomeProblems(() => door, ask, [
+  testUpstreamErrors(() => api, ask, [
     "setEnabled",
-    refusal("not_found", "schedule_not_found"),
-    refusal("permission_denied", "not_authorized"),
+    upstreamError("not_found", "schedule_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
   ]);
 });
 
 describe("deleting", () => {
-  const ask = () => door.call("DELETE", `${PATH}/${UID}`);
+  const ask = () => api.call("DELETE", `${PATH}/${UID}`);
   test("answers that it is done", async () => {
-    door.answer({ deleteSchedule: {} });
+    api.respondWith({ deleteSchedule: {} });
     const { status, body } = await ask();
     expect([status, body]).toEqual([200, { success: true }]);
     expect(asked()).toMatchObject({ uid: UID });
   });
-  refusalsBecomeProblems(() => door, ask, [
+  testUpstreamErrors(() => api, ask, [
     "deleteSchedule",
-    refusal("not_found", "schedule_not_found"),
-    refusal("permission_denied", "not_authorized"),
+    upstreamError("not_found", "schedule_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
   ]);
 });
-refusalsBecomeProblems(
-  () => door,
-  () => door.call("GET", `${PATH}/${UID}`),
-  ["getSchedule", refusal("not_found", "schedule_not_found"), refusal("permission_denied", "not_authorized")],
+testUpstreamErrors(
+  () => api,
+  () => api.call("GET", `${PATH}/${UID}`),
+  [
+    "getSchedule",
+    upstreamError("not_found", "schedule_not_found"),
+    upstreamError("permission_denied", "not_authorized"),
+  ],
 );
 
 describe("the slots", () => {
   const fired = { slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN, decidedAt: at(UPDATED) };
   const skipped = { slotAt: at(CREATED), state: "skipped", reason: "spawn_failed", message: "No.", runUid: "" };
   test("say what became of each", async () => {
-    door.answer({ listSlots: { slots: [fired, skipped], nextPageToken: "next" } });
-    const { body } = await door.call("GET", `${PATH}/${UID}/slots?state=fired&state=skipped&limit=2&cursor=c`);
+    api.respondWith({ listSlots: { slots: [fired, skipped], nextPageToken: "next" } });
+    const { body } = await api.call("GET", `${PATH}/${UID}/slots?state=fired&state=skipped&limit=2&cursor=c`);
     expect(body).toEqual({
       slots: [
         { slot_at: CREATED, state: "fired", run_id: RUN, decided_at: UPDATED },
@@ -350,37 +360,41 @@ describe("the slots", () => {
     expect(asked()).toMatchObject({ scheduleUid: UID, states: ["fired", "skipped"], pageSize: 2, pageToken: "c" });
   });
   test("are fifty at a time", async () => {
-    door.answer({ listSlots: { slots: [], nextPageToken: "" } });
-    expect((await door.call("GET", `${PATH}/${UID}/slots`)).body).toEqual({
+    api.respondWith({ listSlots: { slots: [], nextPageToken: "" } });
+    expect((await api.call("GET", `${PATH}/${UID}/slots`)).body).toEqual({
       slots: [],
       page_info: { has_next_page: false },
     });
     expect(asked()).toMatchObject({ states: [], pageSize: 50, pageToken: "" });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["state=gone", "limit=0", "limit=501", "limit=x", "cursor="].map(
       (query) => ["GET", `${PATH}/${UID}/slots?${query}`] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", `${PATH}/${UID}/slots`),
-    ["listSlots", refusal("not_found", "schedule_not_found"), refusal("invalid_argument", "invalid_cursor")],
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${PATH}/${UID}/slots`),
+    [
+      "listSlots",
+      upstreamError("not_found", "schedule_not_found"),
+      upstreamError("invalid_argument", "invalid_cursor"),
+    ],
   );
 });
 
 describe("the page to which runs link", () => {
   const open = (cookie?: string) =>
-    door.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
+    api.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
   test("shows the schedule and its slots to those who signed in", async () => {
-    const signedIn = await door.call("POST", "/sign-in/", {
+    const signedIn = await api.call("POST", "/sign-in/", {
       key: null,
       rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(),
       headers: { "content-type": "application/x-www-form-urlencoded" },
     });
-    door.answer({
+    api.respondWith({
       getSchedule: { schedule: { ...schedule, name: "<b>" } },
       listSlots: {
         slots: [{ slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN }],
@@ -393,7 +407,7 @@ describe("the page to which runs link", () => {
       expect(body).toContain(text);
   });
   test("asks everybody else to sign in", async () => {
-    door.answer({});
-    expect([(await open()).status, door.calls]).toEqual([401, []]);
+    api.respondWith({});
+    expect([(await open()).status, api.calls]).toEqual([401, []]);
   });
 });

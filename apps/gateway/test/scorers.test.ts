@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { AGENT, RUN, TEAM } from "./support/people.ts";
 import { at, CREATED, FACTORY, UPDATED } from "./support/records.ts";
 import { aScorer, RECORD, SCORER, SCORERS } from "./support/scoring.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const NIL = "00000000-0000-0000-0000-000000000000";
 const uids = (count: number) =>
   Array.from({ length: count }, (_each, n) => `0198c2d0-0000-7000-8000-${String(n + 1).padStart(12, "0")}`);
-const asked = (method: string) => door.calls.find((call) => call.method === method)!.request;
+const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
 /** Returns the expected members of a message, with undefined for those that are not set. */
 const membersOf = (message: Record<string, unknown>, expected: object) =>
   Object.fromEntries(Object.keys(expected).map((name) => [name, message[name]]));
@@ -29,9 +35,9 @@ const BODY = {
 const RULE = { checks: [{ kind: "command", command: "npm test", exit_code: 0 }], pass: "good", fail: "bad" };
 
 describe("POST /factory/{uid}/scorers", () => {
-  const create = (body: unknown, headers = {}) => door.call("POST", SCORERS, { body, headers });
+  const create = (body: unknown, headers = {}) => api.call("POST", SCORERS, { body, headers });
   test("returns 201 and the record, whose members are those of the specification", async () => {
-    door.answer({ createScorer: { scorer: aScorer() } });
+    api.respondWith({ createScorer: { scorer: aScorer() } });
     const { status, body } = await create(BODY);
     expect([status, body]).toEqual([201, RECORD]);
     expect(asked("createScorer").scorer).toMatchObject({
@@ -75,28 +81,28 @@ describe("POST /factory/{uid}/scorers", () => {
     ],
     ["unknown members, which are ignored", { unknown: 1 }, { name: "Tone" }],
   ])("accepts %s", async (_what, more, expected) => {
-    door.answer({ createScorer: { scorer: aScorer() } });
+    api.respondWith({ createScorer: { scorer: aScorer() } });
     expect((await create({ ...BODY, ...more })).status).toBe(201);
     expect(membersOf(asked("createScorer").scorer, expected)).toMatchObject(expected);
   });
   test("hands on the Idempotency-Key", async () => {
-    door.answer({ createScorer: { scorer: aScorer() } });
+    api.respondWith({ createScorer: { scorer: aScorer() } });
     await create(BODY, { "idempotency-key": "once" });
     expect(asked("createScorer").idempotencyKey).toBe("once");
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => create(BODY),
     [
       "createScorer",
-      refusal("not_found", "factory_not_found"),
-      refusal("not_found", "agent_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("permission_denied", "human_required"),
-      refusal("invalid_argument", "scorer_invalid"),
-      refusal("invalid_argument", "model_unknown"),
-      refusal("conflict", "scorer_name_taken"),
-      refusal("conflict", "idempotency_mismatch"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("not_found", "agent_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("permission_denied", "human_required"),
+      upstreamError("invalid_argument", "scorer_invalid"),
+      upstreamError("invalid_argument", "model_unknown"),
+      upstreamError("conflict", "scorer_name_taken"),
+      upstreamError("conflict", "idempotency_mismatch"),
     ],
   );
 });
@@ -137,8 +143,8 @@ const WRONG: object[] = [
   { description: 1 },
 ];
 const REQUIRED = ["name", "scope_mode", "allowed_classifications", "threshold"];
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   400,
   WRONG.flatMap(
     (one) =>
@@ -148,18 +154,18 @@ neverReachNeighbours(
       ] as const,
   ),
 );
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   400,
   REQUIRED.map((name) => ["POST", SCORERS, { ...BODY, [name]: undefined }] as const),
 );
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ["PATCH", SCORER, undefined],
   ["PATCH", SCORER, []],
 ]);
 const ABSENT = ["no-uid", "0", `${RUN}0`];
-neverReachNeighbours(
-  () => door,
+testRejectedBeforeUpstreams(
+  () => api,
   404,
   ABSENT.flatMap(
     (id) =>
@@ -178,14 +184,14 @@ neverReachNeighbours(
 );
 
 describe("GET /factory/{uid}/scorers", () => {
-  const list = (query = "") => door.call("GET", `${SCORERS}${query}`);
+  const list = (query = "") => api.call("GET", `${SCORERS}${query}`);
   const listed = (stats: object) => ({
     listScorers: {
       scorers: [aScorer({ agents: [{ agentUid: AGENT, includeDescendants: true, name: "foreman" }], stats })],
     },
   });
   test("returns statistics of all time and of the recent window apart (pass_rate_summary counts only the recent window)", async () => {
-    door.answer(
+    api.respondWith(
       listed({
         resultCount: 900n,
         lastScoredAt: at(UPDATED),
@@ -215,7 +221,7 @@ describe("GET /factory/{uid}/scorers", () => {
     expect(asked("listScorers")).toMatchObject({ factoryUid: FACTORY, includeManaged: false, recentOutcomesLimit: 50 });
   });
   test("returns a pass rate of null, not 0, without scores", async () => {
-    door.answer(listed({}));
+    api.respondWith(listed({}));
     expect((await list()).body.scorers[0]).toMatchObject({
       result_count: 0,
       last_scored_at: null,
@@ -228,7 +234,7 @@ describe("GET /factory/{uid}/scorers", () => {
     ["?start_date=2026-01-01&end_date=2026-02-01T00:00:00%2B02:00", { includeManaged: false, recentOutcomesLimit: 50 }],
     ["?cursor=ignored&limit=9999", {}],
   ])("accepts %s", async (query, expected) => {
-    door.answer(listed({}));
+    api.respondWith(listed({}));
     expect((await list(query)).status).toBe(200);
     expect(asked("listScorers")).toMatchObject(expected);
   });
@@ -239,22 +245,26 @@ describe("GET /factory/{uid}/scorers", () => {
     "start_date=2026-01-02&end_date=2026-01-01",
     "start_date=x&end_date=2026-01-01",
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [...dates, "recent_outcomes_limit=0", "recent_outcomes_limit=101", "include_managed=1"].map(
       (query) => ["GET", `${SCORERS}?${query}`] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => list(),
-    ["listScorers", refusal("not_found", "factory_not_found"), refusal("permission_denied", "not_authorized")],
+    [
+      "listScorers",
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
   );
 });
 
 describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
-  const patch = (body: unknown) => door.call("PATCH", SCORER, { body });
+  const patch = (body: unknown) => api.call("PATCH", SCORER, { body });
   test.each<[string, object, string[], object]>([
     ["one member", { name: "New" }, ["name"], { name: "New" }],
     ["no known member, which the service refuses", { unknown: 1 }, [], {}],
@@ -293,46 +303,46 @@ describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
       { factoryUid: FACTORY, selfImprovementEnabled: false },
     ],
   ])("changes exactly %s", async (_what, body, paths, expected) => {
-    door.answer({ updateScorer: { scorer: aScorer({ version: 2 }) } });
+    api.respondWith({ updateScorer: { scorer: aScorer({ version: 2 }) } });
     const answer = await patch(body);
     expect([answer.status, answer.body]).toEqual([200, { ...RECORD, version: 2 }]);
     const { scorer, updateMask } = asked("updateScorer");
     expect([scorer.uid, updateMask.paths, membersOf(scorer, expected)]).toMatchObject([RECORD.uid, paths, expected]);
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => patch({ name: "n" }),
     [
       "updateScorer",
-      refusal("not_found", "scorer_not_found"),
-      refusal("conflict", "scorer_managed"),
-      refusal("conflict", "scorer_name_taken"),
-      refusal("invalid_argument", "scorer_invalid"),
-      refusal("permission_denied", "human_required"),
+      upstreamError("not_found", "scorer_not_found"),
+      upstreamError("conflict", "scorer_managed"),
+      upstreamError("conflict", "scorer_name_taken"),
+      upstreamError("invalid_argument", "scorer_invalid"),
+      upstreamError("permission_denied", "human_required"),
     ],
   );
 });
 
 describe("DELETE /factory/{uid}/scorers/{scorer_uid}", () => {
   test("returns 204 without a body", async () => {
-    door.answer({ deleteScorer: {} });
-    expect(await door.call("DELETE", SCORER)).toMatchObject({ status: 204, body: "" });
+    api.respondWith({ deleteScorer: {} });
+    expect(await api.call("DELETE", SCORER)).toMatchObject({ status: 204, body: "" });
     expect(asked("deleteScorer")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", SCORER),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", SCORER),
     [
       "deleteScorer",
-      refusal("not_found", "scorer_not_found"),
-      refusal("conflict", "scorer_managed"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "scorer_not_found"),
+      upstreamError("conflict", "scorer_managed"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
 });
 
 describe("GET …/results", () => {
-  const list = (query = "") => door.call("GET", `${SCORER}/results${query}`);
+  const list = (query = "") => api.call("GET", `${SCORER}/results${query}`);
   const scored = {
     runUid: RUN,
     attemptUid: AGENT,
@@ -388,7 +398,7 @@ describe("GET …/results", () => {
     failure_message: "No.",
   };
   test("returns a failed attempt without classification and score, and no reasons unless asked", async () => {
-    door.answer({ listResults: { results: [scored, failed], nextPageToken: "n" } });
+    api.respondWith({ listResults: { results: [scored, failed], nextPageToken: "n" } });
     expect((await list("?limit=2&cursor=c")).body).toEqual({
       results: [SCORED, FAILED],
       page_info: { has_next_page: true, next_cursor: "n" },
@@ -403,7 +413,7 @@ describe("GET …/results", () => {
     });
   });
   test("returns one reason record per result with include_reasons", async () => {
-    door.answer({ listResults: { results: [scored, failed], nextPageToken: "" } });
+    api.respondWith({ listResults: { results: [scored, failed], nextPageToken: "" } });
     const { body } = await list("?include_reasons=true");
     expect(body.results.map((each: { reasons: unknown }) => each.reasons)).toEqual([
       [{ run_id: RUN, status: "available", reason: "Unkind." }],
@@ -413,16 +423,16 @@ describe("GET …/results", () => {
   });
   const byRun = (ids: readonly string[]) => `?${ids.map((id) => `run_id=${encodeURIComponent(id)}`).join("&")}`;
   test("accepts 150 values of run_id of which 100 are distinct after trimming, in one page", async () => {
-    door.answer({ listResults: { results: [], nextPageToken: "ignored" } });
+    api.respondWith({ listResults: { results: [], nextPageToken: "ignored" } });
     const { status, body } = await list(byRun([...uids(100), ...uids(50).map((uid) => ` ${uid}  `)]));
     expect([status, body]).toEqual([200, { results: [], page_info: { has_next_page: false } }]);
     expect(asked("listResults").runUids).toEqual(uids(100));
   });
   test("asks for no run in place of what is no id of a run", async () => {
-    door.answer({ listResults: { results: [], nextPageToken: "" } });
+    api.respondWith({ listResults: { results: [], nextPageToken: "" } });
     await list(byRun(["run_1", RUN.toUpperCase()]));
     expect(asked("listResults").runUids).toEqual([NIL, RUN]);
-    door.answer({ listResults: { results: [], nextPageToken: "" } });
+    api.respondWith({ listResults: { results: [], nextPageToken: "" } });
     expect((await list("?run_id=run_1")).body).toEqual({ results: [], page_info: { has_next_page: false } });
     expect(asked("listResults").runUids).toEqual([NIL]);
   });
@@ -437,20 +447,24 @@ describe("GET …/results", () => {
     "?cursor=",
     "?include_reasons=yes",
   ];
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     wrong.map((query) => ["GET", `${SCORER}/results${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => list(),
-    ["listResults", refusal("not_found", "scorer_not_found"), refusal("invalid_argument", "invalid_cursor")],
+    [
+      "listResults",
+      upstreamError("not_found", "scorer_not_found"),
+      upstreamError("invalid_argument", "invalid_cursor"),
+    ],
   );
 });
 
 describe("GET …/metrics", () => {
-  const metrics = (query = "") => door.call("GET", `${SCORER}/metrics${query}`);
+  const metrics = (query = "") => api.call("GET", `${SCORER}/metrics${query}`);
   const periods = [
     { label: "2026-11-19", passCount: 1n, failCount: 1n, costMicros: 1_500_000n },
     { label: "2026-11-20", passCount: 0n, failCount: 0n, costMicros: 0n },
@@ -485,7 +499,7 @@ describe("GET …/metrics", () => {
     },
   };
   test("returns the aggregate and a series by day, without cost", async () => {
-    door.answer({ getScorerMetrics: found });
+    api.respondWith({ getScorerMetrics: found });
     expect((await metrics()).body).toEqual(SHOWN);
     expect(asked("getScorerMetrics")).toMatchObject({
       factoryUid: FACTORY,
@@ -499,7 +513,7 @@ describe("GET …/metrics", () => {
     });
   });
   test("returns the cost per period with include_cost, and passes on the range", async () => {
-    door.answer({ getScorerMetrics: found });
+    api.respondWith({ getScorerMetrics: found });
     expect(
       (
         await metrics(
@@ -514,21 +528,21 @@ describe("GET …/metrics", () => {
       endDate: at("2026-11-20T23:00:00Z"),
     });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     ["group_by_period=year", "start_date=x", "include_cost=1", "group_by_period="].map(
       (query) => ["GET", `${SCORER}/metrics?${query}`] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => metrics(),
     [
       "getScorerMetrics",
-      refusal("not_found", "scorer_not_found"),
-      refusal("invalid_argument", "date_range_invalid"),
-      refusal("invalid_argument", "too_many_periods"),
+      upstreamError("not_found", "scorer_not_found"),
+      upstreamError("invalid_argument", "date_range_invalid"),
+      upstreamError("invalid_argument", "too_many_periods"),
     ],
   );
 });
@@ -544,13 +558,13 @@ const DISPATCHES = [
   ["of one scorer", `${SCORER}/dispatch`, "run_ids", "runUids", { scorerUids: [RECORD.uid] }],
 ] as const;
 describe.each(DISPATCHES)("manual dispatch %s", (_what, path, member, field, fixed) => {
-  const dispatch = (ids: unknown) => door.call("POST", path, { body: { [member]: ids } });
+  const dispatch = (ids: unknown) => api.call("POST", path, { body: { [member]: ids } });
   const results = [
     { scorerUid: RECORD.uid, runUid: RUN, status: "dispatched", scoringRunUid: AGENT },
     { scorerUid: RECORD.uid, runUid: TEAM, status: "failed", error: "In flight." },
   ];
   test("returns 200 and one outcome per pair, also when some failed; duplicates collapse", async () => {
-    door.answer({ dispatchScoring: { results } });
+    api.respondWith({ dispatchScoring: { results } });
     const { status, body } = await dispatch([...uids(2), ...uids(1), uids(1)[0]!.toUpperCase()]);
     expect([status, body]).toEqual([
       200,
@@ -564,39 +578,39 @@ describe.each(DISPATCHES)("manual dispatch %s", (_what, path, member, field, fix
     expect(asked("dispatchScoring")).toMatchObject({ factoryUid: FACTORY, ...fixed, [field]: uids(2) });
   });
   test("accepts 100 ids", async () => {
-    door.answer({ dispatchScoring: { results: [] } });
+    api.respondWith({ dispatchScoring: { results: [] } });
     expect((await dispatch(uids(100))).status).toBe(200);
   });
   test("is not retried by clients after a 500, because scoring may have started", async () => {
-    door.answer({ dispatchScoring: refusal("unavailable", "service_unavailable", { retryable: true }) });
+    api.respondWith({ dispatchScoring: upstreamError("unavailable", "service_unavailable", { retryable: true }) });
     const { status, headers, body } = await dispatch(uids(1));
     expect([status, headers.get("x-should-retry"), body.retryable]).toEqual([500, "false", false]);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [[], uids(101), [NIL], [...uids(2), NIL], ["x"], [1], "x", undefined].map(
       (ids) => ["POST", path, { [member]: ids }] as const,
     ),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => dispatch([RUN]),
     [
       "dispatchScoring",
-      refusal("not_found", "factory_not_found"),
-      refusal("not_found", "scorer_not_found"),
-      refusal("not_found", "run_not_found"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("not_found", "scorer_not_found"),
+      upstreamError("not_found", "run_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
       ...["scorer_managed", "run_not_scoreable", "agent_out_of_scope"].map((reason) =>
-        refusal("invalid_argument", reason),
+        upstreamError("invalid_argument", reason),
       ),
     ],
   );
 });
 
 describe("GET /factory/runs/{run_id}/scores", () => {
-  const scores = () => door.call("GET", `/api/v1/factory/runs/${RUN}/scores`);
+  const scores = () => api.call("GET", `/api/v1/factory/runs/${RUN}/scores`);
   test("returns the current attempt of each scorer; the literal path is not a factory", async () => {
     const known = {
       scorerId: 3n,
@@ -605,7 +619,7 @@ describe("GET /factory/runs/{run_id}/scores", () => {
       attemptedAt: at(CREATED),
       triggerSource: "manual",
     };
-    door.answer({
+    api.respondWith({
       listRunScores: {
         scores: [
           {
@@ -643,15 +657,15 @@ describe("GET /factory/runs/{run_id}/scores", () => {
     });
     expect(asked("listRunScores")).toMatchObject({ runUid: RUN });
   });
-  refusalsBecomeProblems(() => door, scores, ["listRunScores", refusal("not_found", "run_not_found")]);
+  testUpstreamErrors(() => api, scores, ["listRunScores", upstreamError("not_found", "run_not_found")]);
 });
 
 describe("POST /agent/runs/{runId}/scores", () => {
   const PATH = `/api/v1/agent/runs/${RUN}/scores`;
   const report = (results: unknown, key = "run_of_agent", path = PATH) =>
-    door.call("POST", path, { body: { results }, key });
+    api.call("POST", path, { body: { results }, key });
   test("returns 200 when every verdict is accepted, and names scorers as the judge did", async () => {
-    door.answer({
+    api.respondWith({
       reportScores: {
         results: [
           { scorerId: "3", status: "accepted" },
@@ -682,7 +696,7 @@ describe("POST /agent/runs/{runId}/scores", () => {
     expect(asked("reportScores").verdicts[1].classification).toBeUndefined();
   });
   test("returns 206 when a verdict is rejected", async () => {
-    door.answer({ reportScores: { results: [{ scorerId: "3", status: "rejected", error: "Unknown label." }] } });
+    api.respondWith({ reportScores: { results: [{ scorerId: "3", status: "rejected", error: "Unknown label." }] } });
     const { status, body } = await report([{ scorer_id: 3, classification: "x" }]);
     expect([status, body]).toEqual([206, { results: [{ scorer_id: 3, status: "rejected", error: "Unknown label." }] }]);
   });
@@ -691,14 +705,14 @@ describe("POST /agent/runs/{runId}/scores", () => {
     ["an agent's key", "agent", PATH],
     ["another run's token", "run_of_agent", `/api/v1/agent/runs/${AGENT}/scores`],
   ])("returns the 404 of an absent run for %s", async (_who, key, path) => {
-    door.answer({});
+    api.respondWith({});
     expect((await report([{ scorer_id: 3 }], key, path)).body).toMatchObject({ status: 404, reason: "run_not_found" });
-    expect(door.calls).toEqual([]);
+    expect(api.calls).toEqual([]);
   });
   test.each([[[]], [[{ classification: "good" }]], [[{ scorer_id: 1.5 }]], [[{ scorer_id: "" }]], [undefined]])(
     "returns 400 for %j",
     async (results) => {
-      door.answer({});
+      api.respondWith({});
       expect((await report(results)).status).toBe(400);
     },
   );
@@ -729,8 +743,10 @@ describe("self-improvement", () => {
     updated_at: UPDATED,
   };
   test("is read with what happened last", async () => {
-    door.answer({ getSelfImprovement: { selfImprovement: { ...config, lastRunUid: RUN, lastRunAt: at(UPDATED) } } });
-    expect((await door.call("GET", PATH)).body).toEqual({ ...SHOWN, last_run_id: RUN, last_run_at: UPDATED });
+    api.respondWith({
+      getSelfImprovement: { selfImprovement: { ...config, lastRunUid: RUN, lastRunAt: at(UPDATED) } },
+    });
+    expect((await api.call("GET", PATH)).body).toEqual({ ...SHOWN, last_run_id: RUN, last_run_at: UPDATED });
   });
   test.each<[object, object]>([
     [{}, { failureThreshold: 25, failureAgeDays: 7, runsPerWeek: 5, costLimitMicros: 5_000_000n }],
@@ -739,8 +755,8 @@ describe("self-improvement", () => {
       { failureThreshold: 1, failureAgeDays: 90, runsPerWeek: 50, costLimitMicros: 250_000n },
     ],
   ])("is replaced by %j, absent members by their defaults", async (body, expected) => {
-    door.answer({ putSelfImprovement: { selfImprovement: config } });
-    const answer = await door.call("PUT", PATH, { body });
+    api.respondWith({ putSelfImprovement: { selfImprovement: config } });
+    const answer = await api.call("PUT", PATH, { body });
     expect([answer.status, answer.body]).toEqual([200, SHOWN]);
     expect(asked("putSelfImprovement")).toMatchObject({
       factoryUid: FACTORY,
@@ -748,12 +764,12 @@ describe("self-improvement", () => {
     });
   });
   test("is turned off with 204", async () => {
-    door.answer({ deleteSelfImprovement: {} });
-    expect((await door.call("DELETE", PATH)).status).toBe(204);
+    api.respondWith({ deleteSelfImprovement: {} });
+    expect((await api.call("DELETE", PATH)).status).toBe(204);
     expect(asked("deleteSelfImprovement")).toMatchObject({ factoryUid: FACTORY, scorerUid: RECORD.uid });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       { failure_threshold: 0 },
@@ -763,33 +779,33 @@ describe("self-improvement", () => {
       { cost_limit_usd: 0 },
     ].map((body) => ["PUT", PATH, body] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", PATH),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", PATH),
     [
       "getSelfImprovement",
-      refusal("not_found", "self_improvement_not_found"),
-      refusal("not_found", "scorer_not_found"),
+      upstreamError("not_found", "self_improvement_not_found"),
+      upstreamError("not_found", "scorer_not_found"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", PATH, { body: {} }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", PATH, { body: {} }),
     [
       "putSelfImprovement",
-      refusal("permission_denied", "human_required"),
-      refusal("conflict", "managed_by_files"),
-      refusal("not_found", "scorer_not_found"),
+      upstreamError("permission_denied", "human_required"),
+      upstreamError("conflict", "managed_by_files"),
+      upstreamError("not_found", "scorer_not_found"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", PATH),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", PATH),
     [
       "deleteSelfImprovement",
-      refusal("permission_denied", "not_authorized"),
-      refusal("conflict", "managed_by_files"),
-      refusal("not_found", "scorer_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("conflict", "managed_by_files"),
+      upstreamError("not_found", "scorer_not_found"),
     ],
   );
 });

@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { RUN, TEAM, USER } from "./support/people.ts";
 import { anArtifact, aRun, aTask, CONVERSATION, CREATED, FACTORY, TASK, UPDATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const FACTORY_PATH = `/api/v1/factory/${FACTORY}`;
 const TASKS = `${FACTORY_PATH}/tasks`;
@@ -25,9 +31,9 @@ const described = { conversationUid: CONVERSATION, newestRun: aRun(), firstRun: 
 const author = { type: "user", uid: USER, display_name: "Ada", email: "ada@example.com" };
 const whole = { ...shown, author, outputs: [{ artifact_type: "FILE", created_at: CREATED, data: anArtifact().data }] };
 const denied = [
-  refusal("not_found", "factory_not_found"),
-  refusal("not_found", "task_not_found"),
-  refusal("permission_denied", "not_authorized"),
+  upstreamError("not_found", "factory_not_found"),
+  upstreamError("not_found", "task_not_found"),
+  upstreamError("permission_denied", "not_authorized"),
 ] as const;
 
 const reads: [string, string, object][] = [
@@ -41,24 +47,30 @@ const reads: [string, string, object][] = [
 ];
 describe.each(reads)("%s", (method, path, asked) => {
   test("shows the task with its author and the outputs of its trees", async () => {
-    door.answer({ [method]: { task: TASK_OF_ADA() }, describeConversation: described });
-    expect((await door.call("GET", path)).body).toEqual(whole);
-    expect(door.calls).toMatchObject([
+    api.respondWith({ [method]: { task: TASK_OF_ADA() }, describeConversation: described });
+    expect((await api.call("GET", path)).body).toEqual(whole);
+    expect(api.calls).toMatchObject([
       { method, request: asked },
       { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "", teamUid: TEAM } },
     ]);
   });
   test("shows the task even when its conversation is hidden", async () => {
-    door.answer({ [method]: { task: aTask() }, describeConversation: refusal("not_found", "conversation_not_found") });
-    expect((await door.call("GET", path)).body).toEqual({ ...shown, outputs: [] });
+    api.respondWith({
+      [method]: { task: aTask() },
+      describeConversation: upstreamError("not_found", "conversation_not_found"),
+    });
+    expect((await api.call("GET", path)).body).toEqual({ ...shown, outputs: [] });
   });
   test("says so when its outputs cannot be read now", async () => {
-    door.answer({ [method]: { task: aTask() }, describeConversation: refusal("unavailable", "service_unavailable") });
-    expect(await door.call("GET", path)).toMatchObject({ status: 500, body: { retryable: true } });
+    api.respondWith({
+      [method]: { task: aTask() },
+      describeConversation: upstreamError("unavailable", "service_unavailable"),
+    });
+    expect(await api.call("GET", path)).toMatchObject({ status: 500, body: { retryable: true } });
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", path),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", path),
     [method, ...denied],
   );
 });
@@ -66,12 +78,12 @@ describe.each(reads)("%s", (method, path, asked) => {
 describe("the list of tasks", () => {
   const page = { listTasks: { tasks: [aTask({ description: "d", stage: "REVIEW" })], nextPageToken: "n" } };
   test("is asked with the defaults, and leaves outputs out", async () => {
-    door.answer(page);
-    expect((await door.call("GET", TASKS)).body).toEqual({
+    api.respondWith(page);
+    expect((await api.call("GET", TASKS)).body).toEqual({
       tasks: [{ ...shown, description: "d", stage: "REVIEW" }],
       page_info: { has_next_page: true, next_cursor: "n" },
     });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       stages: [],
       createdBy: [],
@@ -83,12 +95,12 @@ describe("the list of tasks", () => {
     });
   });
   test("is asked with every filter", async () => {
-    door.answer(page);
-    await door.call(
+    api.respondWith(page);
+    await api.call(
       "GET",
       `${TASKS}?stage=TRIAGE&stage=REVIEW&q=100%25&created_after=2026-11-20&created_before=2026-11-21&updated_after=2026-11-20T10:00:00Z&created_by=a@example.com&created_by=b@example.com&sort_by=updated_at&sort_order=asc&limit=1&cursor=c`,
     );
-    const { request } = door.calls[0]!;
+    const { request } = api.calls[0]!;
     expect(request).toMatchObject({
       stages: ["TRIAGE", "REVIEW"],
       createdBy: ["a@example.com", "b@example.com"],
@@ -114,21 +126,21 @@ describe("the list of tasks", () => {
       outputs: [anArtifact()],
     };
     const ask = async (query: string, conversations: object[]) => {
-      door.answer({
+      api.respondWith({
         listTasks: { tasks: [aTask({ ticketSource: "jira", ticketId: "X-1" })] },
         describeConversations: { conversations },
       });
-      return (await door.call("GET", `${TASKS}?${query}`)).body.tasks[0];
+      return (await api.call("GET", `${TASKS}?${query}`)).body.tasks[0];
     };
     expect(await ask("full_list=false", [standing])).toEqual(shown);
-    expect(door.calls.map(({ method }) => method)).toEqual(["listTasks"]);
+    expect(api.calls.map(({ method }) => method)).toEqual(["listTasks"]);
     expect(await ask("full_list=true", [standing])).toEqual({
       ...shown,
       outputs: whole.outputs,
       ticket_source: "jira",
       ticket_id: "X-1",
     });
-    expect(door.calls[1]).toMatchObject({
+    expect(api.calls[1]).toMatchObject({
       method: "describeConversations",
       request: { conversationUids: [CONVERSATION], withOutputs: true },
     });
@@ -139,8 +151,8 @@ describe("the list of tasks", () => {
     });
     expect(await ask("include_current_run=true", [{ conversationUid: CONVERSATION, hidden: true }])).toEqual(shown);
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "stage=triage",
@@ -159,20 +171,20 @@ describe("the list of tasks", () => {
       "include_current_run=x",
     ].map((query) => ["GET", `${TASKS}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("GET", TASKS),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", TASKS),
     [
       "listTasks",
-      refusal("not_found", "factory_not_found"),
-      refusal("invalid_argument", "invalid_cursor"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("invalid_argument", "invalid_cursor"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
 });
 
 describe("PATCH", () => {
-  const patch = (body: unknown) => door.call("PATCH", `${TASKS}/${TASK}`, { body });
+  const patch = (body: unknown) => api.call("PATCH", `${TASKS}/${TASK}`, { body });
   test.each<[object, string[], object]>([
     [{}, [], {}],
     [{ title: " New " }, ["title"], { title: "New" }],
@@ -182,9 +194,9 @@ describe("PATCH", () => {
     [{ stage: "COMPLETE" }, ["stage"], { stage: "COMPLETE" }],
     [{ title: "t", stage: "SPEC", run_id: "ignored" }, ["stage", "title"], { title: "t", stage: "SPEC" }],
   ])("%j changes exactly what is sent", async (body, paths, fields) => {
-    door.answer({ updateTask: { task: TASK_OF_ADA() }, describeConversation: described });
+    api.respondWith({ updateTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await patch(body)).toMatchObject({ status: 200, body: whole });
-    const { request } = door.calls[0]!;
+    const { request } = api.calls[0]!;
     expect([request.factoryUid, request.task.uid, new Set(request.updateMask.paths)]).toEqual([
       FACTORY,
       TASK,
@@ -192,13 +204,13 @@ describe("PATCH", () => {
     ]);
     for (const [name, value] of Object.entries(fields)) expect([name, request.task[name]]).toEqual([name, value]);
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => patch({ stage: "SPEC" }),
     ["updateTask", ...denied],
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       { title: "" },
@@ -216,7 +228,7 @@ describe("PATCH", () => {
 });
 
 describe("POST", () => {
-  const post = (body: unknown, headers = {}) => door.call("POST", TASKS, { body, headers });
+  const post = (body: unknown, headers = {}) => api.call("POST", TASKS, { body, headers });
   test.each<[object, object]>([
     [
       { title: " New ", conversation_id: CONVERSATION },
@@ -227,25 +239,25 @@ describe("POST", () => {
       { conversationUid: "c", stage: "SPEC", description: "d" },
     ],
   ])("%j makes a task", async (body, fields) => {
-    door.answer({ createTask: { task: TASK_OF_ADA() }, describeConversation: described });
+    api.respondWith({ createTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await post(body, { "idempotency-key": "k" })).toMatchObject({ status: 201, body: whole });
-    const { request } = door.calls[0]!;
+    const { request } = api.calls[0]!;
     expect([request.factoryUid, request.idempotencyKey]).toEqual([FACTORY, "k"]);
     for (const [name, value] of Object.entries(fields)) expect([name, request[name]]).toEqual([name, value]);
   });
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => post({ title: "t", conversation_id: CONVERSATION }),
     [
       "createTask",
-      refusal("not_found", "factory_not_found"),
-      refusal("permission_denied", "not_authorized"),
-      refusal("invalid_argument", "invalid_conversation"),
-      refusal("conflict", "conversation_bound"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("permission_denied", "not_authorized"),
+      upstreamError("invalid_argument", "invalid_conversation"),
+      upstreamError("conflict", "conversation_bound"),
     ],
   );
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       {},
@@ -261,42 +273,42 @@ describe("POST", () => {
 
 describe("DELETE", () => {
   test("is answered without a body", async () => {
-    door.answer({ deleteTask: {} });
-    expect(await door.call("DELETE", `${TASKS}/${TASK}`)).toMatchObject({ status: 204, body: "" });
-    expect(door.calls).toMatchObject([{ method: "deleteTask", request: { factoryUid: FACTORY, taskUid: TASK } }]);
+    api.respondWith({ deleteTask: {} });
+    expect(await api.call("DELETE", `${TASKS}/${TASK}`)).toMatchObject({ status: 204, body: "" });
+    expect(api.calls).toMatchObject([{ method: "deleteTask", request: { factoryUid: FACTORY, taskUid: TASK } }]);
   });
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("DELETE", `${TASKS}/${TASK}`),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("DELETE", `${TASKS}/${TASK}`),
     ["deleteTask", ...denied],
   );
 });
 
 describe("cancel", () => {
-  const cancel = () => door.call("POST", `${TASKS}/${TASK}/cancel`);
+  const cancel = () => api.call("POST", `${TASKS}/${TASK}/cancel`);
   test("shows the refreshed task", async () => {
-    door.answer({ cancelTask: { task: TASK_OF_ADA() }, describeConversation: described });
+    api.respondWith({ cancelTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await cancel()).toMatchObject({ status: 200, body: whole });
-    expect(door.calls[0]).toMatchObject({ method: "cancelTask", request: { factoryUid: FACTORY, taskUid: TASK } });
+    expect(api.calls[0]).toMatchObject({ method: "cancelTask", request: { factoryUid: FACTORY, taskUid: TASK } });
   });
-  refusalsBecomeProblems(() => door, cancel, [
+  testUpstreamErrors(() => api, cancel, [
     "cancelTask",
     ...denied,
-    refusal("not_found", "run_not_found"),
-    refusal("permission_denied", "run_access_denied"),
-    refusal("invalid_argument", "run_already_finished"),
-    refusal("unsupported", "run_not_cancellable"),
-    refusal("conflict", "run_pending", { retryable: true }),
+    upstreamError("not_found", "run_not_found"),
+    upstreamError("permission_denied", "run_access_denied"),
+    upstreamError("invalid_argument", "run_already_finished"),
+    upstreamError("unsupported", "run_not_cancellable"),
+    upstreamError("conflict", "run_pending", { retryable: true }),
   ]);
 });
 
-neverReachNeighbours(() => door, 400, [
+testRejectedBeforeUpstreams(() => api, 400, [
   ["GET", `${FACTORY_PATH}/task-by-run`],
   ["GET", `${FACTORY_PATH}/task-by-run?run_id=`],
   ["GET", `${FACTORY_PATH}/task-by-conversation`],
   ["GET", `${FACTORY_PATH}/task-by-conversation?run_id=${RUN}`],
 ]);
-neverReachNeighbours(() => door, 404, [
+testRejectedBeforeUpstreams(() => api, 404, [
   ["GET", `${TASKS}/x`],
   ["PATCH", `${TASKS}/x`, {}],
   ["DELETE", `${TASKS}/x`],

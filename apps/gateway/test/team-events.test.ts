@@ -1,13 +1,19 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 import { RUN, TEAM } from "./support/people.ts";
 import { aRun, at, CREATED } from "./support/records.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const PATH = "/api/v1/agent/events";
 const anEvent = (sequence: bigint, teamUid: string = TEAM) => ({
@@ -27,31 +33,31 @@ const shown = (sequence: number) => ({
 });
 
 describe("a team's events as pages", () => {
-  const get = (query = "", headers: Record<string, string> = {}) => door.call("GET", `${PATH}${query}`, { headers });
+  const get = (query = "", headers: Record<string, string> = {}) => api.call("GET", `${PATH}${query}`, { headers });
   test("go on after their last sequence", async () => {
-    door.answer({ listTeamEvents: { events: [anEvent(3n), anEvent(9n)], hasMore: true } });
+    api.respondWith({ listTeamEvents: { events: [anEvent(3n), anEvent(9n)], hasMore: true } });
     expect((await get("?limit=2")).body).toEqual({
       events: [shown(3), shown(9)],
       page_info: { has_next_page: true, next_cursor: "9" },
     });
-    expect(door.calls[0]!.request).toMatchObject({ teamUid: "", runUids: [], afterSequence: 0n, pageSize: 2 });
+    expect(api.calls[0]!.request).toMatchObject({ teamUid: "", runUids: [], afterSequence: 0n, pageSize: 2 });
   });
   test.each([
     ["", 0n, 100],
     ["?since=5", 5n, 100],
     ["?since=5&cursor=7&limit=500", 7n, 500],
   ])("%s starts after %i", async (query, afterSequence, pageSize) => {
-    door.answer({ listTeamEvents: { events: [], hasMore: false } });
+    api.respondWith({ listTeamEvents: { events: [], hasMore: false } });
     expect((await get(query)).body).toEqual({ events: [], page_info: { has_next_page: false } });
-    expect(door.calls[0]!.request).toMatchObject({ afterSequence, pageSize });
+    expect(api.calls[0]!.request).toMatchObject({ afterSequence, pageSize });
   });
   test("are of the active team, and of the runs that are named", async () => {
-    door.answer({ listTeamEvents: { events: [], hasMore: false } });
+    api.respondWith({ listTeamEvents: { events: [], hasMore: false } });
     await get("?run_ids=a&run_ids=b", { "x-service-team-uid": TEAM });
-    expect(door.calls[0]!.request).toMatchObject({ teamUid: TEAM, runUids: ["a", "b"] });
+    expect(api.calls[0]!.request).toMatchObject({ teamUid: TEAM, runUids: ["a", "b"] });
   });
-  neverReachNeighbours(
-    () => door,
+  testRejectedBeforeUpstreams(
+    () => api,
     400,
     [
       "since=-1",
@@ -62,22 +68,22 @@ describe("a team's events as pages", () => {
       Array.from({ length: 101 }, (_one, n) => `run_ids=${n}`).join("&"),
     ].map((query) => ["GET", `${PATH}?${query}`] as const),
   );
-  refusalsBecomeProblems(
-    () => door,
+  testUpstreamErrors(
+    () => api,
     () => get(),
-    ["listTeamEvents", refusal("unavailable", "stopping")],
+    ["listTeamEvents", upstreamError("unavailable", "stopping")],
   );
 });
 
 describe("a team's events as a stream", () => {
   /** Skips validation, because the OpenAPI document describes pages, not streams. */
   const watch = (query = "", headers: Record<string, string> = {}) =>
-    door.call("GET", `${PATH}${query}`, { headers: { accept: "text/event-stream", ...headers }, skipValidation: true });
+    api.call("GET", `${PATH}${query}`, { headers: { accept: "text/event-stream", ...headers }, skipValidation: true });
   const block = (sequence: number) =>
     `id: ${sequence}\nevent: run_succeeded\ndata: ${JSON.stringify(shown(sequence))}\n\n`;
 
   test("say where they begin, so that nothing is missed before the first", async () => {
-    door.answer({
+    api.respondWith({
       watchTeamEvents: () => [
         { events: [], afterSequence: 41n },
         { events: [anEvent(42n), anEvent(44n)], afterSequence: 44n },
@@ -103,13 +109,13 @@ describe("a team's events as a stream", () => {
     ["?since=0", {}, 0n],
     ["", { "last-event-id": "nonsense" }, undefined],
   ])("%s %j are after %s", async (query, headers, afterSequence) => {
-    door.answer({ watchTeamEvents: () => [] });
+    api.respondWith({ watchTeamEvents: () => [] });
     await watch(`${query}${query ? "&" : "?"}run_ids=${RUN}`, headers);
-    expect(door.calls[0]!.request).toMatchObject({ runUids: [RUN], teamUid: "" });
-    expect(door.calls[0]!.request.afterSequence).toBe(afterSequence);
+    expect(api.calls[0]!.request).toMatchObject({ runUids: [RUN], teamUid: "" });
+    expect(api.calls[0]!.request.afterSequence).toBe(afterSequence);
   });
   test("tell nothing of a team that is not the caller's any more", async () => {
-    door.answer({
+    api.respondWith({
       watchTeamEvents: () => [
         { events: [], afterSequence: 1n },
         { events: [anEvent(2n)], afterSequence: 2n },
@@ -125,10 +131,10 @@ describe("a team's events as a stream", () => {
     ]);
   });
   test("break off when the source fails", async () => {
-    door.answer({
+    api.respondWith({
       async *watchTeamEvents() {
         yield { events: [], afterSequence: 7n };
-        throw refusal("unavailable", "stopping");
+        throw upstreamError("unavailable", "stopping");
       },
     });
     expect((await watch()).body).toBe('id: 7\nevent: open\ndata: {"sequence":7}\n\n');
@@ -153,13 +159,13 @@ describe.each([
     (seq: bigint) => ({ events: Array.from({ length: 200 }, () => anEvent(seq)), afterSequence: seq }),
   ],
 ])("a reader of %s that takes nothing", (_what, path, method, batch) => {
-  let impatient: Door;
-  beforeAll(async () => void (impatient = await openDoor({ stuckMs: 300 })));
+  let impatient: RestApi;
+  beforeAll(async () => void (impatient = await startRestApi({ stuckMs: 300 })));
   afterAll(() => impatient.close());
 
   test("is disconnected, and what it was told does not pile up", async () => {
     let told = 0;
-    impatient.answer({
+    impatient.respondWith({
       getRun: { run: aRun() },
       async *[method]() {
         for (;;) yield batch(BigInt((told += 1)));

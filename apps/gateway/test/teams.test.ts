@@ -5,7 +5,7 @@ import { Vault } from "@millwright/vault";
 import { answerOnce } from "../src/store/idempotency-store.ts";
 import { IdentityDb } from "../src/identity/store/identity-db.ts";
 import { issueOwnerKey } from "../src/identity/usecases/issue-owner-key.ts";
-import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/identity.ts";
+import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/gateway.ts";
 import { CALLERS } from "./support/people.ts";
 
 let g: TestGateway;

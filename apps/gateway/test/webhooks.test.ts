@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { neverReachNeighbours, openDoor, refusal, refusalsBecomeProblems, type Door } from "./support/door.ts";
+import {
+  testRejectedBeforeUpstreams,
+  startRestApi,
+  upstreamError,
+  testUpstreamErrors,
+  type RestApi,
+} from "./support/rest-api.ts";
 
-let door: Door;
-beforeAll(async () => void (door = await openDoor()));
-afterAll(() => door.close());
+let api: RestApi;
+beforeAll(async () => void (api = await startRestApi()));
+afterAll(() => api.close());
 
 const FACTORY = "0198c2d0-0000-7000-8000-0000000000f1";
 const HOOK = "0198c2d0-0000-7000-8000-0000000000a1";
@@ -58,27 +64,27 @@ const SPELLINGS = [
 
 describe.each(SPELLINGS)("%s", (path, ref) => {
   test("is read, replaced, rotated and deleted", async () => {
-    door.answer({ getWebhook: { webhook } });
-    expect(await door.call("GET", path)).toMatchObject({ status: 200, body: shown });
-    expect(door.calls[0]!.request).toMatchObject(ref);
-    door.answer({ replaceWebhook: { webhook: { ...webhook, lastDeliveryAt: time } } });
+    api.respondWith({ getWebhook: { webhook } });
+    expect(await api.call("GET", path)).toMatchObject({ status: 200, body: shown });
+    expect(api.calls[0]!.request).toMatchObject(ref);
+    api.respondWith({ replaceWebhook: { webhook: { ...webhook, lastDeliveryAt: time } } });
     expect(
-      (await door.call("PUT", path, { body: { name: "ci", enabled: true, delivery_id_header: null } })).body,
+      (await api.call("PUT", path, { body: { name: "ci", enabled: true, delivery_id_header: null } })).body,
     ).toEqual({ ...shown, last_delivery_at: shown.created_at });
-    expect(door.calls[0]!.request).toMatchObject({ ...ref, name: "ci", deliveryIdHeader: "", enabled: true });
-    door.answer({ rotateSecret: { webhook, secret: "new" } });
-    const rotated = await door.call("POST", `${path}/rotate`);
+    expect(api.calls[0]!.request).toMatchObject({ ...ref, name: "ci", deliveryIdHeader: "", enabled: true });
+    api.respondWith({ rotateSecret: { webhook, secret: "new" } });
+    const rotated = await api.call("POST", `${path}/rotate`);
     expect(rotated).toMatchObject({ status: 200, body: { ...shown, secret: "new" } });
     expect(rotated.headers.get("cache-control")).toBe("no-store");
-    door.answer({ rotateSecret: { webhook, secret: "" } });
-    expect("secret" in (await door.call("POST", `${path}/rotate`, { body: { secret: "theirs" } })).body).toBe(false);
-    expect(door.calls[0]!.request).toMatchObject({ ...ref, secret: "theirs" });
-    door.answer({ deleteWebhook: {} });
-    expect((await door.call("DELETE", path)).status).toBe(204);
+    api.respondWith({ rotateSecret: { webhook, secret: "" } });
+    expect("secret" in (await api.call("POST", `${path}/rotate`, { body: { secret: "theirs" } })).body).toBe(false);
+    expect(api.calls[0]!.request).toMatchObject({ ...ref, secret: "theirs" });
+    api.respondWith({ deleteWebhook: {} });
+    expect((await api.call("DELETE", path)).status).toBe(204);
   });
   test("has a log, and entries with their payload byte for byte", async () => {
-    door.answer({ listDeliveries: { deliveries: [delivery], nextPageToken: "next" } });
-    const list = await door.call("GET", `${path}/deliveries?limit=1&cursor=c`);
+    api.respondWith({ listDeliveries: { deliveries: [delivery], nextPageToken: "next" } });
+    const list = await api.call("GET", `${path}/deliveries?limit=1&cursor=c`);
     expect(list.body).toEqual({
       deliveries: [
         {
@@ -94,48 +100,48 @@ describe.each(SPELLINGS)("%s", (path, ref) => {
       ],
       page_info: { has_next_page: true, next_cursor: "next" },
     });
-    expect(door.calls[0]!.request).toMatchObject({ ...ref, pageSize: 1, pageToken: "c" });
+    expect(api.calls[0]!.request).toMatchObject({ ...ref, pageSize: 1, pageToken: "c" });
     const payload = '{"n":1.0,"n":12345678901234567890, "x":"\\u00e9"}';
     const runs = { runs: [{ eventUid: ENTRY, automationUid: "a-1", automationName: "alerts", runUid: "r-1" }] };
-    door.answer({
+    api.respondWith({
       getDelivery: {
         delivery: { ...delivery, outcome: "accepted", deliveryId: "id", factoryUid: FACTORY },
         payload: Buffer.from(payload),
       },
       listEventRuns: runs,
     });
-    const one = await door.call("GET", `${path}/deliveries/${ENTRY}`);
+    const one = await api.call("GET", `${path}/deliveries/${ENTRY}`);
     expect(one.body).toMatchObject({
       label: "Accepted",
       delivery_id: "id",
       payload: { x: "é" },
       runs: [{ automation: "alerts", automation_uid: "a-1", run_id: "r-1" }],
     });
-    expect(door.calls[1]!.request).toMatchObject({ factoryUid: FACTORY, eventUids: [ENTRY] });
-    expect(door.calls[0]!.request).toMatchObject({ ...ref, deliveryUid: ENTRY });
-    door.answer({ getDelivery: { delivery } });
-    expect("payload" in (await door.call("GET", `${path}/deliveries/${ENTRY}`)).body).toBe(false);
+    expect(api.calls[1]!.request).toMatchObject({ factoryUid: FACTORY, eventUids: [ENTRY] });
+    expect(api.calls[0]!.request).toMatchObject({ ...ref, deliveryUid: ENTRY });
+    api.respondWith({ getDelivery: { delivery } });
+    expect("payload" in (await api.call("GET", `${path}/deliveries/${ENTRY}`)).body).toBe(false);
   });
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["PUT", path, { enabled: true }],
     ["PUT", path, { name: "x" }],
     ["PUT", path, { name: "", enabled: true }],
     ["POST", `${path}/rotate`, { secret: "" }],
     ["GET", `${path}/deliveries?limit=0`],
   ]);
-  neverReachNeighbours(() => door, 404, [
+  testRejectedBeforeUpstreams(() => api, 404, [
     ["GET", path.replace(HOOK, "nonsense")],
     ["GET", `${path}/deliveries/nonsense`],
   ]);
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("PUT", path, { body: { name: "x", enabled: true } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("PUT", path, { body: { name: "x", enabled: true } }),
     [
       "replaceWebhook",
-      refusal("not_found", "webhook_not_found"),
-      refusal("conflict", "secret_missing"),
-      refusal("conflict", "managed_by_files"),
-      refusal("permission_denied", "not_authorized"),
+      upstreamError("not_found", "webhook_not_found"),
+      upstreamError("conflict", "secret_missing"),
+      upstreamError("conflict", "managed_by_files"),
+      upstreamError("permission_denied", "not_authorized"),
     ],
   );
 });
@@ -145,14 +151,14 @@ describe.each([
   ["/api/v1/factory/webhooks", `?factory_uid=${FACTORY}`, { factory_uid: FACTORY }, "dry-run"],
 ])("%s", (path, query, named, verb) => {
   test("lists, and creates with what is shown once", async () => {
-    door.answer({ listWebhooks: { webhooks: [webhook] } });
-    expect((await door.call("GET", path + query)).body).toEqual({
+    api.respondWith({ listWebhooks: { webhooks: [webhook] } });
+    expect((await api.call("GET", path + query)).body).toEqual({
       webhooks: [shown],
       page_info: { has_next_page: false },
     });
-    expect(door.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
-    door.answer({ createWebhook: { webhook, secret: "once" } });
-    const made = await door.call("POST", path, {
+    expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY });
+    api.respondWith({ createWebhook: { webhook, secret: "once" } });
+    const made = await api.call("POST", path, {
       body: {
         ...named,
         name: "ci",
@@ -168,7 +174,7 @@ describe.each([
       { ...shown, secret: "once" },
       "no-store",
     ]);
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       webhook: {
         factoryUid: FACTORY,
         name: "ci",
@@ -183,7 +189,7 @@ describe.each([
     });
   });
   test("tests filters on stored deliveries and on bodies", async () => {
-    door.answer({
+    api.respondWith({
       testFilter: {
         wouldTrigger: false,
         webhook: { passed: true, detail: "w" },
@@ -191,7 +197,7 @@ describe.each([
         failedPaths: ["a.b"],
       },
     });
-    const tested = await door.call("POST", `${path}/${verb}`, {
+    const tested = await api.call("POST", `${path}/${verb}`, {
       body: { ...named, webhook_ids: [HOOK], payload_filter: { a: { b: [1] } }, delivery_uid: ENTRY },
     });
     expect(tested.body).toEqual({
@@ -202,47 +208,47 @@ describe.each([
         payload: { passed: false, detail: "p", failed_paths: ["a.b"] },
       },
     });
-    expect(door.calls[0]!.request).toMatchObject({
+    expect(api.calls[0]!.request).toMatchObject({
       factoryUid: FACTORY,
       webhookUids: [HOOK],
       payloadFilter: '{"a":{"b":[1]}}',
       deliveryUid: ENTRY,
     });
-    door.answer({ testFilter: { wouldTrigger: true } });
+    api.respondWith({ testFilter: { wouldTrigger: true } });
     expect(
-      (await door.call("POST", `${path}/${verb}`, { body: { ...named, webhook_ids: [HOOK], payload: null } })).body
+      (await api.call("POST", `${path}/${verb}`, { body: { ...named, webhook_ids: [HOOK], payload: null } })).body
         .label,
     ).toBe("Would trigger");
-    expect(Buffer.from(door.calls[0]!.request.payload).toString()).toBe("null");
+    expect(Buffer.from(api.calls[0]!.request.payload).toString()).toBe("null");
   });
-  neverReachNeighbours(() => door, 400, [
+  testRejectedBeforeUpstreams(() => api, 400, [
     ["POST", path, { ...named }],
     ["POST", path, { ...named, name: "x", auth_mode: "basic" }],
     ["POST", `${path}/${verb}`, { ...named, webhook_ids: ["x"] }],
     ["POST", `${path}/${verb}`, { ...named, webhook_ids: [] }],
   ]);
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", path, { body: { ...named, name: "x" } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", path, { body: { ...named, name: "x" } }),
     [
       "createWebhook",
-      refusal("not_found", "factory_not_found"),
-      refusal("conflict", "too_many_webhooks"),
-      refusal("invalid_argument", "invalid_webhook"),
-      refusal("conflict", "managed_by_files"),
+      upstreamError("not_found", "factory_not_found"),
+      upstreamError("conflict", "too_many_webhooks"),
+      upstreamError("invalid_argument", "invalid_webhook"),
+      upstreamError("conflict", "managed_by_files"),
     ],
   );
-  refusalsBecomeProblems(
-    () => door,
-    () => door.call("POST", `${path}/${verb}`, { body: { ...named, webhook_ids: [HOOK] } }),
+  testUpstreamErrors(
+    () => api,
+    () => api.call("POST", `${path}/${verb}`, { body: { ...named, webhook_ids: [HOOK] } }),
     [
       "testFilter",
-      refusal("invalid_argument", "invalid_filter"),
-      refusal("invalid_argument", "payload_not_stored"),
-      refusal("not_found", "delivery_not_found"),
+      upstreamError("invalid_argument", "invalid_filter"),
+      upstreamError("invalid_argument", "payload_not_stored"),
+      upstreamError("not_found", "delivery_not_found"),
     ],
   );
 });
 
 test("the published list names its factory", async () =>
-  expect((await door.call("GET", "/api/v1/factory/webhooks")).status).toBe(400));
+  expect((await api.call("GET", "/api/v1/factory/webhooks")).status).toBe(400));

@@ -31,6 +31,7 @@ export async function serveApi(
   defaultKey?: string,
 ): Promise<Api> {
   const server: Server = createServer(app.listener);
+  server.keepAliveTimeout = 0; // otherwise a reused connection can be closed while a slow test sends on it
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const validate = responseValidator(app.document);

@@ -91,16 +91,16 @@ const SERVICES = [
 ] as const;
 
 /** A call that reached an upstream service. */
-export type NeighbourCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
+export type UpstreamCall = { method: string; request: any; caller: Caller; signal: AbortSignal; traceId: string };
 
-export type Door = Api & {
-  /** Calls that reached upstream services since the last `answer`. */
-  calls: NeighbourCall[];
+export type RestApi = Api & {
+  /** Calls that reached upstream services since the last `respondWith`. */
+  calls: UpstreamCall[];
   /**
    * Sets the responses of the upstream services, by local method name. A DomainError is thrown, a function is called.
    * Calls of other methods fail.
    */
-  answer(answers: Record<string, unknown>): void;
+  respondWith(responses: Record<string, unknown>): void;
   clock: ReturnType<typeof manualClock>;
   blobs: BlobStore;
   links: PageLinks;
@@ -114,14 +114,14 @@ export type Door = Api & {
  * Starts the gateway's resource routes, blobs and pages over HTTP, with upstream services that the test controls.
  * `stuckMs` is the timeout for readers of streams that do not read.
  */
-export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<Door> {
+export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Promise<RestApi> {
   const clock = manualClock(NOW);
   const log = memoryLog();
   const processMetrics = new Metrics();
   const signer = await CallerSigner.create("gateway");
-  const calls: NeighbourCall[] = [];
-  let answers: Record<string, unknown> = {};
-  const answerOf = (method: DescMethod, request: unknown, context: HandlerContext): unknown => {
+  const calls: UpstreamCall[] = [];
+  let responses: Record<string, unknown> = {};
+  const responseOf = (method: DescMethod, request: unknown, context: HandlerContext): unknown => {
     calls.push({
       method: method.localName,
       request,
@@ -129,16 +129,16 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
       signal: context.signal,
       traceId: requestContextOf(context).traceId,
     });
-    const answer = answers[method.localName];
-    if (answer === undefined) throw new Error(`${method.name} was not expected`);
-    if (answer instanceof DomainError) throw answer;
-    return typeof answer === "function" ? (answer as (asked: unknown) => unknown)(request) : answer;
+    const response = responses[method.localName];
+    if (response === undefined) throw new Error(`unexpected call of ${method.name}`);
+    if (response instanceof DomainError) throw response;
+    return typeof response === "function" ? (response as (request: unknown) => unknown)(request) : response;
   };
   const handlerOf = (method: DescMethod) => {
     if (method.methodKind !== "server_streaming")
-      return (request: unknown, context: HandlerContext) => answerOf(method, request, context);
+      return (request: unknown, context: HandlerContext) => responseOf(method, request, context);
     return async function* (request: unknown, context: HandlerContext) {
-      yield* answerOf(method, request, context) as AsyncIterable<never>;
+      yield* responseOf(method, request, context) as AsyncIterable<never>;
     };
   };
   const implementation = (service: DescService) =>
@@ -166,14 +166,14 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     signer,
   );
 
-  const dir = await mkdtemp(join(tmpdir(), "millwright-door-"));
+  const dir = await mkdtemp(join(tmpdir(), "millwright-api-"));
   const signingKey = new Uint8Array(32).fill(7);
   const links = pageLinks({ publicUrl: PUBLIC_URL, signingKey, clock });
   const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
   const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
   const capabilities = { metadataFilter: true, factoryBranches: true };
   const deps = { upstreams, findProfiles, links, signIn };
-  const counted: Door["counted"] = [];
+  const counted: RestApi["counted"] = [];
   const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
     ...runRoutes({
@@ -242,8 +242,8 @@ export async function openDoor({ stuckMs }: { stuckMs?: number } = {}): Promise<
     links,
     counted,
     capabilities,
-    answer(next) {
-      answers = next;
+    respondWith(next) {
+      responses = next;
       calls.length = 0;
     },
     async close() {
@@ -263,29 +263,29 @@ const findProfiles = async (uids: readonly string[]): Promise<Map<string, Profil
   new Map(uids.flatMap((uid) => (PROFILES[uid] ? [[uid, PROFILES[uid]] as const] : [])));
 
 /** Returns an error of an upstream service. */
-export const refusal = (
+export const upstreamError = (
   kind: ErrorKindName,
   reason: string,
   rest: Partial<ConstructorParameters<typeof DomainError>[0]> = {},
-): DomainError => new DomainError({ kind, reason, message: `It said: ${reason}.`, ...rest });
+): DomainError => new DomainError({ kind, reason, message: `Upstream error ${reason}.`, ...rest });
 
-type Refused = readonly [method: string, ...errors: DomainError[]];
+type UpstreamErrors = readonly [method: string, ...errors: DomainError[]];
 
 /**
  * Declares tests, one per documented error of an upstream service, that the client gets the problem of its kind with
  * the upstream service's reason and text.
  */
-export function refusalsBecomeProblems(
-  door: () => Door,
-  ask: () => Promise<ApiAnswer>,
-  [method, ...errors]: Refused,
+export function testUpstreamErrors(
+  api: () => RestApi,
+  request: () => Promise<ApiAnswer>,
+  [method, ...errors]: UpstreamErrors,
   others: Record<string, unknown> = {},
 ): void {
   test.each(errors.map((error) => [error.reason, ERROR_KINDS[error.kind].status, error] as const))(
-    `${method}: %s is a %i`,
+    `returns the error %s of ${method} as %i`,
     async (reason, status, error) => {
-      door().answer({ ...others, [method]: error });
-      const { headers, body } = await ask();
+      api().respondWith({ ...others, [method]: error });
+      const { headers, body } = await request();
       expect(headers.get("content-type")).toBe("application/problem+json");
       expect(body).toMatchObject({
         status,
@@ -294,22 +294,22 @@ export function refusalsBecomeProblems(
         retryable: error.retryable,
         detail: error.message,
       });
-      expect(door().calls.map((call) => call.method)).toContain(method);
+      expect(api().calls.map((call) => call.method)).toContain(method);
     },
   );
 }
 
 /** Declares tests that none of the requests reaches an upstream service, and that each gets the given status. */
-export function neverReachNeighbours(
-  door: () => Door,
+export function testRejectedBeforeUpstreams(
+  api: () => RestApi,
   status: number,
   requests: readonly (readonly [method: string, path: string, body?: unknown])[],
 ): void {
   test.each(
     requests.map(([method, path, body]) => [method, path, JSON.stringify(body)?.slice(0, 100) ?? "", body] as const),
-  )(`%s %s %s is a ${status} and reaches nobody`, async (method, path, _shown, body) => {
-    door().answer({});
-    const answer = await door().call(method, path, body === undefined ? {} : { body });
-    expect([answer.status, door().calls.map((call) => call.method)]).toEqual([status, []]);
+  )(`%s %s %s returns ${status} without a call of an upstream service`, async (method, path, _bodyText, body) => {
+    api().respondWith({});
+    const response = await api().call(method, path, body === undefined ? {} : { body });
+    expect([response.status, api().calls.map((call) => call.method)]).toEqual([status, []]);
   });
 }

@@ -127,9 +127,9 @@ export async function openGateway() {
   const keys = await gateway.bootstrap();
   await gateway.start();
   const api: Api = await serveApi({ listener: gateway.requestListener, document: gateway.openApi }, APP_KEY);
-  const door = inProcess(gateway.routes, { service: "gateway", verifier, log, metrics, allow: gateway.allow });
+  const rpc = inProcess(gateway.routes, { service: "gateway", verifier, log, metrics, allow: gateway.allow });
   const client = <S extends Parameters<typeof clientFor>[0]>(service: S, from: keyof typeof signers) =>
-    clientFor(service, door, { signer: signers[from] });
+    clientFor(service, rpc, { signer: signers[from] });
 
   return {
     api,
