@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { NIL_UUID } from "@millwright/ids";
 import {
   testRejectedBeforeUpstreams,
   startRestApi,
@@ -28,7 +29,6 @@ afterAll(() => api.close());
 
 const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
 const ABSENT = ["no-uid", "0", `${RUN}0`];
-const NIL = "00000000-0000-0000-0000-000000000000";
 const REF = { factoryUid: FACTORY, suiteUid: SUITE_UID, runUid: BENCHMARK_RUN_UID };
 const absent = upstreamError("not_found", "benchmark_run_not_found");
 
@@ -263,13 +263,13 @@ describe("GET …/runs", () => {
     ]);
     expect(asked("listBenchmarkRuns").include).toEqual(["results"]);
   });
-  test.each([NIL, "no-uid"])("is empty for the unknown suite %s", async (suite) => {
+  test.each([NIL_UUID, "no-uid"])("is empty for the unknown suite %s", async (suite) => {
     api.respondWith({ listBenchmarkRuns: { runs: [] } });
     expect(await api.call("GET", `${BENCHMARKS}/${suite}/runs`)).toMatchObject({
       status: 200,
       body: { data: [], page_info: { has_next_page: false } },
     });
-    expect(asked("listBenchmarkRuns").suiteUid).toBe(NIL);
+    expect(asked("listBenchmarkRuns").suiteUid).toBe(NIL_UUID);
   });
   testRejectedBeforeUpstreams(
     () => api,
@@ -466,9 +466,15 @@ describe("GET …/results", () => {
   testRejectedBeforeUpstreams(
     () => api,
     400,
-    ["include=metrics", "include=", "tag=", "task_uid=", "task_uid=x", `scorer_uid=${NIL}`, "configuration_uid=1"].map(
-      (query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const,
-    ),
+    [
+      "include=metrics",
+      "include=",
+      "tag=",
+      "task_uid=",
+      "task_uid=x",
+      `scorer_uid=${NIL_UUID}`,
+      "configuration_uid=1",
+    ].map((query) => ["GET", `${BENCHMARK_RUN}/results?${query}`] as const),
   );
   testUpstreamErrors(
     () => api,
@@ -517,7 +523,7 @@ describe("GET …/compare", () => {
   testRejectedBeforeUpstreams(
     () => api,
     400,
-    ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL}`].map(
+    ["", "?other_run_uid=x", "?other_run_uid=", `?other_run_uid=${NIL_UUID}`].map(
       (query) => ["GET", `${BENCHMARK_RUN}/compare${query}`] as const,
     ),
   );
@@ -606,7 +612,7 @@ describe("GET …/trials", () => {
     `agent_run_id=${RUN}&agent_run_id=${AGENT}`,
     "agent_run_id=",
     "agent_run_id=run_1",
-    `agent_run_id=${NIL}`,
+    `agent_run_id=${NIL_UUID}`,
     "configuration_uid=x",
     "scorer_uid=x",
     "scorer_id=3",

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { NIL_UUID } from "@millwright/ids";
 import {
   testRejectedBeforeUpstreams,
   startRestApi,
@@ -14,7 +15,6 @@ let api: RestApi;
 beforeAll(async () => void (api = await startRestApi()));
 afterAll(() => api.close());
 
-const NIL = "00000000-0000-0000-0000-000000000000";
 const uids = (count: number) =>
   Array.from({ length: count }, (_each, n) => `0198c2d0-0000-7000-8000-${String(n + 1).padStart(12, "0")}`);
 const asked = (method: string) => api.calls.find((call) => call.method === method)!.request;
@@ -431,10 +431,10 @@ describe("GET …/results", () => {
   test("asks for no run in place of what is no id of a run", async () => {
     api.respondWith({ listResults: { results: [], nextPageToken: "" } });
     await list(byRun(["run_1", RUN.toUpperCase()]));
-    expect(asked("listResults").runUids).toEqual([NIL, RUN]);
+    expect(asked("listResults").runUids).toEqual([NIL_UUID, RUN]);
     api.respondWith({ listResults: { results: [], nextPageToken: "" } });
     expect((await list("?run_id=run_1")).body).toEqual({ results: [], page_info: { has_next_page: false } });
-    expect(asked("listResults").runUids).toEqual([NIL]);
+    expect(asked("listResults").runUids).toEqual([NIL_UUID]);
   });
   const wrong = [
     byRun(uids(101)),
@@ -589,7 +589,7 @@ describe.each(DISPATCHES)("manual dispatch %s", (_what, path, member, field, fix
   testRejectedBeforeUpstreams(
     () => api,
     400,
-    [[], uids(101), [NIL], [...uids(2), NIL], ["x"], [1], "x", undefined].map(
+    [[], uids(101), [NIL_UUID], [...uids(2), NIL_UUID], ["x"], [1], "x", undefined].map(
       (ids) => ["POST", path, { [member]: ids }] as const,
     ),
   );

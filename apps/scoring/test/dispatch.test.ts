@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
-import { newUid } from "@millwright/ids";
+import { newUid, NIL_UUID } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
 import { PASSING_RULE, startJudging, type JudgingWorld } from "./judging-setup.ts";
@@ -12,7 +12,6 @@ beforeAll(async () => {
 afterAll(() => w.stop());
 beforeEach(() => w.begin());
 
-const NIL = "00000000-0000-0000-0000-000000000000";
 const counts = async () => ({
   attempts: (await w.attempts()).length,
   work: (await w.rows("SELECT 1 FROM stream.work_items")).length,
@@ -68,7 +67,7 @@ test("150 run ids of which 100 are distinct pass, 101 distinct fail", async () =
 test.each([
   ["no run", () => []],
   ["a blank run", () => [" "]],
-  ["the nil UUID", () => [NIL]],
+  ["the nil UUID", () => [NIL_UUID]],
   ["a run that is no UUID", () => ["run-1"]],
 ])("refuses %s", async (_name, runs) => {
   await expect(w.dispatch([await w.scorer()], runs())).rejects.toEqual(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { newUid } from "@millwright/ids";
+import { newUid, NIL_UUID } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
 import { benchmarkResults } from "../src/domain/benchmark-results.ts";
@@ -140,7 +140,7 @@ describe("results", () => {
 
   test.each([
     ["a task that is no UUID", { taskUids: ["x"] }],
-    ["the nil UUID", { configurationUids: ["00000000-0000-0000-0000-000000000000"] }],
+    ["the nil UUID", { configurationUids: [NIL_UUID] }],
     ["a scorer that is no UUID", { scorerUids: [""] }],
     ["an unknown include", { include: ["metrics"] }],
   ])("refuse %s", async (_what, filter) =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { newUid } from "@millwright/ids";
+import { newUid, NIL_UUID } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { domainError } from "@millwright/testing";
 import { insertRun, insertScorers, type StoredRun } from "./benchmark-rows.ts";
@@ -131,8 +131,7 @@ describe("the list of trials", () => {
       expect((await list({ agentRunUid, pageSize: 1 })).trials).toMatchObject([
         { uid: retried.uid, run_id: attempts[2]!.run_id, matched_attempt_number: number },
       ]);
-    for (const agentRunUid of [newUid(), "x", "00000000-0000-0000-0000-000000000000"])
-      expect((await list({ agentRunUid })).trials).toEqual([]);
+    for (const agentRunUid of [newUid(), "x", NIL_UUID]) expect((await list({ agentRunUid })).trials).toEqual([]);
   });
 
   test("finds no trial of another benchmark run", async () => {

@@ -1,2 +1,2 @@
 export * from "./uids.ts";
-export { newUid, uidOf, runnerUidOf, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";
+export { newUid, NIL_UUID, uidOf, runnerUidOf, isUuid, newEnvironmentUid, randomHex, randomToken } from "./make.ts";

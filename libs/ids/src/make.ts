@@ -1,6 +1,9 @@
 import { hash, randomBytes, randomFillSync } from "node:crypto";
 import { as, type EnvironmentUid, type Uid } from "./uids.ts";
 
+/** The UUID of zeros, which identifies nothing and sorts before every other UUID. */
+export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
+
 /**
  * A buffer of random bytes: requesting a few at a time from the system costs ten times as much. For ids only; secrets
  * are drawn separately.

@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import { NIL_UUID } from "@millwright/ids";
 
 /** A claimed item. */
 export type WorkItem = {
@@ -16,7 +17,7 @@ export type WorkItem = {
 };
 
 /** The fair-share group of items without a team. */
-export const NO_TEAM = "00000000-0000-0000-0000-000000000000";
+export const NO_TEAM = NIL_UUID;
 
 /** The fair-share group of an item; items without a team have a common one. */
 const teamOf = (item: string): string => `coalesce(${item}.team_uid, '${NO_TEAM}'::uuid)`;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isUuid } from "@millwright/ids";
+import { isUuid, NIL_UUID } from "@millwright/ids";
 import { quoted } from "./describe-issue.ts";
 import { recordOf } from "./own-record.ts";
 
@@ -33,8 +33,6 @@ export const uuid = () =>
     .refine(isUuid, { error: ({ input }) => `must be a UUID (got ${quoted(input)})` })
     .transform((text) => text.toLowerCase())
     .meta({ type: "string", format: "uuid" });
-
-const NIL_UUID = "00000000-0000-0000-0000-000000000000";
 
 /** A UUID other than the nil UUID, lower-cased. Any other value: 400. */
 export const nonzeroUuid = () =>

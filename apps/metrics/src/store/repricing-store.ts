@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import { NIL_UUID } from "@millwright/ids";
 import type { PricedRun } from "../domain/ledger-entry.ts";
 
 export type RecordedRun = PricedRun & { readonly teamUid: string };
@@ -59,7 +60,7 @@ export const repricingStore = {
                             AND l.occurred_at >= p.effective_from) AS is_affected
          FROM (SELECT run_uid, factory_uid, created_at
                  FROM run_facts
-                WHERE run_uid > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
+                WHERE run_uid > coalesce($2::uuid, '${NIL_UUID}')
                 ORDER BY run_uid
                 LIMIT $3) f
          JOIN compute_prices p ON p.version = $1

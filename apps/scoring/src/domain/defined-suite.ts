@@ -1,6 +1,6 @@
 import type { BenchmarkPart, BenchmarkTaskPart } from "@millwright/definition";
 import { invalidArgument } from "@millwright/errors";
-import { newUid, runnerUidOf } from "@millwright/ids";
+import { newUid, NIL_UUID, runnerUidOf } from "@millwright/ids";
 import { checkConfigurations, type GivenConfiguration } from "./configuration-rules.ts";
 import { checkSuite, checkTask } from "./suite-rules.ts";
 import type { RepoRef, SuiteSettings, SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "./suite.ts";
@@ -25,7 +25,7 @@ export function readDefinedSuites(definition: Readonly<Record<string, unknown>>)
 }
 
 /** Placeholder for an agent that is disabled. A suite with it cannot be launched. */
-export const NO_AGENT = "00000000-0000-0000-0000-000000000000";
+export const NO_AGENT = NIL_UUID;
 
 /**
  * Returns the settings of a defined suite. A configuration retains the uid of the earlier configuration at the same

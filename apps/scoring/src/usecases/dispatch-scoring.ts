@@ -3,7 +3,7 @@ import { actorOf } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { invalidArgument, notFound } from "@millwright/errors";
-import { isUuid } from "@millwright/ids";
+import { isUuid, NIL_UUID } from "@millwright/ids";
 import { isInScope, whyNotScoreable, type ScoredRun } from "../domain/eligibility.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import { lockScorers } from "../store/scored-run-store.ts";
@@ -36,7 +36,6 @@ export type DispatchOutcome = {
 };
 
 const UIDS_MAX = 100;
-const NIL = "00000000-0000-0000-0000-000000000000";
 /** Number of concurrent visibility checks. */
 const WIDTH = 10;
 
@@ -88,7 +87,7 @@ const outcomeOf = ({ scorer, run }: Pair, { outcome }: StartedAttempt): Dispatch
 
 function readUids(field: string, given: readonly string[]): string[] {
   const uids = [...new Set(given.map((uid) => uid.trim().toLowerCase()))];
-  const wrong = uids.find((uid) => !isUuid(uid) || uid === NIL);
+  const wrong = uids.find((uid) => !isUuid(uid) || uid === NIL_UUID);
   if (wrong !== undefined)
     throw invalidArgument(
       "dispatch_invalid",

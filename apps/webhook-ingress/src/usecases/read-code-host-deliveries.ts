@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import { isUuid } from "@millwright/ids";
+import { isUuid, NIL_UUID } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { CodeHostDelivery } from "../domain/code-host-webhook.ts";
 import type { StoredCodeHostDelivery } from "../store/code-host-delivery-store.ts";
@@ -61,7 +61,6 @@ export async function getCodeHostDelivery(
 }
 
 const WALK = "all code host deliveries";
-const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
 /** Returns a page of all accepted deliveries that are still stored, oldest first. Errors: invalid_cursor (invalid_argument). */
 export async function walkCodeHostDeliveries(
@@ -69,7 +68,7 @@ export async function walkCodeHostDeliveries(
   page: { size: number; token: string },
 ): Promise<{ deliveries: CodeHostDelivery[]; nextPageToken: string }> {
   const limit = clampPageSize(page.size, { default: 100, max: 500 });
-  const [after] = page.token === "" ? [BEFORE_ALL] : (cursors.open(WALK, {}, page.token) as [string]);
+  const [after] = page.token === "" ? [NIL_UUID] : (cursors.open(WALK, {}, page.token) as [string]);
   const rows = await codeHostDeliveries.walk(after, limit + 1);
   const deliveries = rows.slice(0, limit);
   return { deliveries, nextPageToken: rows.length > limit ? cursors.seal(WALK, {}, [deliveries.at(-1)!.uid]) : "" };

@@ -1,14 +1,14 @@
 import { VERBS, type Caller, type TeamGrant } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
-import { as, isUuid, type TeamUid } from "@millwright/ids";
+import { as, isUuid, NIL_UUID, type TeamUid } from "@millwright/ids";
 import { hashOfKey, RUN_TOKEN_PREFIX } from "../domain/credentials.ts";
 import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
 import type { Credential } from "../store/credential-store.ts";
 import type { RunTokens } from "../clients/run-tokens.ts";
 
 /** A uid that no team has. A malformed team header is treated like a random uid. */
-const NO_TEAM = as<TeamUid>("00000000-0000-0000-0000-000000000000");
+const NO_TEAM = as<TeamUid>(NIL_UUID);
 
 const USE_NOTED_MS = 60_000;
 
