@@ -63,8 +63,8 @@ const get = async (branchUid: string, caller: Caller = VIEWER) =>
 const track = async (name: string) => (await w.branches.trackBranch({ factoryUid, name }, call(OWNER))).branch!;
 const remove = (branchUid: string, caller: Caller = OWNER) =>
   w.branches.deleteBranch({ factoryUid, branchUid }, call(caller));
-const apply = async (branchUid: string, caller: Caller = OWNER, door = w.branches) =>
-  (await door.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
+const apply = async (branchUid: string, caller: Caller = OWNER, client = w.branches) =>
+  (await client.applyBranch({ factoryUid, branchUid }, call(caller, { timeoutMs: 60_000 }))).branch!;
 /** Polls every head now. */
 const pollHeads = async () => {
   await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
@@ -138,9 +138,9 @@ describe("what is tracked", () => {
     expect((await list()).map(({ name }) => name)).toEqual(["main", "b/1"]);
   });
   test("of many at once, on two replicas, one is made", async () => {
-    const doors = [w.branches, w.branchesOf(await w.replica())];
+    const clients = [w.branches, w.branchesOf(await w.replica())];
     const made = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => doors[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))),
+      Array.from({ length: 8 }, (_, n) => clients[n % 2]!.trackBranch({ factoryUid, name: "one" }, call(OWNER))),
     );
     expect([new Set(made.map(({ branch }) => branch!.uid)).size, made.filter(({ created }) => created).length]).toEqual(
       [1, 1],
@@ -378,8 +378,8 @@ describe("applying", () => {
     "concurrently, on two replicas, is one application with one answer; and again changes nothing",
     async () => {
       const { uid } = await polledBranch();
-      const doors = [w.branches, w.branchesOf(await w.replica())];
-      const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => apply(uid, OWNER, doors[n % 2])));
+      const clients = [w.branches, w.branchesOf(await w.replica())];
+      const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => apply(uid, OWNER, clients[n % 2])));
       answers.push(await apply(uid));
       for (const answer of answers)
         expect(answer).toMatchObject({ uid, state: "ACTIVE", freshness: "CURRENT", appliedSha: firstHead });

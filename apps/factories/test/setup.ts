@@ -45,16 +45,19 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
   const [clock, log, metrics] = [manualClock(NOW), memoryLog(), new Metrics()];
   const [identity, orchestrator, webhookIngress] = [new FakeIdentity(), new FakeOrchestrator(), new FakeWebhooks()];
   const [scheduler, scoring] = [new FakeScheduler(), new FakeScoring()];
-  const door = (service: string, routes: (router: ConnectRouter) => void, allow: Record<string, readonly string[]>) =>
-    inProcess(routes, { service, verifier, log, metrics, allow });
+  const serverOf = (
+    service: string,
+    routes: (router: ConnectRouter) => void,
+    allow: Record<string, readonly string[]>,
+  ) => inProcess(routes, { service, verifier, log, metrics, allow });
   const replicas: Factories[] = [];
 
   const upstreams = {
-    identity: door("gateway", (router) => identity.routes(router), FakeIdentity.allow),
-    orchestrator: door("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
-    scheduler: door("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
-    scoring: door("scoring", (router) => scoring.routes(router), FakeScoring.allow),
-    webhookIngress: door("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
+    identity: serverOf("gateway", (router) => identity.routes(router), FakeIdentity.allow),
+    orchestrator: serverOf("orchestrator", (router) => orchestrator.routes(router), FakeOrchestrator.allow),
+    scheduler: serverOf("scheduler", (router) => scheduler.routes(router), FakeScheduler.allow),
+    scoring: serverOf("scoring", (router) => scoring.routes(router), FakeScoring.allow),
+    webhookIngress: serverOf("webhook-ingress", (router) => webhookIngress.routes(router), FakeWebhooks.allow),
   };
 
   /** Starts another process of this service on the same database. */
@@ -77,10 +80,10 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     return made;
   }
 
-  const transportTo = (made: Factories) => door("factories", (router) => made.routes(router), allowedServices);
-  const doorOf = (made: Factories) => clientFor(factories.FactoryService, transportTo(made), { signer: gateway });
+  const transportTo = (made: Factories) => serverOf("factories", (router) => made.routes(router), allowedServices);
+  const clientOf = (made: Factories) => clientFor(factories.FactoryService, transportTo(made), { signer: gateway });
   const service = await replica();
-  const factoryService = doorOf(service);
+  const factoryService = clientOf(service);
   return {
     t,
     clock,
@@ -94,7 +97,7 @@ export async function startWorld(options: Partial<FactoriesOptions> = {}) {
     scoring,
     replica,
     service,
-    doorOf,
+    clientOf,
     factories: factoryService,
     branches: clientFor(factories.BranchService, transportTo(service), { signer: gateway }),
     branchesOf: (made: Factories) => clientFor(factories.BranchService, transportTo(made), { signer: gateway }),

@@ -239,10 +239,10 @@ describe("applying", () => {
 
   test("concurrently, on several replicas, is one application with one answer", async () => {
     await put();
-    const doors = [w.factories, w.doorOf(await w.replica())];
+    const clients = [w.factories, w.clientOf(await w.replica())];
     const answers = await Promise.all(
       Array.from({ length: 6 }, (_, n) =>
-        doors[n % 2]!.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 })),
+        clients[n % 2]!.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 })),
       ),
     );
     for (const answer of answers) expect(answer).toEqual(answers[0]);
@@ -474,6 +474,6 @@ describe("an apply that dies", () => {
     await eventually(async () => (await getSource())?.state === "APPLIED");
   });
 
-  const applyAt = (replica: Parameters<World["doorOf"]>[0]) =>
-    w.doorOf(replica).applySource({ factoryUid }, call(OWNER));
+  const applyAt = (replica: Parameters<World["clientOf"]>[0]) =>
+    w.clientOf(replica).applySource({ factoryUid }, call(OWNER));
 });

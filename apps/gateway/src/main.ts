@@ -45,7 +45,7 @@ await runService({
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
-      workerDoor: mountHttp1(
+      workerListener: mountHttp1(
         (router) => forwardService(router, worker.WorkerService, orchestrator),
         workerServer,
         "/rpc",

@@ -18,9 +18,9 @@ export type GatewayOptions = ServiceOptions &
     /** Serves the store's signed URLs under `/blobs/…`. Absent if signed URLs point to a bucket. */
     readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
     /** The orchestrator's listener for workers, mounted under `/rpc/`. */
-    readonly workerDoor?: RequestListener;
+    readonly workerListener?: RequestListener;
     /** The webhook ingress's listener, mounted under `/webhooks/`. Absent if the webhook ingress has its own port. */
-    readonly webhookDoor?: RequestListener;
+    readonly webhookListener?: RequestListener;
     /** Serves `/metrics` on the public port. Absent if the process has an operations port. */
     readonly publicMetrics?: { readonly metricsKey?: string | undefined };
     /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */

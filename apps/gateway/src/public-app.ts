@@ -142,8 +142,8 @@ export function publicApp({ options: o, identity, upstreams, answerOnce, limitMe
   const mounts: Mount[] = [
     signInMount(signIn),
     ...(o.blobs ? [blobMount({ ...o.blobs, publicUrl: o.publicUrl, clock: o.clock, log: o.log })] : []),
-    ...(o.webhookDoor ? [{ prefix: "/webhooks/" as const, listener: o.webhookDoor, isRecorded: true }] : []),
-    ...(o.workerDoor ? [{ prefix: "/rpc/" as const, listener: o.workerDoor, isRecorded: true }] : []),
+    ...(o.webhookListener ? [{ prefix: "/webhooks/" as const, listener: o.webhookListener, isRecorded: true }] : []),
+    ...(o.workerListener ? [{ prefix: "/rpc/" as const, listener: o.workerListener, isRecorded: true }] : []),
   ];
   const teamHeaders = [TEAM_HEADER, ...(o.teamHeaderAliases ?? TEAM_HEADER_ALIASES)];
   return restApp({

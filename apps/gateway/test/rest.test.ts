@@ -469,7 +469,7 @@ describe("a request's trace", () => {
     expect(span).toMatchObject({ error: "internal", attributes: { "http.response.status_code": 500 } });
   });
 
-  test("covers doors beside the routes, by their prefix, unless they record themselves", async () => {
+  test("covers mounted listeners by their prefix, unless they record themselves", async () => {
     tracer.spans.length = 0;
     const { headers } = await api.call("PUT", `/mounted/${UID}?sig=hunter2`, {
       key: null,

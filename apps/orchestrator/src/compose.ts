@@ -76,7 +76,7 @@ export type Orchestrator = {
   readonly routes: (router: ConnectRouter) => void;
   readonly allow: NonNullable<ServerOptions["allow"]>;
   /** Handles WorkerService over HTTP/1.1, for requests below `/rpc`. */
-  readonly workerDoor: RequestListener;
+  readonly workerListener: RequestListener;
   /** Registers WorkerService, for a server that accepts requests without a caller token. */
   readonly workerRoutes: (router: ConnectRouter) => void;
   /** The public key that verifies run tokens. */
@@ -220,7 +220,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       }),
     allow: mergeAllowed(ALLOWED_SERVICES, catalogAllowList),
     workerRoutes: toWorkers,
-    workerDoor: mountHttp1(toWorkers, workerServer, WORKER_DOOR),
+    workerListener: mountHttp1(toWorkers, workerServer, WORKER_DOOR),
     runTokenJwk: tokens.jwk,
     async start() {
       eventLog.start();

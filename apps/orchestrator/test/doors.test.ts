@@ -85,7 +85,7 @@ beforeAll(async () => {
     blobs: directoryBlobs({ dir, publicUrl: "http://public.test", signingKey: new Uint8Array(32), clock: systemClock }),
   });
   await own.start();
-  server = createServer(own.workerDoor).listen(0, "127.0.0.1");
+  server = createServer(own.workerListener).listen(0, "127.0.0.1");
   await once(server, "listening");
   runs = clientFor(orchestrator.RunService, inProcess(own.routes, options("orchestrator", own.allow)), { signer });
   workers = clientFor(

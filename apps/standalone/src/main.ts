@@ -2,7 +2,7 @@ import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import { createLogger, ignoreStandardStreamErrors } from "@millwright/telemetry";
 import { loadConfig } from "./config.ts";
 import { startStandalone } from "./standalone.ts";
-import { tidyHeapLater } from "./tidy-heap.ts";
+import { releaseStartupHeap } from "./release-startup-heap.ts";
 
 ignoreStandardStreamErrors(process);
 try {
@@ -39,5 +39,5 @@ async function main(): Promise<void> {
         : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY",
     );
   process.stdout.write(`${lines.join("\n")}\n`);
-  tidyHeapLater();
+  releaseStartupHeap();
 }

@@ -9,7 +9,7 @@ const AFTER_MS = 10_000;
  * idle platform allocates too much to count as idle and too little to trigger a full collection. The collection blocks
  * the process for about 50 ms.
  */
-export function tidyHeapLater(): void {
+export function releaseStartupHeap(): void {
   setTimeout(() => {
     setFlagsFromString("--expose-gc");
     (runInNewContext("gc") as (options: object) => void)({ type: "major", execution: "sync", flavor: "last-resort" });

@@ -58,14 +58,14 @@ export type ServicesOptions = {
  * Routes of a service and the options of its server. Served in-process by standalone, and over HTTP/2 by separate
  * processes.
  */
-export type Door = { readonly routes: Routes; readonly options: ServerOptions };
+export type RpcServer = { readonly routes: Routes; readonly options: ServerOptions };
 
 export type Services = {
   /** Servers by service. `workers` is the orchestrator's server for workers. */
-  readonly doors: Readonly<
+  readonly servers: Readonly<
     Record<
       "gateway" | "orchestrator" | "factories" | "scheduler" | "scoring" | "metrics" | "webhook-ingress" | "workers",
-      Door
+      RpcServer
     >
   >;
   /** Serves all public requests except health and metrics. */
@@ -222,12 +222,12 @@ export async function composeServices(options: ServicesOptions): Promise<Service
       metrics: transports.metrics,
       webhookIngress: transports.webhookIngress,
     },
-    webhookDoor: webhooks.requestListener,
+    webhookListener: webhooks.requestListener,
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     egressRanges: config.egressRanges,
     publicMetrics: { metricsKey: config.metricsKey },
-    workerDoor: orchestrator.workerDoor,
+    workerListener: orchestrator.workerListener,
     runTokenKeys: localKeys([orchestrator.runTokenJwk]),
   });
   const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({
@@ -238,7 +238,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     tracer: tracing.tracer(service),
     ...more,
   });
-  const doors = {
+  const servers = {
     gateway: { routes: gateway.routes, options: serving("gateway", { allow: gateway.allow }) },
     orchestrator: { routes: orchestrator.routes, options: serving("orchestrator", { allow: orchestrator.allow }) },
     factories: {
@@ -266,18 +266,18 @@ export async function composeServices(options: ServicesOptions): Promise<Service
       options: serving("orchestrator", { open: [worker.WorkerService.typeName] }),
     },
   };
-  transports.identity.become(inProcess(doors.gateway.routes, doors.gateway.options));
-  transports.orchestrator.become(inProcess(doors.orchestrator.routes, doors.orchestrator.options));
-  transports.factories.become(inProcess(doors.factories.routes, doors.factories.options));
-  transports.scheduler.become(inProcess(doors.scheduler.routes, doors.scheduler.options));
-  transports.scoring.become(inProcess(doors.scoring.routes, doors.scoring.options));
-  transports.metrics.become(inProcess(doors.metrics.routes, doors.metrics.options));
-  transports.webhookIngress.become(inProcess(doors["webhook-ingress"].routes, doors["webhook-ingress"].options));
+  transports.identity.become(inProcess(servers.gateway.routes, servers.gateway.options));
+  transports.orchestrator.become(inProcess(servers.orchestrator.routes, servers.orchestrator.options));
+  transports.factories.become(inProcess(servers.factories.routes, servers.factories.options));
+  transports.scheduler.become(inProcess(servers.scheduler.routes, servers.scheduler.options));
+  transports.scoring.become(inProcess(servers.scoring.routes, servers.scoring.options));
+  transports.metrics.become(inProcess(servers.metrics.routes, servers.metrics.options));
+  transports.webhookIngress.become(inProcess(servers["webhook-ingress"].routes, servers["webhook-ingress"].options));
 
   const inOrder = [gateway, orchestrator, factories, scheduler, scoring, webhooks, metricsService];
   const bootstrap = await gateway.bootstrap();
   return {
-    doors,
+    servers,
     requestListener: gateway.requestListener,
     bootstrap,
     start: async () => {

@@ -33,11 +33,11 @@ import { aCaller, memoryLog, postgresUrl } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
 import { composeServices, type Services } from "../src/services.ts";
 
-type DoorName = keyof Services["doors"];
+type ServerName = keyof Services["servers"];
 /** Two transports to the same server. */
 type Ways = { readonly local: Transport; readonly remote: Transport; readonly methods: readonly DescMethod[] };
 
-const DOORS: readonly DoorName[] = [
+const SERVERS: readonly ServerName[] = [
   "gateway",
   "orchestrator",
   "factories",
@@ -59,7 +59,7 @@ const [team] = member.teams;
 
 let dir: string;
 let services: Services;
-const ways = {} as Record<DoorName, Ways>;
+const ways = {} as Record<ServerName, Ways>;
 const closers: (() => unknown)[] = [];
 
 /** Composes the services without starting them, so that no background work runs between two compared calls. */
@@ -77,8 +77,8 @@ beforeAll(async () => {
     tracing: await startTracing(config.tracing, { log: memoryLog() }),
   });
   const verifier = new CallerVerifier(Object.values(signers).map(({ jwk }) => jwk));
-  for (const name of DOORS) {
-    const { routes, options } = services.doors[name];
+  for (const name of SERVERS) {
+    const { routes, options } = services.servers[name];
     const trusting = { ...options, verifier };
     const server = await serveHttp2(routes, trusting, { port: 0 });
     const remote = upstreamTransport([`http://127.0.0.1:${server.port}`]);
@@ -142,12 +142,12 @@ function comparable(value: unknown): unknown {
 
 /** Calls a method through both transports and returns the outcome. Fails if the outcomes differ. */
 async function compare(
-  door: DoorName,
+  server: ServerName,
   method: DescMethod,
   request: unknown,
   caller: Caller | undefined,
 ): Promise<unknown> {
-  const { local, remote } = ways[door];
+  const { local, remote } = ways[server];
   const here = comparable(await outcome(local, method, request, caller));
   expect({ method: method.name, outcome: comparable(await outcome(remote, method, request, caller)) }).toEqual({
     method: method.name,
@@ -183,17 +183,17 @@ const CALLERS: readonly [string, () => Caller | undefined][] = [
   ["nobody", () => undefined],
 ];
 
-describe.each(DOORS)("every RPC of %s answers the same over HTTP/2 as within the process", (door) => {
+describe.each(SERVERS)("every RPC of %s answers the same over HTTP/2 as within the process", (server) => {
   test.each(CALLERS)("asked by %s, with nothing and with something in every field", async (_who, caller) => {
     const asked = caller();
     const outcomes: unknown[] = [];
-    for (const method of ways[door].methods) {
+    for (const method of ways[server].methods) {
       outcomes.push(
-        await compare(door, method, create(method.input), asked),
-        await compare(door, method, filled(method.input), asked),
+        await compare(server, method, create(method.input), asked),
+        await compare(server, method, filled(method.input), asked),
       );
     }
-    expect(outcomes).toHaveLength(2 * ways[door].methods.length);
+    expect(outcomes).toHaveLength(2 * ways[server].methods.length);
   });
 });
 
@@ -225,8 +225,8 @@ test("what has been made in one way is the same seen in both", async () => {
   await runsClient.cancelRun({ runUid: first! }, as);
 
   const seen: unknown[] = [];
-  const see = async (door: DoorName, method: DescMethod, request: unknown) =>
-    void seen.push(await compare(door, method, request, member));
+  const see = async (server: ServerName, method: DescMethod, request: unknown) =>
+    void seen.push(await compare(server, method, request, member));
   await see("factories", FactoryService.method.getFactory, { uid: factoryUid });
   await see("factories", FactoryService.method.listFactories, {});
   await see("factories", FactoryService.method.getSource, { factoryUid });

@@ -12,17 +12,17 @@ export type Assignment = Lease & {
   readonly inputs: readonly { uid: string; text: string; kind: string }[];
 };
 
-type Door = Pick<Client, "url" | "hasChaos">;
+type Platform = Pick<Client, "url" | "hasChaos">;
 
 /** A worker controlled by the test. It uses the same API as real workers and can keep a run in any state. */
 export class HandWorker {
-  readonly #door: Door;
+  readonly #platform: Platform;
   /** The worker key used for registration; `token` authenticates all later calls. */
   readonly key: string;
   readonly token: string;
 
-  private constructor(door: Door, key: string, token: string) {
-    this.#door = door;
+  private constructor(platform: Platform, key: string, token: string) {
+    this.#platform = platform;
     this.key = key;
     this.token = token;
   }
@@ -44,7 +44,7 @@ export class HandWorker {
 
   /** Calls a method of the worker service with JSON. Throws with the error code and the response. */
   call(method: string, request: object): Promise<any> {
-    return rpc(this.#door, this.token, method, request);
+    return rpc(this.#platform, this.token, method, request);
   }
 
   /** Waits for the next offer. Its run is PENDING. */
@@ -106,7 +106,7 @@ const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt
  * Calls a method of the worker service. If processes of the platform are killed, it retries like a real worker: when
  * there is no response or the platform is unavailable.
  */
-async function rpc({ url, hasChaos }: Door, token: string, method: string, request: object): Promise<any> {
+async function rpc({ url, hasChaos }: Platform, token: string, method: string, request: object): Promise<any> {
   const send = () =>
     ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
       method: "POST",
