@@ -63,7 +63,7 @@ test("a factory's limit and pause come with its events, also before its first ru
   expect(await platform.claim(worker, 9)).toEqual([]);
   expect(await platform.life.getQueueStatus(caller, created[0]!.run.uid)).toMatchObject({
     reason: "paused",
-    message: "The factory is paused: nothing new of it is started.",
+    message: "The factory is paused. Resume it to start new runs.",
   });
   await factoryUpdated(factoryUid, 3, { concurrency_limit: 5, queue_paused: false });
   expect(await platform.claim(worker, 9)).toHaveLength(5);

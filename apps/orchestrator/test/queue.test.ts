@@ -281,7 +281,7 @@ test("what is paused is not started, says so, and goes on when the pause ends", 
     expect(await own.claim(worker)).toEqual([]);
     expect(await own.life.getQueueStatus(caller, run.uid)).toMatchObject({
       reason: "paused",
-      message: "The team is paused: nothing new of it is started.",
+      message: "The team is paused. Resume it to start new runs.",
     });
     [settings.isPaused, version] = [false, 2];
     await own.run(caller);

@@ -336,7 +336,7 @@ async function findRunner(
   if (runner.os !== "linux")
     throw invalidArgument(
       "runner_unsupported",
-      `The runner "${runner.name}" asks for ${runner.os}; only linux is offered.`,
+      `The runner "${runner.name}" requires ${runner.os}; only linux is supported.`,
     );
   return runner;
 }
