@@ -1,3 +1,4 @@
+import { NIL_UUID } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 
 export type WalkRunsDeps = {
@@ -10,7 +11,6 @@ export type RunUidPage = { readonly runUids: readonly string[]; readonly nextPag
 
 const LIST = "facts.runs";
 const PAGE_SIZE = { default: 1_000, max: 5_000 } as const;
-const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
 /** Returns a page of the uids of all runs that teams own, oldest first. Errors: invalid_cursor (invalid_argument). */
 export async function walkRuns(
@@ -19,7 +19,7 @@ export async function walkRuns(
   pageToken: string,
 ): Promise<RunUidPage> {
   const limit = clampPageSize(pageSize, PAGE_SIZE);
-  const [after] = pageToken === "" ? [BEFORE_ALL] : (cursors.open(LIST, {}, pageToken) as [string]);
+  const [after] = pageToken === "" ? [NIL_UUID] : (cursors.open(LIST, {}, pageToken) as [string]);
   const found = await walk(after, limit + 1);
   const runUids = found.slice(0, limit);
   return { runUids, nextPageToken: found.length > limit ? cursors.seal(LIST, {}, [runUids.at(-1)]) : "" };
