@@ -49,7 +49,7 @@ export function errorReference(root = ROOT) {
       "| --- | --- | --- | --- | --- |",
       ...sorted.map(
         ({ reason, status, code, message, paths }) =>
-          `| \`${reason}\` | ${status} | \`${code}\` | ${cell(message)} | ${[...paths].sort().map(link).join(" ")} |`,
+          `| \`${reason}\` | ${status} | \`${code}\` | ${cell(message)} | ${[...paths].toSorted(compare).map(link).join(" ")} |`,
       ),
     ].join("\n"),
     "",
