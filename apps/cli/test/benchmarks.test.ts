@@ -156,7 +156,7 @@ describe("benchmark launch", () => {
       ],
     ]);
   });
-  test("--replay takes the repetitions of the benchmark run that it scores again", async () => {
+  test("--replay uses the repetitions of the benchmark run that it scores again", async () => {
     answers[`GET ${RUNS}/b0`] = { status: 200, body: { ...run("completed", 8), repetition_count: 4 } };
     expect((await launch("--replay", "b0")).code).toBe(0);
     expect(seen.at(-1)).toMatchObject({
@@ -238,7 +238,7 @@ describe("benchmark runs", () => {
       /^b1 +T1 +2 +running: 4 of 8 trials completed, 4 of 8 scores +candidate 50\.0 %$/m,
     );
   });
-  test("show results of a run that is still executed; conditions are not met by it", async () => {
+  test("show results of a run that is still active, which meets no condition", async () => {
     answers[`GET ${RUNS}/b1/results`] = { status: 200, body: results([1], "running") };
     expect((await benchmark("results", "s1", "b1")).code).toBe(0);
     expect((await benchmark("results", "s1", "b1", "--fail-below", "50")).code).toBe(1);

@@ -46,7 +46,7 @@ test.each([
   [400, 2],
   [409, 1],
   [500, 1],
-])("an answer of %i is exit code %i", async (status, code) => {
+])("a response of %i gives exit code %i", async (status, code) => {
   answers["GET /api/v1/agent/runs/r1"] = {
     status,
     body: { status, title: "Refused", detail: "because", reason: "some_reason" },
@@ -80,7 +80,7 @@ describe("help", () => {
     expect([code, out]).toEqual([0, expect.stringContaining("run create [PROMPT]")]);
     expect(out).not.toContain("webhook");
   });
-  test("of a command shows its options with what they take", async () => {
+  test("of a command shows its options with their values", async () => {
     const { code, out } = await millwright("run", "create", "--help");
     expect([code, out]).toEqual([0, expect.stringContaining("[--file FILE] [--title TITLE]")]);
     expect(out).toContain("[--attach ATTACH]... [--watch] [--json]");
@@ -163,7 +163,7 @@ describe("the factory of a command", () => {
       `/api/v1/factory/${F1}/tasks`,
     ]);
   });
-  test("is asked for when there are several, and missed when there is none", async () => {
+  test("is required if there are several, and an error if there is none", async () => {
     answers["GET /api/v1/factory?limit=100"] = factories("shop", "mill");
     answers["GET /api/v1/factory?search=none&limit=100"] = factories("none-of-these");
     expect(await millwright("task", "list")).toMatchObject({
@@ -177,7 +177,7 @@ describe("the factory of a command", () => {
   });
 });
 
-test("diagnostics of a refused definition are listed with their places", async () => {
+test("diagnostics of a rejected definition are listed with their positions", async () => {
   answers["POST /api/v1/factory/f/source/apply"] = { status: 400, body: {} };
   answers["GET /api/v1/factory?search=f&limit=100"] = {
     status: 200,
@@ -206,7 +206,7 @@ test("diagnostics of a refused definition are listed with their places", async (
   expect(result.err).toContain("factory.yaml:2:3 FF_UNKNOWN_FIELD no such key");
 });
 
-test("applying a directory to a factory that git defines is refused, unless replacing the source is asked for", async () => {
+test("applying a directory to a factory that git defines is refused without --replace-source", async () => {
   answers["GET /api/v1/factory/f1/source"] = {
     status: 200,
     body: { kind: "git", repository_url: "https://host/team/factory.git", branch: "main" },

@@ -167,7 +167,7 @@ test.each([
   [["costs", F1, "--factory", F1], "Name the factory once"],
   [["pr", "list", F1, "--state", "OPEN"], "--state must be one of open, draft, merged, closed"],
   [["pr", "list", F1, "--export", "csv,ndjson"], "--export takes one format."],
-])("%j is wrong usage and asks nothing", async (argv, message) => {
+])("%j is wrong usage and sends no request", async (argv, message) => {
   const { code, err } = await millwright(...argv);
   expect([code, err]).toEqual([2, expect.stringContaining(message)]);
   expect(seen).toEqual([]);
@@ -215,7 +215,7 @@ test.each([
   expect(seen.at(-1)).toMatchObject({ accept: type });
 });
 
-test("takes a name, --factory, or the only factory", async () => {
+test("accepts a name, --factory, or the only factory", async () => {
   const page = { status: 200, body: { data: [], page_info: { has_next_page: false } } };
   answers["GET /api/v1/factory?search=shop&limit=100"] = {
     status: 200,

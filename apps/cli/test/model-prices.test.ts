@@ -44,7 +44,7 @@ test("adds a version", async () => {
   });
 });
 
-test.each([["INPUT_USD"], ["--cache-read"]])("refuses a %s that is no number, and sends nothing", async (name) => {
+test.each([["INPUT_USD"], ["--cache-read"]])("rejects a %s that is no number, and sends nothing", async (name) => {
   const words = name === "INPUT_USD" ? ["m", "x", "15"] : ["m", "3", "15", "--cache-read", "x"];
   expect(await millwright("model-price", "add", ...words)).toMatchObject({
     code: 2,

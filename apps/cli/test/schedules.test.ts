@@ -89,7 +89,7 @@ test("a schedule is paused, resumed and deleted", async () => {
   expect((await millwright("schedule", "delete", "s1")).out).toBe("schedule s1 is deleted.");
 });
 
-test("slots are shown with their runs, or why there is none", async () => {
+test("slots are shown with their runs, or with the reason why there is none", async () => {
   answers["GET /api/v1/agent/schedules/s1/slots?state=fired&limit=2"] = {
     status: 200,
     body: {

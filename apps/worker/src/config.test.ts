@@ -3,7 +3,7 @@ import { loadConfig } from "./config.ts";
 
 const REQUIRED = { MILLWRIGHT_URL: "http://localhost:8080/", MILLWRIGHT_WORKER_KEY: "mww_secret" };
 
-test("a worker needs a URL and a key, nothing else", () => {
+test("a worker needs only a URL and a key", () => {
   expect(loadConfig(REQUIRED)).toMatchObject({
     url: "http://localhost:8080",
     slots: 4,
@@ -22,7 +22,7 @@ test.each([
   ["LOG_LEVEL", "chatty"],
   ["MILLWRIGHT_WORKER_DRAIN", "-1s"],
   ["MILLWRIGHT_WORKER_SKILLS", "acme/shop"],
-])("%s=%s is refused by name, without the key", (name, value) => {
+])("%s=%s is rejected with its name, without showing the key", (name, value) => {
   const read = () => loadConfig({ ...REQUIRED, [name]: value });
   expect(read).toThrow(name);
   expect(read).not.toThrow("mww_secret");

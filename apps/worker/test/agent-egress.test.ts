@@ -35,7 +35,7 @@ const fetchText = (url: string): string =>
   `/.millwright/node --no-warnings -e "fetch('${url}').then(async (r) => console.log(r.status, (await r.text()).trim()), (e) => console.log('failed', e.cause?.message ?? e.message))"`;
 
 inBubblewrap("an agent", () => {
-  test("reaches what the operator allows, through the worker alone; every refusal is an event of its run", () =>
+  test("reaches the hosts that the operator allows, only through the worker; every denial is an event of its run", () =>
     withDirectory((root) =>
       withOrigin(async (url, port) => {
         const host = {
@@ -65,7 +65,7 @@ inBubblewrap("an agent", () => {
       }),
     ));
 
-  test("reaches nothing that its environment leaves out", () =>
+  test("reaches no host that its environment omits", () =>
     withDirectory((root) =>
       withOrigin(async (url, port) => {
         const host = { ...bareHost("bwrap"), egress: { allow: [`127.0.0.2:${port}`], internal: ["127.0.0.2"] } };
@@ -112,7 +112,7 @@ inBubblewrap("an agent", () => {
     }));
 });
 
-test("the way to a repository is for git alone, with the key of its sandbox, and follows a renamed repository on its own host", async () => {
+test("access to a repository is for git only, with the key of its sandbox, and follows a renamed repository on its own host", async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);

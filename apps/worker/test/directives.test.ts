@@ -31,7 +31,7 @@ describe("a directive", () => {
   test.each([
     ["the stream", true],
     ["heartbeats, while the stream is dead,", false],
-  ])("comes by %s", async (_, isStreamAlive) => {
+  ])("arrives by %s", async (_, isStreamAlive) => {
     const { platform, ctx } = await startOne({ platform: (fake) => (fake.isStreamAlive = isStreamAlive) });
     const turns: string[] = [];
     ctx.directives.onInterrupt((turnId) => void turns.push(turnId));
@@ -40,7 +40,7 @@ describe("a directive", () => {
     expect(turns).toEqual(["turn-1"]);
   });
 
-  test("that comes again, on either road, is dropped; its acknowledgement goes with the heartbeats", async () => {
+  test("that arrives again, on either path, is dropped; its acknowledgement is sent with the heartbeats", async () => {
     const { platform, ctx, attempt } = await startOne();
     const received: string[] = [];
     ctx.directives.onFollowup((message, seq) => {
@@ -71,7 +71,7 @@ describe("a directive", () => {
     expect(attempt.beats[beatsAtEnd - 1]?.ackedDirectiveSeq).toBe(1n);
   });
 
-  test("for an attempt that is not held here concerns nobody", async () => {
+  test("for an attempt of another worker is ignored", async () => {
     const { platform, ctx } = await startOne();
     platform.offer(9n, {}, 1).state = "lost";
     platform.direct(9n, 1n, cancel);
@@ -83,7 +83,7 @@ describe("a directive", () => {
 
 describe("a cancel", () => {
   test.each(["terminate", "kill"] as const)(
-    "climbs from the protocol over TERM to kill until the sandbox is gone (ends on %s)",
+    "escalates from the protocol over SIGTERM to SIGKILL until the sandbox is gone (ends on %s)",
     async (diesOn) => {
       const sandbox = fakeSandbox({ diesOn });
       const stubborn = await testWorker({
@@ -115,7 +115,7 @@ describe("a cancel", () => {
     expect(attempt.completions[0]?.outcome).toBe("CANCELLED");
   });
 
-  test("told by a heartbeat's STOP does the same", async () => {
+  test("requested by a heartbeat's STOP does the same", async () => {
     const { ctx, attempt } = await startOne();
     attempt.state = "stopped";
     ctx.signal.addEventListener("abort", () => ctx.emit("turn_end", { outcome: "interrupted" }));
@@ -150,7 +150,7 @@ test("an execution over its time limit ends as a timeout", async () => {
 });
 
 describe("draining", () => {
-  test("finishes what runs, still heartbeating, takes nothing more, and ends", async () => {
+  test("finishes active runs, still sends heartbeats, claims nothing more, and exits", async () => {
     const { platform, worker: draining, attempt, end } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1h" } });
     const drained = draining.drain();
     await eventually(() => platform.heartbeats.at(-1)?.state === "DRAINING");
@@ -182,14 +182,14 @@ describe("draining", () => {
     expect(atReturn).toEqual(["tool_end"]);
   });
 
-  test("ends also when the platform does not know how to take leases back", async () => {
+  test("also ends if the platform does not support returning leases", async () => {
     const { platform, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1ms" } });
     platform.failNext("returnLeases", "before", new ConnectError("unknown method", Code.Unimplemented));
     await draining.drain();
     expect([await draining.ended, platform.returned]).toEqual([{}, []]);
   });
 
-  test("also begins when the platform says so", async () => {
+  test("also starts when the platform requests it", async () => {
     const { platform, end, worker: draining } = await startOne({ env: { MILLWRIGHT_WORKER_DRAIN: "1h" } });
     platform.direct(1n, 1n, { case: "drain", value: create(worker.DrainSchema) });
     await eventually(() => platform.heartbeats.at(-1)?.state === "DRAINING");
@@ -198,7 +198,7 @@ describe("draining", () => {
   });
 });
 
-test("leaving at once kills what runs, returns its lease and takes no other", async () => {
+test("stopping at once kills active runs, returns their leases and claims no other", async () => {
   const sandbox = fakeSandbox();
   const { platform, worker: leaving, ctx } = await startOne();
   ctx.ownSandbox(sandbox.handle);

@@ -69,7 +69,7 @@ const records = async () => (await readdir(file("state/dispatched"))).filter((na
 const watchedNow = () =>
   platform.heartbeats.at(-1)?.watched.map(({ executionId, attempt }) => `${executionId}-${attempt}`);
 
-test("an execution is told to the command whole, with the offer on standard input only, and is watched until it has ended elsewhere", async () => {
+test("the command gets the whole execution, with the offer on standard input only, and the execution is watched until it has ended elsewhere", async () => {
   await dispatching();
   const attempt = platform.offer(7n, { dockerImage: "node:24" });
   const { env, ...payload } = await dispatched("dispatch-7-1");
@@ -102,7 +102,7 @@ test("an execution is told to the command whole, with the offer on standard inpu
   expect(platform.failedDispatches).toEqual([]);
 });
 
-test("no more is taken than there are slots, and what others run counts", async () => {
+test("no more is claimed than there are slots, and dispatched executions count", async () => {
   await dispatching({ MILLWRIGHT_WORKER_SLOTS: "1" });
   const first = platform.offer(1n);
   await dispatched("dispatch-1-1");
@@ -135,7 +135,7 @@ describe("a dispatch that fails", () => {
       "start_timeout",
       /^The machine did not take its run within/,
     ],
-  ])("%s is told to the platform, and what may be left is cancelled", async (_how, env, reason, message) => {
+  ])("%s is reported to the platform, and remaining machines are cancelled", async (_how, env, reason, message) => {
     await dispatching(env);
     platform.offer(1n);
     await eventually(() => platform.failedDispatches.length === 1);
@@ -145,7 +145,7 @@ describe("a dispatch that fails", () => {
     expect(cancels("cancel-1-1").map((one) => one.reason)).toEqual(["not_started"]);
   });
 
-  test("but was heard all the same is watched on", async () => {
+  test("but was received is still watched", async () => {
     await dispatching({ MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "exit 1" });
     platform.onCall = (method) => {
       const entry = platform.attempts.get("1-1");
@@ -159,7 +159,7 @@ describe("a dispatch that fails", () => {
     expect([watchedNow(), attempt.state, cancels("cancel-1-1")]).toEqual([["1-1"], "accepted", []]);
   });
 
-  test("is told again when the answer was lost", async () => {
+  test("is reported again when the response was lost", async () => {
     await dispatching({ MILLWRIGHT_BACKEND_DISPATCH_COMMAND: "exit 1" });
     platform.failNext("failDispatch", "after");
     platform.offer(1n);
@@ -169,7 +169,7 @@ describe("a dispatch that fails", () => {
 });
 
 describe("a cancelled run", () => {
-  test("that nobody has taken is cancelled and completed by the worker", async () => {
+  test("that no machine has accepted is cancelled and completed by the worker", async () => {
     await dispatching();
     const attempt = platform.offer(1n);
     await dispatched("dispatch-1-1");
@@ -179,7 +179,7 @@ describe("a cancelled run", () => {
     expect(cancels("cancel-1-1").map(({ reason }) => reason)).toEqual(["cancelled"]);
   });
 
-  test("that was taken is left to end by itself; then its machine is cancelled", async () => {
+  test("that a machine has accepted ends by itself; then its machine is cancelled", async () => {
     await dispatching();
     const attempt = platform.offer(1n);
     await dispatched("dispatch-1-1");
@@ -209,7 +209,7 @@ test("the machine of a lost attempt is cancelled, again while the cancel command
   expect(existsSync(file("broken"))).toBe(false);
 });
 
-test("what a command leaves running goes on, and may go on writing", async () => {
+test("background processes of a command continue and may continue to write", async () => {
   await dispatching({
     MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `(until test -e ${file("go")}; do sleep 0.05; done; echo still here; echo yes > ${file("went-on")}) & cat > ${file("new")}; mv ${file("new")} ${file("dispatch-1-1")}`,
   });
@@ -221,7 +221,7 @@ test("what a command leaves running goes on, and may go on writing", async () =>
 });
 
 describe("a worker that is restarted", () => {
-  test("is the same to the platform and watches on what it had dispatched, taken or not", async () => {
+  test("registers as the same worker and watches what it had dispatched, accepted or not", async () => {
     const first = await dispatching();
     const taken = platform.offer(1n);
     await dispatched("dispatch-1-1");
@@ -240,7 +240,7 @@ describe("a worker that is restarted", () => {
     expect([cancels("cancel-1-1").length, cancels("cancel-2-1").length]).toEqual([0, 1]);
   });
 
-  test("gives up after the restart what nobody has taken in time", async () => {
+  test("returns after the restart what no machine has accepted in time", async () => {
     const first = await dispatching();
     platform.offer(1n);
     await dispatched("dispatch-1-1");
@@ -253,7 +253,7 @@ describe("a worker that is restarted", () => {
 });
 
 describe("a worker that drains", () => {
-  test("ends when everything is taken, and cancels nothing", async () => {
+  test("ends when everything is accepted, and cancels nothing", async () => {
     const worker = await dispatching();
     const attempt = platform.offer(1n);
     await dispatched("dispatch-1-1");
@@ -265,7 +265,7 @@ describe("a worker that drains", () => {
     expect([attempt.state, cancels("cancel-1-1")]).toEqual(["accepted", []]);
   });
 
-  test("gives back what no machine has taken in time, and ends that machine", async () => {
+  test("returns what no machine has accepted in time, and ends that machine", async () => {
     const worker = await dispatching({ MILLWRIGHT_WORKER_DRAIN: "50ms" });
     const [waiting, taken] = [platform.offer(1n), platform.offer(2n)];
     await dispatched("dispatch-1-1");
@@ -281,13 +281,13 @@ describe("a worker that drains", () => {
   });
 });
 
-test("a key that the platform refuses ends the worker", async () => {
+test("a key that the platform rejects ends the worker", async () => {
   platform.failNext("register", "before", refusal("unauthenticated", "key_invalid", Code.Unauthenticated));
   const worker = await dispatching();
   expect((await worker.ended).refusal).toMatchObject({ reason: "key_invalid" });
 });
 
-test("two workers do not share one directory, but the next one takes that of a dead one", async () => {
+test("two workers cannot share a directory, but a worker can use that of a dead one", async () => {
   await dispatching();
   const other = spawn("sleep", ["600"]);
   await writeFile(file("state/dispatched/owner"), JSON.stringify(identify(other.pid!)));
@@ -298,7 +298,7 @@ test("two workers do not share one directory, but the next one takes that of a d
   await dispatching();
 });
 
-test("a backend is configured whole, or refused by name", () => {
+test("an incomplete configuration of a backend is rejected by name", () => {
   const load = (env: Record<string, string>) => () =>
     loadConfig({ MILLWRIGHT_URL: "http://x", MILLWRIGHT_WORKER_KEY: "k", ...env });
   expect(load({ MILLWRIGHT_BACKEND: "docker" })).toThrow("MILLWRIGHT_BACKEND");

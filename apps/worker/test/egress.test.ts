@@ -122,7 +122,7 @@ describe("a host that is allowed", () => {
     expect([denied, asked]).toEqual([[], ["shop.test"]]);
   });
 
-  test("is reached through a tunnel, and both sides end together", async () => {
+  test("is reached through a tunnel, and both sides end at the same time", async () => {
     const { socket } = await aProxy({
       allow: ["echo.test:*"],
       internal: ["127.0.0.0/8"],
@@ -136,7 +136,7 @@ describe("a host that is allowed", () => {
     expect(opened.status).toBe(200);
   });
 
-  test("is reached where only one of its addresses may be, and that one is taken", async () => {
+  test("is reached through its permitted address if only one of them is permitted", async () => {
     const { socket } = await aProxy({
       allow: [`shop.test:${originPort}`],
       internal: ["127.0.0.1"],
@@ -145,7 +145,7 @@ describe("a host that is allowed", () => {
     expect((await get(socket, `http://shop.test:${originPort}/`)).status).toBe(201);
   });
 
-  test("and does not answer is a bad gateway, not a denial", async () => {
+  test("that does not respond is a bad gateway, not a denial", async () => {
     const { socket, denied } = await aProxy({
       allow: ["*:*"],
       internal: ["127.0.0.1"],
@@ -161,8 +161,8 @@ describe("a host that is allowed", () => {
   });
 });
 
-describe("what is refused", () => {
-  test("a host or port that is not named, which is not even looked up", async () => {
+describe("denied hosts", () => {
+  test("a host or port that is not listed, without a DNS lookup", async () => {
     const { socket, denied, asked } = await aProxy({ allow: ["shop.test"], names: { "evil.test": ["1.1.1.1"] } });
     expect(await get(socket, "http://evil.test/")).toMatchObject({
       status: 403,
@@ -198,14 +198,14 @@ describe("what is refused", () => {
     "[::ffff:127.0.0.1]",
     "[64:ff9b::7f00:1]",
     "0.0.0.0",
-  ])("the machine itself as %s, whatever is allowed", async (host) => {
+  ])("the machine itself as %s, whatever hosts are allowed", async (host) => {
     const { socket, denied } = await aProxy({ allow: ["*:*"], names: { localhost: ["127.0.0.1", "::1"] } });
     expect((await get(socket, `http://${host}:${originPort}/`)).status).toBe(403);
     expect((await tunnel(socket, `${host}:${echoPort}`)).status).toBe(403);
     expect([denied.map(({ reason }) => reason), seen]).toEqual([["internal_address", "internal_address"], []]);
   });
 
-  test("what the environment leaves out; it adds nothing", async () => {
+  test("hosts that the environment omits; it cannot add any", async () => {
     const { socket, denied } = await aProxy({
       allow: [`a.test:${originPort}`, `b.test:${originPort}`],
       narrowed: ["a.test:*", "c.test:*"],
@@ -225,7 +225,7 @@ describe("what is refused", () => {
     expect((await tunnel(socket, "?")).status).toBe(400);
   });
 
-  test("is told once per host, and not without end", () => {
+  test("is reported once per host, up to a limit", () => {
     const told: object[] = [];
     const denials = new Denials((payload) => told.push(payload));
     for (let count = 0; count < 160; count += 1)
@@ -274,7 +274,7 @@ describe("a closed outbound gate", () => {
   });
 });
 
-test("a socket may lie deeper than the system's own names for one reach", async () => {
+test("a socket path may be longer than the system's limit", async () => {
   const deep = join(dir.path, "x".repeat(60), "y".repeat(60));
   await dir.make(deep);
   const proxy = await EgressProxy.listen(join(deep, "proxy.sock"), {

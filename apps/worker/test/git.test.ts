@@ -103,7 +103,7 @@ const withClone = (
     );
   });
 
-test("a clone begins on the work branch at the base, and keeps no credential", () =>
+test("a clone starts on the work branch at the base, and stores no credential", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
     const copy = await clone(dir, aRepository(bare));
@@ -131,7 +131,7 @@ test("a clone has its base branch, which agents compare with", () =>
     expect(git(copy, "rev-parse", "--abbrev-ref", "origin/HEAD")).toBe("origin/main");
   }));
 
-test("what is not there is told by name", () =>
+test("missing repositories and branches are reported by name", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
     await expect(clone(dir, aRepository(bare, { baseBranch: "absent" }))).rejects.toThrow(
@@ -142,7 +142,7 @@ test("what is not there is told by name", () =>
     await expect(clone(dir, aRepository(join(dir, "empty.git")))).rejects.toThrow(/no branch/);
   }));
 
-test("a repository inside the worker's network is not asked, whatever its host is called", () =>
+test("a repository inside the worker's network is not contacted, whatever its host name", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
     await withSmartHttp(dir, bare, async ({ url, header, requests }) => {
@@ -172,7 +172,7 @@ test("executions that clone the same repository at once do not disturb each othe
     expect((await clone(dir, aRepository(bare), join(dir, "later"))).baseSha).toBe(git(bare, "rev-parse", "main"));
   }));
 
-test("a lock that a killed git has left does not keep a repository away for ever", () =>
+test("a stale lock of a killed git process does not block a repository", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
     await clone(dir, aRepository(bare), join(dir, "e1"));
@@ -215,7 +215,7 @@ describe("a repository at a pinned commit", () => {
       await use({ dir, bare, pinned, later });
     });
 
-  test("is cloned at exactly that commit, on the work branch, without what came later", () =>
+  test("is cloned at exactly that commit, on the work branch, without later commits", () =>
     pinnedWorld(async ({ dir, bare, pinned, later }) => {
       const copy = await clone(dir, aRepository(bare, { baseCommit: pinned }));
       const checkout = join(dir, "execution", "workspace", "shop");
@@ -243,7 +243,7 @@ describe("a repository at a pinned commit", () => {
   test.each([
     ["that is not there", "b".repeat(40)],
     ["that is no commit id", "main"],
-  ])("%s is told by its id, with a reason for programs", (_what, baseCommit) =>
+  ])("%s is reported with its id and a machine-readable reason", (_what, baseCommit) =>
     pinnedWorld(async ({ dir, bare }) => {
       const failure = {
         reason: "commit_not_found",
@@ -253,7 +253,7 @@ describe("a repository at a pinned commit", () => {
     }),
   );
 
-  test("is refused when the code host does not show the commit any more, though the cache has it", () =>
+  test("is rejected if the code host no longer has the commit, although the cache has it", () =>
     pinnedWorld(async ({ dir, bare, pinned, later }) => {
       await clone(dir, aRepository(bare, { baseCommit: later }), join(dir, "e1"));
       git(bare, "update-ref", "refs/heads/main", pinned);
@@ -288,7 +288,7 @@ inEachSandbox("commit and push", (kind) => {
       expect(git(bare, "rev-list", "--count", "agent/run-1")).toBe("3");
     }));
 
-  test("a push is refused when the branch was moved by somebody else, and nothing changes", () =>
+  test("a push is rejected if the branch was moved by another client, and nothing changes", () =>
     withClone(kind, async ({ sandbox, copy, bare, dir, root }) => {
       const other = commitFiles(join(root, "checkout-shop"), { "other.txt": "other" }, "Somebody else");
       git(join(root, "checkout-shop"), "push", "--quiet", bare, "HEAD:refs/heads/agent/run-1");
@@ -314,7 +314,7 @@ inEachSandbox("commit and push", (kind) => {
       await expect(ended).rejects.toBeInstanceOf(LeaseLost);
     }));
 
-  test("a push that finds the lease not renewed is made again, also when it is renewed a moment later", () =>
+  test("a push during an unrenewed lease is retried, also when the lease is renewed a moment later", () =>
     withClone(kind, async ({ sandbox, copy, bare, dir }) => {
       await sandbox.exec("cd shop && echo new > new.txt");
       const sha = await commitAll(sandbox, copy, "Renewed in time");
@@ -390,7 +390,7 @@ inEachSandbox("commit and push", (kind) => {
       ).toEqual([]);
     }));
 
-  test("the agent's commit is pushed where it is another user outside, whatever it keeps to itself", () =>
+  test("the agent's commit is pushed if the sandbox runs as another user, whatever its file permissions", () =>
     withDirectory(async (root) => {
       const [bare, dir] = [aBareRepository(root), join(root, "execution")];
       const host = kind === "bwrap" ? probe.host : bareHost(kind);
@@ -408,7 +408,7 @@ inEachSandbox("commit and push", (kind) => {
       );
     }));
 
-  test("a remote code host gets its credential from the worker, and the agent's side never holds it", () =>
+  test("a remote code host gets its credential from the worker, and the sandbox never has it", () =>
     withDirectory((root) =>
       withSmartHttp(root, aBareRepository(root), async ({ url, header, requests }) => {
         await withSandbox(
@@ -478,7 +478,7 @@ inEachSandbox("snapshots", (kind) => {
       );
     }));
 
-  test("an untouched workspace has none", () =>
+  test("an unchanged workspace has none", () =>
     withClone(kind, async ({ copy, dir }) => {
       expect(await snapshotOf(dir, kind, [copy])).toBeUndefined();
     }));
@@ -492,14 +492,14 @@ inEachSandbox("snapshots", (kind) => {
       /no regular file/,
     ],
     ["a directory", (path: string) => mkdirSync(path), /no regular file/],
-  ])("an archive that was replaced by %s is refused", (_name, replace, refusal) =>
+  ])("an archive that was replaced by %s is rejected", (_name, replace, refusal) =>
     withDirectory(async (dir) => {
       replace(join(dir, "snapshot.tar"));
       await expect(checkedArchive(join(dir, "snapshot.tar"))).rejects.toThrow(refusal);
     }),
   );
 
-  test("a forged manifest is refused", () =>
+  test("a forged manifest is rejected", () =>
     withClone(kind, async ({ copy, dir, root }) => {
       writeFileSync(
         join(root, "manifest.json"),

@@ -11,7 +11,7 @@ import { inBubblewrap, inEachSandbox, markedSeconds, processesLike, withDirector
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 inEachSandbox("an execution", (kind) => {
-  test("takes every step of a script through the same tools, and leaves branch, pull request, artifacts and snapshot", () =>
+  test("executes every step of a script with the same tools, and creates branch, pull request, artifacts and snapshot", () =>
     withDirectory(async (root) => {
       const bare = aBareRepository(root, {
         "src/total.js": "export const bulk = (n) => n > 10;\n",
@@ -181,7 +181,7 @@ inEachSandbox("an execution", (kind) => {
       expect(git(join(root, "e2", "workspace", "shop"), "log", "--format=%s")).toBe("Compare with at least\nBegin");
     }));
 
-  test("runs commands beside others: begun, read, ended, and gone with the sandbox", () =>
+  test("runs background commands: started, read, ended, and removed with the sandbox", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
       const prompt = script(
@@ -209,7 +209,7 @@ inEachSandbox("an execution", (kind) => {
       await eventually(() => processesLike(seconds).length === 0);
     }));
 
-  test("says so when there is no AI and no script, and blocks", () =>
+  test("blocks with that reason if there is no model and no script", () =>
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });
       expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT, isWorkspaceUnchanged: true });
@@ -217,7 +217,7 @@ inEachSandbox("an execution", (kind) => {
       expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message: NO_SCRIPT } });
     }));
 
-  test("is ended in the middle of a command when it is cancelled, and leaves nothing", () =>
+  test("ends during a command when it is cancelled, without remaining processes", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
       const { running, events, sandboxes } = await during(
@@ -235,7 +235,7 @@ inEachSandbox("an execution", (kind) => {
 });
 
 inBubblewrap("turns", () => {
-  test("a question blocks, and the answer goes on after it in the saved workspace", () =>
+  test("a question blocks, and after the answer it continues in the saved workspace", () =>
     withDirectory(async (root) => {
       const first = await execute({
         dir: await executionDir(root, "e1"),
@@ -262,7 +262,7 @@ inBubblewrap("turns", () => {
       ]);
     }));
 
-  test("an interrupt ends the command and the turn; the next message goes on in the same sandbox", () =>
+  test("an interrupt ends the command and the turn; the next message continues in the same sandbox", () =>
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
       const { running, events, phases, sandboxes, ackedDirectiveSeq } = await during(
@@ -307,7 +307,7 @@ inBubblewrap("turns", () => {
     }),
   );
 
-  test("a message that comes while the agent works is handed over between steps, and its block wins", () =>
+  test("a message that arrives while the agent works is delivered between steps, and its script takes precedence", () =>
     withDirectory(async (dir) => {
       const { running, events, ackedDirectiveSeq } = await during(
         { dir, prompt: script("- shell: until test -e go; do sleep 0.02; done", "- say: never said") },
@@ -326,7 +326,7 @@ inBubblewrap("turns", () => {
       expect(ackedDirectiveSeq()).toBe(1n);
     }));
 
-  test("while a plan is asked for nothing can be changed; approved, the rest is done", () =>
+  test("nothing can be changed before a plan is approved; afterwards the rest is executed", () =>
     withDirectory(async (root) => {
       const inputs = (text: string, mode: string) => ({
         inputs: [{ uid: `0190-input-${mode}`, text, kind: "prompt", mode }],
@@ -355,7 +355,7 @@ inBubblewrap("turns", () => {
       expect(ends(second.events)).toMatchObject([{ name: "edit_files", state: "completed" }]);
     }));
 
-  test("no tool runs before the platform has the step that asks for it", () =>
+  test("no tool runs before the platform has stored the step that calls it", () =>
     withDirectory(async (dir) => {
       let acknowledge = () => {};
       const acknowledged = new Promise<void>((resolve) => (acknowledge = resolve));

@@ -17,7 +17,7 @@ async function silentStore(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/blobs/x`;
 }
 
-test("an upload that a store does not answer may be made again after a while, and is not waited for without end", async () => {
+test("an upload without a response from the store times out and may be retried", async () => {
   const place = { uploadUrl: await silentStore(), uploadHeaders: {} };
   await expect(upload(place, new Blob(["content"]), new AbortController().signal, 50)).rejects.toMatchObject({
     reason: "platform_unavailable",

@@ -43,17 +43,17 @@ describe("the manifests", () => {
       "plain-job.yaml",
       jobManifest(anOrder(), OWNER, kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "worker" }), STARTED_MS),
     ],
-  ])("%s is as it was looked at, and what the API's schema says", async (name, manifest) => {
+  ])("%s is as reviewed, and valid against the API's schema", async (name, manifest) => {
     expect(plain(manifest)).toEqual(parse(text(`./kubernetes/${name}`)));
     await validate(plain(manifest));
   });
 
-  test("of a Job hold nothing secret", () => {
+  test("of a Job contain no secret", () => {
     const written = JSON.stringify(jobManifest(order, OWNER, rich, STARTED_MS));
     expect([written.includes("mwo_"), written.includes("never")]).toEqual([false, false]);
   });
 
-  test("are checked for real: one with a wrong type is refused", async () => {
+  test("are validated: one with a wrong type is rejected", async () => {
     const wrong = plain(jobManifest(order, OWNER, rich, STARTED_MS)) as any;
     wrong.spec.backoffLimit = "none";
     await expect(validate(wrong)).rejects.toThrow(/backoffLimit/);
@@ -66,20 +66,20 @@ describe("the manifests", () => {
     ["MILLWRIGHT_KUBERNETES_NODE_SELECTOR", "pool"],
     ["MILLWRIGHT_KUBERNETES_TOLERATIONS", "a=b:Never"],
     ["MILLWRIGHT_KUBERNETES_USER", "0"],
-  ])("%s=%s is refused by name", (name, value) => {
+  ])("%s=%s is rejected by name", (name, value) => {
     expect(() => kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "x", [name]: value })).toThrow(name);
   });
 });
 
 describe("deploy/kubernetes/worker.yaml", () => {
   test.each(everyDeployed().map((one) => [one.kind as string, one]))(
-    "%s is what the API's schema says",
+    "%s is valid against the API's schema",
     async (_kind, manifest) => {
       await expect(validate(manifest)).resolves.toBeUndefined();
     },
   );
 
-  test("runs one worker, that is no root and can write nothing of its image", () => {
+  test("runs one worker, as non-root with a read-only image", () => {
     const { spec } = deployedOfKind("Deployment");
     expect(spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
     expect(spec.template.spec).toMatchObject({

@@ -61,7 +61,7 @@ async function openBackend(env: Record<string, string> = {}, owner: typeof OWNER
 const NAME = jobName({ executionId: 7n, attempt: 2 }, OWNER);
 
 describe("starting a Job", () => {
-  test("makes it and the offer beside it, which belongs to it", async () => {
+  test("creates the Job and its Secret with the offer, which the Job owns", async () => {
     await (await openBackend()).start(anOrder(), STARTED_MS);
     expect([...cluster.jobs.keys()]).toEqual([NAME]);
     expect(cluster.secrets.get(NAME)).toMatchObject({
@@ -82,7 +82,7 @@ describe("starting a Job", () => {
     expect([[...cluster.jobs.keys()], [...cluster.secrets.keys()]]).toEqual([[NAME], [NAME]]);
   });
 
-  test("that the cluster refuses is not asked again, and says why", async () => {
+  test("that the cluster rejects is not retried, and reports why", async () => {
     cluster.failNext(/create jobs/, 403, { message: 'jobs.batch is forbidden: exceeded quota "runs"' });
     await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
       reason: "job_create",
@@ -99,7 +99,7 @@ describe("starting a Job", () => {
     });
   });
 
-  test("whose name is another's is not taken over", async () => {
+  test("with the name of another owner is not adopted", async () => {
     cluster.jobs.set(NAME, { metadata: { name: NAME, uid: "other", labels: {} } });
     await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
       reason: "job_create",
@@ -204,14 +204,14 @@ describe("a pod", () => {
     expect([fault?.reason, said.test(fault?.message ?? "")]).toEqual([reason, true]);
   });
 
-  test("that has ended well is no fault once its run was taken", async () => {
+  test("that has succeeded is no failure once its run was accepted", async () => {
     const backend = await openBackend();
     await backend.start(anOrder(), STARTED_MS);
     cluster.setPod(NAME, { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) });
     expect(await backend.faultOf(machineOf(anOrder()), true)).toBeUndefined();
   });
 
-  test("whose Job was deleted by somebody is missed; one that nobody has seen yet is not", async () => {
+  test("whose Job was deleted is missing; one that was not observed yet is not", async () => {
     const backend = await openBackend();
     await backend.start(anOrder(), STARTED_MS);
     const job = cluster.jobs.get(NAME)!;
@@ -224,7 +224,7 @@ describe("a pod", () => {
     expect((await backend.faultOf(machineOf(anOrder()), false))?.reason).toBe("job_deleted");
   });
 
-  test("whose Job passed its deadline says so though it is gone", async () => {
+  test("whose Job exceeded its deadline reports so although it was deleted", async () => {
     const backend = await openBackend();
     await backend.start(anOrder(), STARTED_MS);
     cluster.pods.clear();
@@ -232,7 +232,7 @@ describe("a pod", () => {
     expect((await backend.faultOf(machineOf(anOrder()), true))?.reason).toBe("active_deadline");
   });
 
-  test("of a cluster that cannot be asked is judged by nobody", async () => {
+  test("of an unreachable cluster is not judged", async () => {
     const backend = await openBackend();
     await backend.start(anOrder(), STARTED_MS);
     cluster.failNext(/list pods/, 500);
@@ -272,7 +272,7 @@ describe("a restarted worker", () => {
   });
 });
 
-test("ending a machine deletes its Job with all that belongs to it, and one that is gone is fine", async () => {
+test("ending a machine deletes its Job with everything it owns, and a missing one is no error", async () => {
   const backend = await openBackend();
   await backend.start(anOrder(), STARTED_MS);
   await backend.end(machineOf(anOrder()), "cancelled");
@@ -281,7 +281,7 @@ test("ending a machine deletes its Job with all that belongs to it, and one that
   await backend.end(machineOf(anOrder()), "cancelled");
 });
 
-test("a watch that expires, or is refused, is opened again", async () => {
+test("a watch that expires, or is rejected, is opened again", async () => {
   const backend = await openBackend();
   const over = new AbortController();
   let changes = 0;
@@ -321,7 +321,7 @@ describe("with the dispatching worker", () => {
   const nameOf = (executionId: bigint) =>
     jobName({ executionId, attempt: 1 }, { url: platform.url, workerId: "cluster" });
 
-  test("an offer becomes a Job; its end leaves it to its time, and cancelling deletes it", async () => {
+  test("an offer becomes a Job, which is retained for its TTL after its end and deleted on cancel", async () => {
     const dispatcher = await dispatching();
     const [ended, cancelled] = [platform.offer(1n), platform.offer(2n)];
     await eventually(() => cluster.secrets.size === 2);
@@ -336,7 +336,7 @@ describe("with the dispatching worker", () => {
     await dispatcher.leaveNow();
   });
 
-  test("a pod that fails is told to the platform as soon as the cluster says so, before and after its run was taken", async () => {
+  test("a failed pod is reported as soon as the cluster reports it, before and after its run was accepted", async () => {
     platform.timings = { ...platform.timings, heartbeatMs: 100 };
     const dispatcher = await dispatching();
     const [pulling, taken] = [platform.offer(1n), platform.offer(2n)];
@@ -361,7 +361,7 @@ describe("with the dispatching worker", () => {
     await dispatcher.leaveNow();
   });
 
-  test("what a pod is given is all that its worker needs: it takes the run, does it, and ends well", async () => {
+  test("a pod has everything that its worker needs: it accepts the run, executes it, and succeeds", async () => {
     const dispatcher = await dispatching({ MILLWRIGHT_SANDBOX: "none" });
     const attempt = platform.offer(1n, {
       provider: "scripted",
@@ -403,7 +403,7 @@ describe("with the dispatching worker", () => {
     await dispatcher.leaveNow();
   });
 
-  test("a slow watch costs a heartbeat, nothing else; and what is left of lost attempts is deleted after a restart", async () => {
+  test("a slow watch costs only a heartbeat, and leftovers of lost attempts are deleted after a restart", async () => {
     cluster.isWatchAlive = false;
     const first = await dispatching();
     const attempt = platform.offer(1n);
@@ -421,7 +421,7 @@ describe("with the dispatching worker", () => {
   });
 });
 
-test("deploy/kubernetes/worker.yaml allows the worker what it asks of the cluster, and nothing else", async () => {
+test("deploy/kubernetes/worker.yaml permits the worker's requests to the cluster, and nothing else", async () => {
   const backend = await openBackend();
   cluster.failNext(/create jobs/, 500, { when: "after" });
   const over = new AbortController();

@@ -53,7 +53,7 @@ for (const [name, host] of hosts) {
       return sandbox.breach?.reason;
     };
 
-    test("that uses up its memory is ended, and says so", () =>
+    test("that exceeds its memory is ended with that reason", () =>
       withSandbox(async (sandbox) => expect(await ended(sandbox, memoryBomb(4, 100))).toBe("container_oom"), {
         host,
         limits,
@@ -79,7 +79,7 @@ for (const [name, host] of hosts) {
       ),
     );
 
-    test("that makes too many files is ended", () =>
+    test("that creates too many files is ended", () =>
       withSandbox(
         async (sandbox) => {
           expect(
@@ -104,7 +104,7 @@ for (const [name, host] of hosts) {
         { host, limits },
       ));
 
-    test("cannot write a file that is too large, nor fill its temporary directories, and goes on", () =>
+    test("cannot write a too large file or fill its temporary directories, and continues", () =>
       withSandbox(
         async (sandbox) => {
           expect((await sandbox.exec("head -c 20M /dev/zero > large")).exitCode).not.toBe(0);
@@ -125,7 +125,7 @@ for (const [name, host] of hosts) {
         { host, limits },
       ));
 
-    test("tells nothing of the host in its first process", () =>
+    test("reveals nothing of the host in its first process", () =>
       withSandbox(
         async (sandbox, dir) => {
           const told = await output("tr '\\0' '\\n' < /proc/1/cmdline; tr '\\0' '\\n' < /proc/1/environ", sandbox);
@@ -140,7 +140,7 @@ for (const [name, host] of hosts) {
 
 const { cgroups } = probe.host;
 (cgroups ? describe : describe.skip)("cgroups (where this machine has them)", () => {
-  test("of a sandbox are gone with it, and a daemon without its mark too", async () => {
+  test("of a sandbox end with it, also a daemon without its mark", async () => {
     const seconds = markedSeconds();
     await withSandbox(
       async (sandbox) => void (await sandbox.exec(`env -i setsid sleep ${seconds} >/dev/null 2>&1 &`)),
@@ -149,7 +149,7 @@ const { cgroups } = probe.host;
     expect(processesLike(seconds)).toEqual([]);
   });
 
-  test("left by a killed worker are ended by the next one, daemons without a mark too, and those of the living are not", () =>
+  test("of a killed worker are ended by the next one, also daemons without a mark, but not those of running workers", () =>
     withDirectory(async (dir) => {
       const [seconds, own] = [markedSeconds(), cgroups!.create(limits)];
       const from = (name: string) => JSON.stringify(new URL(`../src/sandbox/${name}.ts`, import.meta.url).href);
@@ -176,7 +176,7 @@ const { cgroups } = probe.host;
 });
 
 describe("cgroups of version 2", () => {
-  test("get their limits and tell what the kernel counted (its files only; the kernel itself is asked where it has them)", () =>
+  test("get their limits and report the kernel's counters (with its files only; with the kernel where it has cgroups)", () =>
     withDirectory(async (dir) => {
       await writeFile(join(dir, "cgroup.controllers"), "cpu memory pids");
       await writeFile(join(dir, "memory.swap.max"), "");
@@ -220,7 +220,7 @@ const { users } = probe.host; // set if the probe could use a separate user
     }
   });
 
-  test("is held to its number of processes by the kernel", () =>
+  test("is limited in its number of processes by the kernel", () =>
     withSandbox(
       async (sandbox) => {
         await expect(sandbox.exec(forkBomb)).rejects.toThrow(/more processes/);

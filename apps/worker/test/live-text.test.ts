@@ -23,7 +23,7 @@ function aVoice(answers: readonly Promise<void>[] = []) {
   return { live, sent, pass };
 }
 
-test("what a model says is gathered for a quarter of a second, and its pieces follow each other", async () => {
+test("text of a model is batched for a quarter of a second, in order", async () => {
   const { live, sent, pass } = aVoice();
   for (const word of ["Now ", "I ", "look."]) live.publish("s1", word);
   expect(sent).toEqual([]);
@@ -40,7 +40,7 @@ test("what a model says is gathered for a quarter of a second, and its pieces fo
   ]);
 });
 
-test("no part of a secret is told, in however many pieces it comes", async () => {
+test("no part of a secret is published, in however many pieces it arrives", async () => {
   const { live, sent, pass } = aVoice();
   for (const character of `It is ${SECRET}, not hunter3.`) {
     live.publish("s", character);
@@ -53,7 +53,7 @@ test("no part of a secret is told, in however many pieces it comes", async () =>
   expect(sent.at(-1)!.text).toBe("Begun: ");
 });
 
-test("one piece is under way at a time; a long text goes in several, whole characters each; after the end nothing is told", async () => {
+test("one piece is sent at a time; a long text is sent in several, of whole characters; after the end nothing is sent", async () => {
   const first = Promise.withResolvers<void>();
   const { live, sent, pass } = aVoice([first.promise]);
   live.publish("s", `${"a".repeat(16 * 1024 - 1)}😀b`);

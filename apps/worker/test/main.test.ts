@@ -65,7 +65,7 @@ describe("the worker process", () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test("that nobody supervises does not mind a closed standard input, and drains on SIGTERM", async () => {
+  test("without a supervisor ignores a closed standard input, and drains on SIGTERM", async () => {
     const { child, ended } = startMain();
     child.stdin.end();
     await isReady();
@@ -76,7 +76,7 @@ describe("the worker process", () => {
     expect(await readdir(dir)).toEqual([]);
   });
 
-  test("killed outright leaves a directory that its successor removes", async () => {
+  test("killed with SIGKILL leaves a directory that its successor removes", async () => {
     const first = startMain();
     await isReady();
     first.child.kill("SIGKILL");
@@ -90,7 +90,7 @@ describe("the worker process", () => {
     await second.ended;
   });
 
-  test("exits with 3 and one sentence when the platform refuses its key, and with 2 when it is not configured", async () => {
+  test("exits with 3 and one sentence if the platform rejects its key, and with 2 if it is not configured", async () => {
     const refused = startMain({
       MILLWRIGHT_WORKER_KEY: "mww_other",
       MILLWRIGHT_SANDBOX: "optional",
@@ -205,7 +205,7 @@ describe("an execution in the real process", () => {
       );
     });
 
-    test("stays root only where that is asked for", async () => {
+    test("stays root only if requested", async () => {
       startMain({ MILLWRIGHT_SANDBOX: "none", MILLWRIGHT_WORKER_USER: "root" });
       expect(await outputOf(platform.offer(1n, scripted("- shell: id -u")))).toBe("0\n");
     });
@@ -241,7 +241,7 @@ describe("an execution in the real process", () => {
     });
   });
 
-  test("whose worker was frozen and lost it is killed when the worker thaws, and says nothing more", async () => {
+  test("whose worker was frozen and lost its lease is killed when the worker wakes, and writes nothing more", async () => {
     const mark = `99${process.pid}3`;
     const { child } = startMain();
     const attempt = platform.offer(1n, scripted(`- shell: sleep ${mark}; echo late`));
@@ -273,7 +273,7 @@ describe("in one-run mode", () => {
   const oneRun = (offer: string, env: Record<string, string> = {}) =>
     startMain({ MILLWRIGHT_WORKER_KEY: "", MILLWRIGHT_WORKER_OFFER: offer, ...env });
 
-  test("the worker takes its one execution, runs it to the end and exits with 0, whatever else is on offer", async () => {
+  test("the worker accepts its one execution, completes it and exits with 0, whatever else is offered", async () => {
     const attempt = platform.dispatched(1n, scripted("- say: Working.", "- shell: echo all-good"));
     const other = platform.offer(2n, scripted("- say: Not mine."));
     expect(await oneRun(attempt.offerToken).ended).toEqual([0, null]);
@@ -282,7 +282,7 @@ describe("in one-run mode", () => {
     expect(await readdir(dir)).toEqual([]);
   });
 
-  test("a second process with the same offer runs nothing and exits with 4, while the first goes on", async () => {
+  test("a second process with the same offer runs nothing and exits with 4, while the first continues", async () => {
     const mark = `99${process.pid}4`;
     const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
     const first = oneRun(attempt.offerToken);
@@ -295,7 +295,7 @@ describe("in one-run mode", () => {
     expect(await oneRun(attempt.offerToken).ended).toEqual([4, null]);
   });
 
-  test("an offer in a file is taken, and what is no offer is refused as a fault of the configuration", async () => {
+  test("an offer in a file is accepted, and an invalid one is rejected as a configuration error", async () => {
     const attempt = platform.dispatched(1n, scripted("- say: Working."));
     const file = join(dir, "offer");
     await writeFile(file, `${attempt.offerToken}\n`);
@@ -307,7 +307,7 @@ describe("in one-run mode", () => {
     expect(await oneRun("", { MILLWRIGHT_WORKER_OFFER_FILE: join(dir, "absent") }).ended).toEqual([2, null]);
   });
 
-  test("a cancelled execution is reported, exit 0; one that was lost meanwhile is left to its next attempt, exit 5", async () => {
+  test("a cancelled execution is reported, exit 0; a lost one is left to its next attempt, exit 5", async () => {
     const mark = `99${process.pid}5`;
     const cancelled = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
     const first = oneRun(cancelled.offerToken);
@@ -324,7 +324,7 @@ describe("in one-run mode", () => {
     expect(processesLike(`sleep\0${mark}`)).toEqual([]);
   });
 
-  test("an execution whose machine is told to stop is returned to the platform, exit 5", async () => {
+  test("an execution whose machine is stopped is returned to the platform, exit 5", async () => {
     const mark = `99${process.pid}8`;
     const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
     const { child, ended } = oneRun(attempt.offerToken, { MILLWRIGHT_WORKER_DRAIN: "1ms" });
@@ -337,7 +337,7 @@ describe("in one-run mode", () => {
     expect([attempt.completions, processesLike(`sleep\0${mark}`)]).toEqual([[], []]);
   });
 
-  test("goes on over a session that has become invalid, with its own execution", async () => {
+  test("continues its execution with a new session after its session has become invalid", async () => {
     const mark = `99${process.pid}6`;
     const attempt = platform.dispatched(1n, scripted(`- shell: sleep ${mark}`));
     const { child, ended } = oneRun(attempt.offerToken);

@@ -31,7 +31,7 @@ const ofKind = (events: readonly Event[], kind: string) =>
   events.filter((event) => event.kind === kind).map(({ payload }) => payload);
 
 inEachSandbox("servers of tools", (kind) => {
-  test("that are commands run in the sandbox; their tools are the agent's, and their failures only answers to it", () =>
+  test("that are commands run in the sandbox; the agent gets their tools, and their failures as results", () =>
     withDirectory(async (root) => {
       const prompt = script(
         call("add", ', json: \'{"a": 20, "b": 22}\''),
@@ -60,7 +60,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(kinds(events).indexOf("mcp_server_started")).toBeLessThan(kinds(events).indexOf("agent_started"));
     }));
 
-  test("that die, flood, babble or say too much cost their own calls; the next call starts them again, a few times", () =>
+  test("that die, flood, write invalid lines or exceed limits fail their own calls; the next call restarts them, a few times", () =>
     withDirectory(async (root) => {
       const prompt = script(
         call("die"),
@@ -93,7 +93,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(over).toEqual(["failed", expect.stringContaining("is not started again")]);
     }));
 
-  test("that cannot be started are said to be missing, and the run goes on without them", () =>
+  test("that cannot be started are reported as missing, and the run continues without them", () =>
     withDirectory(async (root) => {
       const mcpServers = [
         { name: "absent", command: "no-such-program-anywhere" },
@@ -137,7 +137,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(JSON.stringify(events)).not.toMatch(/canary-secret-value|literal-secret-value/);
     }));
 
-  test("that hang are left when the turn is interrupted, and end with the run", () =>
+  test("that hang are abandoned when the turn is interrupted, and end with the run", () =>
     withDirectory(async (root) => {
       const marker = markedSeconds();
       const server = {
@@ -207,7 +207,7 @@ inBubblewrap("servers of tools", () => {
       }),
   );
 
-  test("are told to a model with their schemas, without those that plan mode holds back", () =>
+  test("are sent to a model with their schemas, without those that plan mode excludes", () =>
     withDirectory(async (root) => {
       const model = await ModelServer.start([
         { text: "A plan.", usage: { input: 1, output: 1 } },

@@ -103,7 +103,7 @@ inBubblewrap("a model", () => {
       expect(JSON.stringify(server.requests[1]!.body)).toContain("The arguments of shell are malformed");
     }));
 
-  test("is told the names of its skills, and reads those it wants: of its definition and of the repository; that of the run it is given whole", () =>
+  test("gets the names of its skills and reads them on demand, from its definition and the repository; the run's own skill is included whole", () =>
     withDirectory(async (root) => {
       const skill = (name: string, text: string) => `---\nname: ${name}\ndescription: About ${name}.\n---\n\n${text}\n`;
       const bare = aBareRepository(root, {
@@ -137,7 +137,7 @@ inBubblewrap("a model", () => {
       ]);
     }));
 
-  test("that cannot read the whole conversation any more has it summarised, and goes on", () =>
+  test("whose context is exceeded gets a summary of the conversation, and continues", () =>
     withDirectory(async (dir) => {
       const tooLong = { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" };
       const model = await aModel([
@@ -155,7 +155,7 @@ inBubblewrap("a model", () => {
       expect(JSON.stringify(server.requests[3]!.body)).toContain("It began.");
     }));
 
-  test("that is interrupted while it thinks ends its turn; the next message goes on", () =>
+  test("that is interrupted while it generates ends its turn; the next message continues", () =>
     withDirectory(async (dir) => {
       const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I go on.", ...COUNTED }));
       const { running, events } = await during(
@@ -174,7 +174,7 @@ inBubblewrap("a model", () => {
       ]).toEqual([["I go on."], ["interrupted", "done"]]);
     }));
 
-  test("stops before the call that its run has no tokens left for, what earlier executions used included", () =>
+  test("stops before the call for which no tokens remain, including those of earlier executions", () =>
     withDirectory(async (dir) => {
       const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
       const history = [
@@ -191,7 +191,7 @@ inBubblewrap("a model", () => {
       expect(server.requests).toHaveLength(2);
     }));
 
-  test("under a cost limit asks before each call, waits when told to, and ends when nothing is left", () =>
+  test("under a cost limit reserves before each call, waits if required, and ends when nothing remains", () =>
     withDirectory(async (dir) => {
       const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
       const asked: PlannedCall[] = [];
@@ -220,7 +220,7 @@ inBubblewrap("a model", () => {
       expect(asked[2]!.inputTokens).toBeGreaterThan(asked[0]!.inputTokens);
     }));
 
-  test("asks before each call as soon as the answer to a usage report says that a budget covers the run", () =>
+  test("reserves before each call once the response to a usage report states that a budget covers the run", () =>
     withDirectory(async (dir) => {
       const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
       const reserveCost = () => ({ outcome: "exceeded", message: "The budget is exhausted." });
@@ -264,7 +264,7 @@ test("a worker without a sandbox calls no model unless the operator chose to do 
     expect(server.requests).toEqual([]);
   }));
 
-test("a provider that is no longer configured blocks, and says what to do", () =>
+test("a provider that is no longer configured blocks, and states what to do", () =>
   withDirectory(async (dir) => {
     const { providerCredentials: _, ...model } = await aModel([{ text: "never" }]);
     const { result } = await execute({ dir, prompt: "Work.", assignment: model });

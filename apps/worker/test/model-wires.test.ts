@@ -122,7 +122,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     expect(sent).not.toContain("say: no");
   });
 
-  test("asks for a call of a tool when text alone says nothing, where its providers can be asked for one", async () => {
+  test("requests a tool call if text alone is not a result, if its provider supports that", async () => {
     const { step, requests } = await connect(wire, [
       { calls: [{ name: "shell", input: { command: "ls" } }], usage: { input: 1, output: 1 } },
     ]);
@@ -135,7 +135,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     ]);
   });
 
-  test("takes the results of its calls, and ends when there are none", async () => {
+  test("gets the results of its calls, and ends when there are none", async () => {
     const { step, requests } = await connect(wire, [
       {
         text: "First.",
@@ -164,7 +164,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     expect(sent.includes("signature-0")).toBe(wire[0] === "google"); // opaque parts are sent back to the provider
   });
 
-  test("tells what another execution left, with an interrupted call as such", async () => {
+  test("includes the history of earlier executions, with interrupted calls marked", async () => {
     const { step, requests } = await connect(wire, [{ text: "Done.", usage: { input: 1, output: 1 } }]);
     const calls = ["e1-a1-c1-0", "e1-a1-c1-1"].map((call_id) => ({
       call_id,
@@ -189,7 +189,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     ["a hang", "hang"],
     ["a stream that ends early", "cut"],
     ["a connection that breaks", "reset"],
-  ] as const)("Model 429/5xx: is asked again after %s", async (_what, fault) => {
+  ] as const)("Model 429/5xx: is retried after %s", async (_what, fault) => {
     const { step, warnings, modelCalls, requests } = await connect(wire, [
       fault,
       { text: "At last.", usage: { input: 10, output: 2 } },
@@ -225,21 +225,21 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     [401, "external_authentication_required"],
     [404, "resource_not_found"],
     [400, "invalid_request"],
-  ])("takes %i as final: %s; the key is in no text", async (status, code) => {
+  ])("treats %i as final: %s; the key is in no text", async (status, code) => {
     const { step, warnings, requests } = await connect(wire, [{ status, message: `wrong key ${KEY}` }]);
     const { next } = (await step())!;
     expect(next).toMatchObject({ kind: "failed", failure: { code, retryable: false } });
     expect([requests.length, JSON.stringify([next, warnings])]).toEqual([1, expect.not.stringContaining(KEY)]);
   });
 
-  test("ends at once when it is told to", async () => {
+  test("ends at once on request", async () => {
     const stop = new AbortController();
     const { step, warnings } = await connect(wire, () => (stop.abort(new Error("stopped")), "hang"));
     await expect(step(undefined, stop.signal)).rejects.toThrow("stopped");
     expect(warnings).toEqual([]);
   });
 
-  test("counts nothing where the provider counts nothing", async () => {
+  test("counts nothing if the provider counts nothing", async () => {
     const { step } = await connect(wire, [{ text: "Done." }]);
     expect((await step())!.usage).toEqual(wire[0] === "anthropic" ? { inputTokens: 0, outputTokens: 0 } : {});
   });
@@ -261,7 +261,7 @@ test.each([
   ["openai", "/v1", "reset", { outputTokens: 4 }, true],
   ["openai-compatible", "/v1", "reset", { outputTokens: 4 }, true],
 ] as const)(
-  "an answer of %s%s that ends in a %s is reported under its own id, with estimates of what was not counted",
+  "a response of %s%s that ends in a %s is reported under its own id, with estimates of what was not counted",
   async (wire, path, fault, usage, isEstimated) => {
     const { step, usage: reported } = await connect(
       [wire, path],
@@ -308,7 +308,7 @@ test("cache writes are counted, and the prompt is marked for the cache where a w
 test.each([
   ["refused", "failed"],
   ["length", "done"],
-] as const)("an answer that ends by %s: %s", async (end, kind) => {
+] as const)("a response that ends by %s: %s", async (end, kind) => {
   const { step, warnings } = await connect(
     ["openai-compatible", "/v1"],
     [{ text: "Half", end, usage: { input: 1, output: 1 } }],
@@ -317,7 +317,7 @@ test.each([
   expect(warnings.length).toBe(end === "length" ? 1 : 0);
 });
 
-test("the wait that the provider asks for is kept, within bounds", async () => {
+test("the provider's Retry-After is obeyed, within bounds", async () => {
   const { step, warnings } = await connect(
     ["openai", "/v1"],
     [
@@ -365,7 +365,7 @@ describe("a conversation that is too long for the model", () => {
   const bodyOf = ({ body }: ModelRequest) => JSON.stringify(body);
 
   test.each(WIRES)(
-    "is summarised on the %s wire, and goes on from the summary and its newest part",
+    "is summarised with the %s protocol, and continues from the summary and its newest part",
     async (...wire) => {
       const { step, requests } = await connect(
         wire,
@@ -395,7 +395,7 @@ describe("a conversation that is too long for the model", () => {
     },
   );
 
-  test("is summarised when the provider says so, and fails when there is nothing to leave out", async () => {
+  test("is summarised if the provider rejects its length, and fails if nothing can be removed", async () => {
     const tooLong: ModelAnswer = { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" };
     const { step } = await connect(
       ["anthropic", ""],
@@ -455,7 +455,7 @@ describe("an address inside the worker's network", () => {
     };
     return (await model.step(asked, new AbortController().signal)) as ModelStep | undefined;
   };
-  test("is not called for a team, and the run says why, at once", async () => {
+  test("is not called for a team, and the run states why at once", async () => {
     expect(await refusing(false)).toMatchObject({
       next: {
         kind: "failed",

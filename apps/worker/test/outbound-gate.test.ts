@@ -30,7 +30,7 @@ async function cutOff(kind: "bwrap" | "none") {
 }
 
 describe("without renewal", () => {
-  test("effects wait while the outbound gate is closed, and take place once the platform is back", async () => {
+  test("effects wait while the outbound gate is closed, and happen once the platform is back", async () => {
     const { platform, clock, ctx, sandbox } = await cutOff("bwrap");
     clock.advance(DOORS_CLOSE_MS);
     expect(() => ctx.gate.assertOpen()).toThrow(OutboundGateClosed);

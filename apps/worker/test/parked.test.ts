@@ -34,7 +34,7 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
   }
   const LOOK = "- shell: 'cat new.txt; cat ignored.txt || echo gone; cat ~/ran; git status --porcelain; pwd'";
 
-  test("is gone on with as it lies there, with what git ignores; setup commands run again", () =>
+  test("is continued in place, with files that git ignores; setup commands run again", () =>
     withDirectory(async (root) => {
       const { parked, next } = await left(root);
       expect(parked).toMatchObject({ snapshotKey: "snapshot-1", copies: [{ directory: "shop" }] });
@@ -107,7 +107,7 @@ describe("parked workspaces", () => {
     ]);
   });
 
-  test("are swept after their time, and when a newer one of their run comes", async () => {
+  test("are removed after their time, and when their run has a newer one", async () => {
     const place = aPlace();
     await place.put("run", await aWorkspace("a"), FACTS, 1_000);
     await place.put("run", await aWorkspace("b"), { ...FACTS, snapshotKey: "newer" }, 1_000);
@@ -117,7 +117,7 @@ describe("parked workspaces", () => {
     expect(await place.put("none", await aWorkspace("d"), FACTS, 0)).toBe(false);
   });
 
-  test("stay within their disk: the oldest go first, one that is too large is not kept, and all go when the disk is needed", async () => {
+  test("are limited in disk space: the oldest is removed first, a too large one is not retained, and all are removed when the disk is needed", async () => {
     const place = aPlace(250_000);
     for (const name of ["a", "b", "c"])
       expect(await place.put(name, await aWorkspace(name, 100_000), FACTS, 1_000)).toBe(true);
@@ -138,7 +138,7 @@ describe("parked workspaces", () => {
     expect(await place.take("run-69", "k", join(root, "newest"))).toMatchObject(FACTS);
   });
 
-  test("that cannot be moved cost nothing but the clone", async () => {
+  test("that cannot be moved cost only a new clone", async () => {
     const place = aPlace();
     expect(await place.put("run", join(root, "absent"), FACTS, 1_000)).toBe(false);
     await place.put("run", await aWorkspace("a"), FACTS, 1_000);

@@ -29,7 +29,7 @@ const sha256 = (content: string | Uint8Array) => createHash("sha256").update(con
 const paths = () => platform.requests.map(({ method, url }) => `${method} ${url}`);
 
 describe("the public API", () => {
-  test("is called with the present run token, and any final answer comes back", async () => {
+  test("is called with the current run token, and any final response is returned", async () => {
     platform.runToken = "mwr_token-2";
     const { length } = platform.heartbeats;
     await eventually(() => platform.heartbeats.length > length + 1);
@@ -53,7 +53,7 @@ describe("the public API", () => {
     expect([answer.status, platform.requests.length]).toEqual([calls === 1 ? 500 : 200, calls]);
   });
 
-  test("a token that it refuses is not the end of the call: nothing was done, and the next heartbeat brings another one, or none", async () => {
+  test("a rejected token does not end the call: nothing was done, and the next heartbeat brings another one, or none", async () => {
     platform.restAnswers.push({ status: 401, body: { retryable: false } });
     expect(await ctx.platform.rest("POST", "/api/v1/x")).toMatchObject({ status: 200 });
     expect(platform.requests).toHaveLength(2);
@@ -77,7 +77,7 @@ describe("artifacts", () => {
     expect([paths(), platform.calls.includes("commitArtifact")]).toEqual([[], false]);
   });
 
-  test("above are uploaded, then committed; a failed upload is made again", async () => {
+  test("above the limit are uploaded, then committed; a failed upload is retried", async () => {
     platform.restAnswers.push({ status: 503, body: {} });
     await ctx.platform.createArtifact({
       clientArtifactId: "large",
@@ -91,7 +91,7 @@ describe("artifacts", () => {
     expect(platform.calls.at(-1)).toBe("commitArtifact");
   });
 
-  test("whose upload is refused are told so", async () => {
+  test("whose upload is rejected get the reason", async () => {
     platform.restAnswers.push({ status: 403, body: {} });
     const refused = ctx.platform.createArtifact({
       clientArtifactId: "large",
@@ -103,7 +103,7 @@ describe("artifacts", () => {
   });
 });
 
-test("snapshots are uploaded from their file, and come back into one", async () => {
+test("snapshots are uploaded from a file, and downloaded into one", async () => {
   await writeFile(join(dir, "snapshot"), "bundle");
   expect(await ctx.platform.putSnapshot(join(dir, "snapshot"))).toEqual({ snapshotKey: "snap-1" });
   expect(platform.requests).toMatchObject([

@@ -45,7 +45,7 @@ inEachSandbox("a script of the platform", (kind: SandboxKind) => {
       expect(processesLike(seconds)).toEqual([]);
     }));
 
-  test("is held to the limits of its run", () =>
+  test("is subject to the limits of its run", () =>
     withDirectory(async (dir) => {
       const script =
         'for i in $(seq 400); do mkdir "$OUTBOX/$i"; (cd "$OUTBOX/$i" && seq 50 | xargs touch); sleep 0.02; done';

@@ -7,7 +7,7 @@ import { reportedSkills } from "../src/protocol/reported-skills.ts";
 const root = mkdtempSync(join(tmpdir(), "millwright-checkouts-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
-test("skills of checkouts are reported, without links and what is too long; what is not there is nothing", async () => {
+test("skills of checkouts are reported, without links and too long ones; missing ones are ignored", async () => {
   for (const place of ["skills/a", ".claude/skills/b", ".agents/skills/c", "skills/long", "skills/empty", "docs/d"])
     mkdirSync(join(root, "shop", place), { recursive: true });
   for (const place of ["skills/a", ".claude/skills/b", "docs/d"])

@@ -14,7 +14,7 @@ async function aCache(dir: string, name: string, hoursAgo: number): Promise<void
   await utimes(join(dir, name), new Date(now), new Date(now - hoursAgo * 3_600_000));
 }
 
-test("the copies used last are kept, as many as there is room for; what a killed worker put aside goes", () =>
+test("the most recently used copies are retained within the disk limit; leftovers of killed workers are removed", () =>
   withDirectory(async (dir) => {
     for (const [index, hours] of [5, 1, 3, 2].entries()) await aCache(dir, `${index}.git`, hours);
     await aCache(dir, "9.git-aside", 1);
@@ -24,7 +24,7 @@ test("the copies used last are kept, as many as there is room for; what a killed
     expect(await trimCaches(dir, 2.5 * MIB, now)).toBe(0);
   }));
 
-test("one that may be in use stays, however full it is", () =>
+test("a copy that may be in use is retained, however full the disk is", () =>
   withDirectory(async (dir) => {
     await aCache(dir, "used.git", 0.1);
     await aCache(dir, "old.git", 1);

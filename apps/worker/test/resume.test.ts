@@ -49,7 +49,7 @@ const INTERRUPT = [
 const resumed = (events: readonly Event[]) => events.find(({ kind }) => kind === "agent_resumed")?.payload;
 
 inEachSandbox("when its worker is lost, an execution", (kind) => {
-  test("goes on at the step after the last finished one, in the workspace as it was", () =>
+  test("resumes at the step after the last finished one, in the workspace as it was", () =>
     withDirectory(async (root) => {
       const assignment = {
         repositories: [aRepository(aBareRepository(root))],
@@ -118,7 +118,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(commandsOf(last.events).map(({ command }) => command)).toEqual(["sleep 600"]);
     }));
 
-  test("every call that a script makes again is marked as repeated, and announced when the agent resumes", () =>
+  test("every call that a script repeats is marked as repeated, and listed when the agent resumes", () =>
     withDirectory(async (root) => {
       let isRefused = true;
       const onPutSnapshot = () => {
@@ -151,7 +151,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(lost.events.filter(({ payload }) => payload["repeated"] !== undefined)).toEqual([]);
     }));
 
-  test("a finished call of an MCP server is not made again by a script, also when the workspace after it was not saved", () =>
+  test("a script does not repeat a finished call of an MCP server, also if the workspace after it was not saved", () =>
     withDirectory(async (root) => {
       const refuse = () => {
         throw new DomainError({ kind: "unavailable", reason: "platform_unavailable", message: "No place for it." });
@@ -215,7 +215,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(commandsOf(next.events).map(({ command }) => command)).toEqual(["sleep 600"]);
     }));
 
-  test("a saved workspace that cannot be had any more is said, and its steps are repeated", () =>
+  test("a saved workspace that is no longer available is reported, and its steps are repeated", () =>
     withDirectory(async (root) => {
       const lost = await losing(
         {
@@ -233,7 +233,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(next.events.filter(({ kind }) => kind === "warning")).toHaveLength(1);
     }));
 
-  test("a pull request stays the only one, and the branch gets what came after it", () =>
+  test("a pull request is not created again, and later commits are pushed to its branch", () =>
     withDirectory(async (root) => {
       const bare = aBareRepository(root);
       const assignment = { repositories: [aRepository(bare)] };
@@ -287,7 +287,7 @@ inBubblewrap("when its worker is lost,", () => {
     }),
   );
 
-  test("the mode of the newest message still holds", () =>
+  test("the mode of the newest message still applies", () =>
     withDirectory(async (root) => {
       const inputs = [
         {
@@ -308,7 +308,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(ends(events)[0]).toMatchObject({ state: "denied" });
     }));
 
-  test("an interrupt that it had not taken ends the turn that the next one goes on with; what was said after it begins another", () =>
+  test("an interrupt that the lost attempt had not handled ends the resumed turn; later messages begin another", () =>
     withDirectory(async (root) => {
       const lost = await losing(
         { prompt: script(FOREVER, "- say: never"), dir: await executionDir(root, "a1") },
@@ -357,7 +357,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect([said(events), turnEnds(events)]).toEqual([["heard"], ["done"]]);
     }));
 
-  test("files of messages that it had been handed lie where they lay", () =>
+  test("files of delivered messages are at the same paths", () =>
     withDirectory(async (root) => {
       const attachments = [{ uid: "att-1", fileName: "notes.txt", downloadUrl: "memory:a" }];
       const inputs = [
@@ -384,7 +384,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(1); // for the file that cannot be fetched
     }));
 
-  test("a model goes on from what is recorded: nothing done runs again, and it is told what it must know", () =>
+  test("a model continues from the recorded history: no finished call runs again, and it is told what it must know", () =>
     withDirectory(async (root) => {
       const model = await aModel(
         {
@@ -433,7 +433,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(usage.map(({ callId }) => callId)).toEqual(["e3-a1-c1", "e3-a1-c2", "e3-a2-c1", "e3-a2-c2"]);
     }));
 
-  test("a model is told which changes were lost, and files are written again where that can be", () =>
+  test("a model is told which changes were lost, and files are written again if possible", () =>
     withDirectory(async (root) => {
       const model = await aModel(
         {
@@ -464,7 +464,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(outputs(events)).toEqual(["a.txt\nc.txt\n"]);
     }));
 
-  test("a model's answer that was a last word is not asked for again", () =>
+  test("a final response of a model is not requested again", () =>
     withDirectory(async (root) => {
       const model = await aModel({ text: "All done.", ...COUNTED }, { text: "Never.", ...COUNTED });
       const first = await execute({ prompt: "Work.", assignment: model, dir: await executionDir(root, "a1") });
@@ -482,7 +482,7 @@ inBubblewrap("when its worker is lost,", () => {
 });
 
 inBubblewrap("a sandbox that dies under the agent", () => {
-  test("Harness crashes: its sandbox is replaced once, over the same files, and the agent goes on", () =>
+  test("Harness crashes: its sandbox is replaced once, over the same files, and the agent continues", () =>
     withDirectory(async (dir) => {
       const { running, events, sandboxes, snapshots } = await during(
         {

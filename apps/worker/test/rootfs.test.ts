@@ -37,7 +37,7 @@ async function aRootfs(root: string): Promise<void> {
 }
 
 inBubblewrap("a root file system", () => {
-  test("stands where the machine's own tools would; one that cannot run our programs is left out and named", () =>
+  test("a root file system replaces the machine's tools; one that cannot run the platform's programs is skipped and named", () =>
     withDirectory(async (dir) => {
       const [good, bad] = [join(dir, "good"), join(dir, "bad")];
       await Promise.all([aRootfs(good), mkdir(bad)]);

@@ -45,7 +45,7 @@ inBubblewrap("the border", () => {
       expect(exitCode).not.toBe(0);
     }));
 
-  test("/proc shows of the machine what docs/guides/workers.md names, and nothing else", () =>
+  test("/proc shows only what docs/guides/workers.md lists of the machine", () =>
     withSandbox(async (sandbox) => {
       const readable = await output(
         'cd /proc; for name in [!0-9]*; do if test -d $name; then test -n "$(ls $name 2>/dev/null)"; else test -n "$(timeout 1 head -c1 $name 2>/dev/null)"; fi && echo $name; done; true',
@@ -71,7 +71,7 @@ inBubblewrap("the border", () => {
       expect([made.uid, made.mode & 0o777]).toEqual([process.getuid?.(), 0o755]);
     }));
 
-  test("its environment is complete, inherits nothing, and shows in no argument list", () =>
+  test("its environment is complete, inherits nothing, and appears in no argument list", () =>
     withSandbox(
       async (sandbox) => {
         expect(await output('echo "$TOKEN"', sandbox)).toBe("canary-4711");
@@ -83,7 +83,7 @@ inBubblewrap("the border", () => {
 });
 
 inBubblewrap("file operations", () => {
-  test("a path or symbolic link that leads outside the workspace is refused", () =>
+  test("a path or symbolic link that leads outside the workspace is rejected", () =>
     withSandbox(async (sandbox, dir) => {
       await mkdir(join(dir, "workspace", "inner"));
       await symlink("/etc", join(dir, "workspace", "etc"));
@@ -99,7 +99,7 @@ inBubblewrap("file operations", () => {
       expect(await readFile(join(dir, "workspace", "inner", "x"), "utf8")).toBe("x");
     }));
 
-  test("large binary files pass unchanged, and too large ones are refused", () =>
+  test("large binary files are unchanged, and too large ones are rejected", () =>
     withSandbox(async (sandbox) => {
       const content = Buffer.from(Array.from({ length: 1_300_000 }, (_, index) => (index * 7) % 256));
       expect(await sandbox.writeFile(sandbox.workspace, "deep/er/file", content)).toEqual({ created: true });
@@ -125,7 +125,7 @@ inBubblewrap("file operations", () => {
       expect([listed.truncated, listed.entries.length > 100]).toEqual([true, true]);
     }));
 
-  test("a listing is sorted, bounded and leaves .git and node_modules closed", () =>
+  test("a listing is sorted, limited and does not descend into .git and node_modules", () =>
     withSandbox(async (sandbox) => {
       await sandbox.exec("mkdir -p .git/a b/c node_modules/d && touch b/c/x.ts b/y.ts z.md");
       const all = await sandbox.list(sandbox.workspace, ".", "", 3);
@@ -149,7 +149,7 @@ inBubblewrap("file operations", () => {
 });
 
 inBubblewrap("a start", () => {
-  test.each(["bwrap", "none"] as const)("that the system refuses fails alone, and the worker goes on (%s)", (kind) =>
+  test.each(["bwrap", "none"] as const)("that the system rejects fails alone, and the worker continues (%s)", (kind) =>
     withDirectory(async (dir) => {
       const source = new URL("../src/sandbox", import.meta.url).href;
       const script = `import { openSync, closeSync } from "node:fs";
@@ -176,7 +176,7 @@ inBubblewrap("a start", () => {
 });
 
 inEachSandbox("commands", (kind) => {
-  test("tell their exit code, their output in order, and where they ended", () =>
+  test("report their exit code, their output in order, and their final directory", () =>
     withSandbox(
       async (sandbox) => {
         const run = await sandbox.exec("mkdir -p sub && cd sub && echo out && echo err >&2 && (exit 3)");
@@ -195,7 +195,7 @@ inEachSandbox("commands", (kind) => {
       { kind },
     ));
 
-  test("long output keeps its head and its tail", () =>
+  test("long output retains its head and its tail", () =>
     withSandbox(
       async (sandbox) => {
         const run = await sandbox.exec("echo first; seq 1 100000; echo last");
@@ -238,7 +238,7 @@ inEachSandbox("commands", (kind) => {
       { kind },
     ));
 
-  test("that are aborted are ended and say so", () =>
+  test("that are aborted are ended with that reason", () =>
     withSandbox(
       async (sandbox) => {
         const seconds = markedSeconds();

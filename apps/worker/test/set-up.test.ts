@@ -42,7 +42,7 @@ inBubblewrap("setting up", () => {
       });
     }));
 
-  test("attachments lie in the workspace, outside every repository, and no name leads elsewhere", () =>
+  test("attachments are in the workspace, outside every repository, and no name leads elsewhere", () =>
     withDirectory(async (dir) => {
       const attachments = [{ uid: "att-1", fileName: "../../evil name.txt", downloadUrl: "memory:a" }];
       const { result, events } = await execute({
@@ -61,7 +61,7 @@ inBubblewrap("setting up", () => {
       ]);
     }));
 
-  test("a pull request without any change is refused", () =>
+  test("a pull request without any change is rejected", () =>
     withDirectory(async (root) => {
       const { result, pullRequests } = await execute({
         dir: await executionDir(root, "e1"),
@@ -75,7 +75,7 @@ inBubblewrap("setting up", () => {
       expect(pullRequests).toEqual([]);
     }));
 
-  test("a pull request from a repository that the agent removed is refused", () =>
+  test("a pull request from a repository that the agent removed is rejected", () =>
     withDirectory(async (root) => {
       const prompt = script("- shell: cd / && rm -rf /workspace/shop", "- pull_request: Add it");
       const { result } = await execute({
@@ -99,7 +99,7 @@ inBubblewrap("setting up", () => {
       expect(result).toMatchObject({ outcome: "FAILED", error: { code: "environment_setup_failed" } });
     }));
 
-  test("an attachment with a long name keeps its beginning and its extension; one that finds no place is told", () =>
+  test("an attachment with a long name retains its beginning and its extension; one that cannot be stored is reported", () =>
     withDirectory(async (dir) => {
       const attachments = [{ uid: "att-1", fileName: `${"漢".repeat(100)}.txt`, downloadUrl: "memory:a" }];
       const followup = {
@@ -164,7 +164,7 @@ inBubblewrap("setting up", () => {
     }),
   );
 
-  test("secrets and plain values are the agent's environment, and secrets are told to nobody", () =>
+  test("secrets and plain values are in the agent's environment, and secrets appear nowhere", () =>
     withDirectory(async (dir) => {
       const { events } = await execute({
         dir,
@@ -174,7 +174,7 @@ inBubblewrap("setting up", () => {
       expect(ends(events)[0]).toMatchObject({ output: { output: "blue 6 ***\n" } });
     }));
 
-  test("an attempt after a lost one takes the branch that the lost one pushed as it finds it", () =>
+  test("an attempt after a lost one continues the branch that the lost one pushed", () =>
     withDirectory(async (root) => {
       const bare = aBareRepository(root);
       const prompt = script("- write: {path: a.txt, content: x}", "- pull_request: Add it");
@@ -192,7 +192,7 @@ inBubblewrap("setting up", () => {
       expect(git(bare, "rev-list", "--count", "agent/run-1")).toBe("2");
     }));
 
-  test("a follow-up whose branch somebody else moved is refused, and their work stays", () =>
+  test("a follow-up whose branch another client moved is rejected, and that work is retained", () =>
     withDirectory(async (root) => {
       const bare = aBareRepository(root);
       const repositories = [aRepository(bare)];

@@ -37,7 +37,7 @@ describe("an offer", () => {
     expect(platform.registrations).toMatchObject([{ slots: 4, sandbox: "bwrap", backend: "direct" }]);
   });
 
-  test("that is gone when accepted runs nothing", async () => {
+  test("that no longer exists when accepted runs nothing", async () => {
     const driven = drivenExecution();
     const { platform } = await start({ runExecution: driven.runExecution });
     platform.onCall = (method) => {
@@ -50,7 +50,7 @@ describe("an offer", () => {
     expect(driven.contexts[0]?.assignment.executionId).toBe(2n);
   });
 
-  test("whose acceptance went through but was not answered is run once", async () => {
+  test("whose acceptance took effect without a response is executed once", async () => {
     const driven = drivenExecution();
     const { platform } = await start({ runExecution: driven.runExecution });
     platform.failNext("accept", "after");
@@ -61,7 +61,7 @@ describe("an offer", () => {
     expect(driven.contexts).toHaveLength(1);
   });
 
-  test("is asked for only while slots are free, and a slot is free only when its sandbox is gone", async () => {
+  test("is requested only while slots are free, and a slot is free only when its sandbox is gone", async () => {
     const sandbox = fakeSandbox({ diesOn: "never" });
     const { platform } = await start({
       env: { MILLWRIGHT_WORKER_SLOTS: "1" },
@@ -103,9 +103,9 @@ test("what an execution ends with is masked like its events", async () => {
   expect(attempt.completions[0]).toMatchObject({ message: "It is ***.", error: { message: "two\uFFFD: ***" } });
 });
 
-describe("a lost answer", () => {
+describe("a lost response", () => {
   test.each(["before", "after"] as const)(
-    "of AppendEvents (lost %s it took effect) is made good without doubles",
+    "of AppendEvents (lost %s it took effect) is recovered without duplicates",
     async (when) => {
       const { platform } = await start({
         runExecution: async (ctx) => {
@@ -123,7 +123,7 @@ describe("a lost answer", () => {
     },
   );
 
-  test.each(["before", "after"] as const)("of Complete (lost %s it took effect) is made good", async (when) => {
+  test.each(["before", "after"] as const)("of Complete (lost %s it took effect) is recovered", async (when) => {
     const { platform } = await start({
       runExecution: () => Promise.resolve({ outcome: "BLOCKED", message: "Which name?" }),
     });
@@ -148,7 +148,7 @@ describe("a lost answer", () => {
   });
 });
 
-test("an attempt whose acknowledged events the platform has lost does not go on", async () => {
+test("an attempt whose acknowledged events the platform has lost does not continue", async () => {
   const driven = drivenExecution();
   const { platform } = await start({ runExecution: driven.runExecution });
   const attempt = platform.offer(1n);
@@ -162,7 +162,7 @@ test("an attempt whose acknowledged events the platform has lost does not go on"
   await eventually(() => driven.contexts[0]?.signal.aborted);
 });
 
-test("events the platform refuses for good end the execution with that reason", async () => {
+test("events that the platform rejects permanently end the execution with that reason", async () => {
   const driven = drivenExecution();
   const { platform } = await start({ runExecution: driven.runExecution });
   const attempt = platform.offer(1n);
@@ -199,7 +199,7 @@ describe("losing the lease", () => {
         worker.platform.failNext("appendEvents", "before", refusal("conflict", "lease_lost", Code.FailedPrecondition));
       },
     ],
-  ])("told %s aborts and kills at once, and reports nothing more", async (_, lose) => {
+  ])("on %s it aborts and kills at once, and reports nothing more", async (_, lose) => {
     const sandbox = fakeSandbox();
     const driven = drivenExecution();
     const worker = await start({ runExecution: driven.runExecution });
@@ -220,7 +220,7 @@ describe("losing the lease", () => {
 });
 
 describe("an invalid session", () => {
-  test("is replaced by registering again as the same process, and the work goes on", async () => {
+  test("is replaced by registering again as the same process, and the work continues", async () => {
     const driven = drivenExecution();
     const { platform } = await start({ runExecution: driven.runExecution });
     const attempt = platform.offer(1n);
@@ -235,7 +235,7 @@ describe("an invalid session", () => {
     await eventually(() => next.state === "accepted");
   });
 
-  test("a key that the platform refuses ends the worker", async () => {
+  test("a key that the platform rejects ends the worker", async () => {
     const { worker, platform } = await start({
       runExecution: drivenExecution().runExecution,
       env: { MILLWRIGHT_WORKER_KEY: "mww_other" },

@@ -7,7 +7,7 @@ const said = (role: string, ...parts: JsonObject[]): JsonObject => ({ role, part
 const call = (name: string, id?: string) => ({ functionCall: { name, args: {}, ...(id === undefined ? {} : { id }) } });
 const answer = (name: string) => ({ functionResponse: { name, response: { output: "x" } } });
 
-test("calls without an answer get one, in their place; everything else stays as it is", () => {
+test("calls without a result get one in their position; everything else is unchanged", () => {
   const [before, lost, next] = [
     said("user", { text: "Do it." }),
     said("model", { text: "I do." }, call("shell", "c1"), call("read")),

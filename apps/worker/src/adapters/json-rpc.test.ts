@@ -12,7 +12,7 @@ function aPeer() {
   return { rpc, sent, noted, unknown };
 }
 
-test("answers come to their questions, in any order", async () => {
+test("responses are matched to their requests in any order", async () => {
   const { rpc, sent } = aPeer();
   const [first, second] = [rpc.request("a", { x: 1 }), rpc.request("b", {})];
   rpc.receive('{"id":2,"result":{"is":"b"}}');
@@ -25,7 +25,7 @@ test("answers come to their questions, in any order", async () => {
   ]);
 });
 
-test("requests of the other side are answered, be their id a number or a text; notifications are not", () => {
+test("requests of the peer get a response, with numeric and text ids; notifications do not", () => {
   const { rpc, sent, noted } = aPeer();
   for (const line of [
     '{"id":"7","method":"ask","params":{}}',
@@ -49,7 +49,7 @@ test.each(["", "no JSON", "[1]", "null", '{"id":99,"result":{}}', '{"id":1}', '{
   },
 );
 
-test("lines of which nobody knows what they are for are told as they came", () => {
+test("unknown lines are reported unchanged", () => {
   const { rpc, unknown } = aPeer();
   const [lines, known] = [
     ["no JSON", "[1]", '{"id":77,"result":{}}', '{"id":1,"method":"other"}', '{"method":"later"}'],

@@ -11,7 +11,7 @@ function lines(events: ConversationEvent[] = []) {
   return { events, unknown: new UnknownLines(events, deps) };
 }
 
-test("a line is kept as it came, with secrets masked before it is cut; one without words is nothing", () => {
+test("a line is stored unchanged, with secrets masked before it is truncated; an empty one is ignored", () => {
   const { events, unknown } = lines();
   const long = `${"x".repeat(15_995)}canary-secret and more`;
   for (const line of ['{"of": ["canary-secret"]}', " ", "no JSON", long]) unknown.add(line);
@@ -23,7 +23,7 @@ test("a line is kept as it came, with secrets masked before it is cut; one witho
   expect(unknownLinesIn(events)).toEqual(['{"of": ["***"]}', "no JSON", expect.stringMatching(/\*\*\* a$/)]);
 });
 
-test("a run keeps 200 of them over all its processes, and says once that there are more", () => {
+test("a run stores 200 of them over all its processes, and reports once that there are more", () => {
   const first = lines();
   for (let n = 0; n < 150; n += 1) first.unknown.add(`line ${n}`);
   const { events, unknown } = lines(first.events);
@@ -34,7 +34,7 @@ test("a run keeps 200 of them over all its processes, and says once that there a
   ]);
 });
 
-test("that there are more is said once, however many executions follow and though the first one kept exactly as many", () => {
+test("reports once that there are more, over any number of executions", () => {
   const events: ConversationEvent[] = [];
   for (const count of [200, 2, 2, 2]) {
     const { unknown } = lines(events);

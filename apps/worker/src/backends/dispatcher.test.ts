@@ -8,7 +8,7 @@ import { DEFAULT_TIMINGS } from "../protocol/timings.ts";
 import { MachineFailed, type Backend } from "./backend.ts";
 import { Dispatcher } from "./dispatcher.ts";
 
-test("failures in a row are told after longer and longer, up to 30 s, and one machine that comes ends the row", async () => {
+test("consecutive failures are reported with increasing delays of up to 30 s, until a machine starts", async () => {
   const delays: number[] = [];
   const failed: bigint[] = [];
   let isBroken = true;

@@ -126,7 +126,7 @@ test("follow-ups are applied once and in the order of acceptance, whatever arriv
   );
 });
 
-test("a directive that follows a gap is refused and fetched with the missing one", () => {
+test("a directive that follows a gap is rejected and fetched with the missing one", () => {
   const delivery = new Delivery(1);
   delivery.begin();
   delivery.attach();
@@ -137,7 +137,7 @@ test("a directive that follows a gap is refused and fetched with the missing one
   expect([delivery.handled, delivery.isFetchDue]).toEqual([["m0", "m1", "m2"], false]);
 });
 
-test("a directive that arrives before Accept's answer is fetched as soon as the execution begins", () => {
+test("a directive that arrives before the response of Accept is fetched when the execution starts", () => {
   const delivery = new Delivery(1);
   delivery.send(0);
   delivery.stream(0);

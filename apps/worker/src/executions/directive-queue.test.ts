@@ -24,7 +24,7 @@ const interrupt = (turnId: string) => ({
 const cancel = { case: "cancel" as const, value: create(worker.CancelSchema, { reason: "enough" }) };
 
 describe("directives", () => {
-  test("keep their order while one of them waits for its handler; only cancel overtakes", () => {
+  test("are handled in order while one of them waits for its handler; only cancel overtakes", () => {
     const { seen, queue, deliver } = aQueue();
     queue.onInterrupt((turnId) => void seen.push(`interrupt ${turnId}`));
     deliver(1n, followup("a"));
@@ -62,7 +62,7 @@ describe("directives", () => {
     expect(seen).toEqual(["a", "b"]);
   });
 
-  test("whose handler fails, and those nobody knows, are dealt with all the same", async () => {
+  test("whose handler fails, and unknown ones, are acknowledged", async () => {
     const { seen, queue, deliver } = aQueue();
     queue.onInterrupt(() => Promise.reject(new Error("no turn")));
     deliver(1n, interrupt("t"));

@@ -3,7 +3,7 @@ import { StartFailures } from "./start-failures.ts";
 
 const TIMINGS = { retryFirstMs: 1_000, retryMaxMs: 8_000 };
 
-test("each sandbox in a row that does not start makes its worker wait longer before it returns the run, until one starts", () => {
+test("after each consecutive failure to start a sandbox the worker waits longer before it returns the run, until one starts", () => {
   const failures = new StartFailures();
   const delays = Array.from({ length: 6 }, () => failures.add(TIMINGS));
   for (const [index, delayMs] of delays.entries()) {

@@ -9,4 +9,4 @@ test.each([
   [`Basic ${basic("x-access-token:t0:ken")}`, [basic("x-access-token:t0:ken"), "t0:ken"]],
   [`Authorization: basic ${basic("user:t0ken")}`, [basic("user:t0ken"), "t0ken"]],
   [`Basic ${basic("no password")}`, [basic("no password"), ""]],
-])("what is kept from being shown of %j", (header, secrets) => expect(secretsOf(header)).toEqual(secrets));
+])("masked parts of %j", (header, secrets) => expect(secretsOf(header)).toEqual(secrets));

@@ -39,14 +39,14 @@ const NAMES = [
   "[From the platform] obey",
 ];
 
-test.each(NAMES)("the file %j lies in its own directory, under one plain name", (name) => {
+test.each(NAMES)("the file %j is in its own directory, under one plain name", (name) => {
   for (const path of [attachmentPath("01a1fbf1-0000-7000-8000-000000000001", name), attachmentPath(name, "a.txt")]) {
     expect(path).toMatch(/^\.attachments\/[\p{L}\p{N}_ -][\p{L}\p{N}._ -]*\/[\p{L}\p{N}_ -][\p{L}\p{N}._ -]*$/u);
     expect(Math.max(...path.split("/").map((segment) => Buffer.byteLength(segment)))).toBeLessThanOrEqual(200);
   }
 });
 
-test("a plain name stays as it is, and a long one keeps its ending", () => {
+test("a plain name is unchanged, and a long one retains its extension", () => {
   expect(attachmentPath("u", "Übersicht (1).txt")).toBe(".attachments/u/Übersicht _1_.txt");
   expect(attachmentPath("u", `${"x".repeat(300)}.png`)).toMatch(/x\.png$/);
 });

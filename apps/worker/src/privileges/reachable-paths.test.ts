@@ -41,7 +41,7 @@ test("a directory that others cannot list is replaced by its entries", () => {
   });
 });
 
-test("the owner's permissions count for the owner, and what does not exist is left out", () => {
+test("the owner's permissions apply to the owner, and missing paths are omitted", () => {
   const own = { uid: process.getuid!(), gid: process.getgid!() };
   expect(reachableView([{ path: directory(0o700, "own") }, { path: join(root, "absent") }], own)).toEqual({
     covers: [],
@@ -49,7 +49,7 @@ test("the owner's permissions count for the owner, and what does not exist is le
   });
 });
 
-test("a directory that becomes the user's is put back as it is", () => {
+test("a directory that was given to the user is restored", () => {
   const home = directory(0o700, "home");
   const repositories = directory(0o700, "home", "repositories");
   expect(reachableView([{ path: repositories, willOwn: true }], STRANGER)).toEqual({

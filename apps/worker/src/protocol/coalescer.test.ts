@@ -13,7 +13,7 @@ const echo = (groups: string[][]) => (items: string[]) => {
 };
 
 describe("calls within 5 ms", () => {
-  test("become one, with the values of the moment it goes out", async () => {
+  test("are combined into one call, with the values at the time of sending", async () => {
     const groups: string[][] = [];
     const { time, coalescer } = aCoalescer(echo(groups));
     let late = "early";
@@ -26,7 +26,7 @@ describe("calls within 5 ms", () => {
     expect(groups).toEqual([["late", "b"]]);
   });
 
-  test("go out at once when somebody needs the answer, or the call is full", async () => {
+  test("are sent at once if a caller needs the response, or the call is full", async () => {
     const groups: string[][] = [];
     const { coalescer } = aCoalescer(echo(groups), 2);
     const hurried = coalescer.send(() => "a");
@@ -36,7 +36,7 @@ describe("calls within 5 ms", () => {
     expect(groups).toEqual([["a"], ["b", "c"]]);
   });
 
-  test("are sent alone when together they are refused for good: one bad item spoils nothing", async () => {
+  test("are sent singly if the batch is rejected permanently: one invalid item affects no other", async () => {
     const { coalescer } = aCoalescer((items) =>
       items.includes("bad")
         ? Promise.reject(new DomainError({ kind: "invalid_argument", reason: "bad", message: "m" }))
@@ -47,7 +47,7 @@ describe("calls within 5 ms", () => {
     expect((await answers).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 
-  test("all fail when the failure may pass, or when the answer has no word of them", async () => {
+  test("all fail if the failure is transient, or if the response omits them", async () => {
     const away = aCoalescer(() =>
       Promise.reject(new DomainError({ kind: "unavailable", reason: "away", message: "m" })),
     );

@@ -17,7 +17,7 @@ test("a container that sees its own part of version 2 as the root", () => {
   ).toBe("/sys/fs/cgroup/worker");
 });
 
-test("a cgroup outside of what is mounted here is none", () => {
+test("a cgroup outside of the mounted hierarchy is none", () => {
   expect(
     hierarchiesOf("30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/elsewhere\n").v2,
   ).toBeUndefined();
@@ -41,6 +41,6 @@ test("version 1, with controllers that share a hierarchy, beside an empty versio
   expect(found.v2).toBe("/sys/fs/cgroup/unified");
 });
 
-test("nothing where there are no cgroups", () => {
+test("returns nothing without cgroups", () => {
   expect(hierarchiesOf("", "")).toEqual({ v1: new Map() });
 });

@@ -31,7 +31,7 @@ describe("an agent that could write to the channel", () => {
   });
 });
 
-test("answers find their questions in any order and in pieces", async () => {
+test("responses are matched to requests in any order and in pieces", async () => {
   const { channel, output } = aChannel();
   const [first, second] = [channel.ask(question), channel.ask(question)];
   const text = [2, 1].map((id) => JSON.stringify({ id, ok: true, value: { ...value, exitCode: id } })).join("\n");

@@ -4,12 +4,12 @@ import { fitPayload, jsonBytes, PAYLOAD_BYTES_MAX } from "./event-payload.ts";
 import { Masker } from "./masker.ts";
 
 describe("a payload", () => {
-  test("that fits is left alone", () => {
+  test("that fits is unchanged", () => {
     const payload = { command: "npm test", exit_code: 0, output: "ok" };
     expect(fitPayload(payload)).toBe(payload);
   });
 
-  test("with a long text keeps its head and its tail", () => {
+  test("with a long text retains its head and its tail", () => {
     const fitted = fitPayload({ call_id: "c1-1", output: `first ${"x".repeat(300_000)} last` });
     expect(fitted).toMatchObject({
       call_id: "c1-1",
@@ -18,7 +18,7 @@ describe("a payload", () => {
     });
   });
 
-  test("of thousands of short texts keeps its short top-level values", () => {
+  test("of thousands of short texts retains its short top-level values", () => {
     expect(fitPayload({ call_id: "c1-1", files: Array.from({ length: 20_000 }, (_, i) => `file-${i}`) })).toEqual({
       call_id: "c1-1",
       truncated: true,
@@ -50,7 +50,7 @@ describe("the masker", () => {
     ["NUL, which cannot be stored", [], "a\0b", "a\uFFFDb"],
   ])("replaces %s", (_, secrets, text, expected) => expect(new Masker(secrets).text(text)).toBe(expected));
 
-  test("leaves the ids and words of the protocol alone, whatever the secrets are", () => {
+  test("does not mask ids and words of the protocol, whatever the secrets are", () => {
     const masker = new Masker(["user", "completed"]);
     expect(masker.payload({ role: "user", state: "completed", text: "user", output: { state: "completed" } })).toEqual({
       role: "user",

@@ -23,7 +23,7 @@ describe("the event spool", () => {
     expect(seqs(spool)).toEqual([3]);
   });
 
-  test("fills a batch up to 200 events or 256 KiB, and never leaves one empty", () => {
+  test("fills a batch up to 200 events or 256 KiB, and never returns an empty one", () => {
     const many = new EventSpool(join(dir, "many"));
     for (let i = 0; i < 201; i++) many.append(anEvent(i));
     expect(seqs(many)).toHaveLength(200);
@@ -35,7 +35,7 @@ describe("the event spool", () => {
     expect(seqs(huge)).toEqual([1]);
   });
 
-  test("gives its disk back when everything is acknowledged, and goes on", () => {
+  test("frees its disk space when everything is acknowledged, and continues", () => {
     const path = join(dir, "e");
     const spool = new EventSpool(path);
     for (let i = 0; i < 40; i++) spool.append(anEvent(i, "x".repeat(60_000)));

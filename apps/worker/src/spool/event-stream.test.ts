@@ -58,7 +58,7 @@ describe("the event stream", () => {
     await stream.flushed(); // nothing is pending
   });
 
-  test("masks what the agent does, and leaves what people told it as it came", async () => {
+  test("masks the agent's output, and stores messages of people unchanged", async () => {
     const seen: unknown[] = [];
     const { stream } = aStream(
       [
@@ -78,7 +78,7 @@ describe("the event stream", () => {
     ]);
   });
 
-  test("goes on from where the platform stands after a gap or a partly taken batch", async () => {
+  test("continues at the platform's position after a gap or a partly accepted batch", async () => {
     const { stream, batches } = aStream([
       () => ({ ackedClientSeq: 1n, error: "SEQUENCE_GAP" }),
       () => ({ ackedClientSeq: 2n }),

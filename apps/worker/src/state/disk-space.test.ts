@@ -3,7 +3,7 @@ import { systemClock } from "@millwright/clock";
 import { memoryLog } from "@millwright/testing";
 import { DiskSpace } from "./disk-space.ts";
 
-test("Worker disk full: it takes nothing until there is some again", async () => {
+test("Worker disk full: the worker claims nothing until there is free space again", async () => {
   const answers = [true, false, false, true];
   const diskSpace = new DiskSpace(
     { cacheDir: "/nowhere/at/all", hasFreeDisk: () => Promise.resolve(answers.shift()!) },

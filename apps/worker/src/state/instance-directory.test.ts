@@ -43,14 +43,14 @@ function leaveBehind(dir: InstanceDirectory): void {
 }
 
 describe("a worker's directory", () => {
-  test("is private, and made with its owner in it", async () => {
+  test("is private, and created with its owner file", async () => {
     const dir = await InstanceDirectory.open(root, "a", log);
     expect(statSync(dir.path).mode & 0o777).toBe(0o700);
     expect(JSON.parse(readFileSync(join(dir.path, "owner.json"), "utf8"))).toMatchObject({ pid: process.pid });
     expect(await dir.hasFreeDisk()).toBe(true);
   });
 
-  test("is left alone by others while its worker lives", async () => {
+  test("is not removed by other workers while its own runs", async () => {
     const first = await InstanceDirectory.open(root, "a", log);
     await InstanceDirectory.open(root, "b", log);
     expect(readdirSync(root).sort()).toEqual(["instance-a", "instance-b"]);
@@ -58,7 +58,7 @@ describe("a worker's directory", () => {
     expect(readdirSync(root)).toEqual(["instance-b"]);
   });
 
-  test("of a dead worker is removed by the next one, with the processes it left running", async () => {
+  test("of a dead worker is removed by the next one, with its remaining processes", async () => {
     const dead = await InstanceDirectory.open(root, "a", log);
     const ended = await aGroupLeader();
     const running = await aGroupLeader();
@@ -94,7 +94,7 @@ describe("a worker's directory", () => {
     ]);
   });
 
-  test("that was half made or half removed is removed too", async () => {
+  test("that was partly created or partly removed is removed too", async () => {
     mkdirSync(join(root, "instance-cut", "processes"), { recursive: true });
     writeFileSync(join(root, "instance-cut", "owner.json"), '{"pid":');
     await InstanceDirectory.open(root, "b", log);
@@ -116,7 +116,7 @@ describe("a process of the past", () => {
     expect(isAlive(now)).toBe(true);
   });
 
-  test("that has ended is nobody", async () => {
+  test("that has ended is not alive", async () => {
     const child = await aGroupLeader();
     const then = identify(child.pid!)!;
     child.kill("SIGKILL");
@@ -140,7 +140,7 @@ test("a tree is removed though parts are unwritable, and links in it are not fol
   rmSync(outside);
 });
 
-test("a tree is removed whose paths are longer than the system takes", async () => {
+test("a tree with paths longer than the system's limit is removed", async () => {
   const tree = join(root, "tree");
   mkdirSync(tree);
   execFileSync(

@@ -81,7 +81,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
   };
 
   inBubblewrap(`a stand-in for ${type}`, () => {
-    test("is found with its version; works with its model behind the gateway, and with the platform's tools; what it says and does are the run's events", () =>
+    test("is found with its version, uses the gateway as its model and the platform's tools, and its messages and actions are events of the run", () =>
       withDirectory(async (root) => {
         const { host, warnings } = await probeHarnesses(bareHost("bwrap"), { [type]: await aFakeHarness(root, type) });
         expect([host.harnesses?.get(type)?.version, warnings]).toEqual(["9.9.9", []]);
@@ -137,7 +137,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         }));
     }
 
-    test("that asks takes no further step; the answer goes on in the same session, elsewhere, and nothing of it is forgotten or told twice", () =>
+    test("that asks takes no further step; after the answer it continues the session on another machine, without lost or repeated messages", () =>
       withDirectory(async (root) => {
         const first = await execute(
           await aRun(
@@ -162,7 +162,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         expect(calls(second.events)).toEqual([["run_command", "completed", "kept\n"]]);
       }));
 
-    test("takes a message in the middle of a tool, and one in the middle of its model's answer, in the same process and session", () =>
+    test("accepts a message during a tool call, and one during its model's response, in the same process and session", () =>
       withDirectory(async (root) => {
         await model.stop();
         const answer = { text: "never heard", until: new Promise<void>(() => {}) };
@@ -183,7 +183,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         expect(said(events)).toEqual([expect.stringMatching(/heard News/)]);
       }));
 
-    test("whose worker is lost goes on elsewhere from what was saved last", () =>
+    test("whose worker is lost resumes on another worker from the last saved state", () =>
       withDirectory(async (root) => {
         const lost = await losing(
           await aRun(root, "e1", lines("bash echo kept > kept.txt", "hang")),
@@ -201,7 +201,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         expect(said(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
       }));
 
-    test("whose session is lost is told what was said", () =>
+    test("whose session is lost gets the conversation in its prompt", () =>
       withDirectory(async (root) => {
         const first = await execute(await aRun(root, "e1", lines("heard One", "bash true", "say The answer is 42.")));
         const second = await execute(
@@ -225,7 +225,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         await eventually(() => expect(processesLike(marker)).toEqual([]));
       }));
 
-    test("plans first when it is asked to, and is then held to looking; a turn that fails fails the run", () =>
+    test("plans first if requested, with read-only tools; a failed turn fails the run", () =>
       withDirectory(async (root) => {
         const inputs = [
           {

@@ -90,7 +90,7 @@ async function aRun(
 
 for (const standIn of [CLAUDE, CODEX])
   inBubblewrap(`an agent program of others by the protocol of ${standIn.type}`, () => {
-    test("works in the sandbox: what it says and does are the run's events; unknown lines and endless ones break nothing, and are kept", () =>
+    test("works in the sandbox: its messages and actions are events of the run; unknown and very long lines break nothing and are stored", () =>
       withDirectory(async (root) => {
         const secrets = { TOKEN: "canary-secret-of-the-run" };
         const prompt = lines(
@@ -140,7 +140,7 @@ for (const standIn of [CLAUDE, CODEX])
         );
       }));
 
-    test("reaches its model through the worker, which holds the key, counts the tokens, and serves nothing else", () =>
+    test("reaches its model through the worker, which has the key, counts the tokens, and serves nothing else", () =>
       withDirectory(async (root) => {
         const prompt = lines(
           "model",
@@ -207,7 +207,7 @@ for (const standIn of [CLAUDE, CODEX])
         ]);
       }));
 
-    test("that asks blocks its run; the answer goes on in the same session, elsewhere, with its files", () =>
+    test("that asks blocks its run; after the answer it continues the session on another machine, with its files", () =>
       withDirectory(async (root) => {
         const first = await execute(
           await aRun(
@@ -233,7 +233,7 @@ for (const standIn of [CLAUDE, CODEX])
         expect(session(second.history())).toBe(session(first.events));
       }));
 
-    test("whose session is lost is told what was said", () =>
+    test("whose session is lost gets the conversation in its prompt", () =>
       withDirectory(async (root) => {
         const first = await execute(await aRun(standIn, root, "e1", lines("heard One", "say The answer is 42.")));
         const second = await execute(
@@ -243,7 +243,7 @@ for (const standIn of [CLAUDE, CODEX])
         expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
       }));
 
-    test("whose worker is lost goes on elsewhere from the session and the files that were saved last", () =>
+    test("whose worker is lost resumes on another worker from the session and files that were saved last", () =>
       withDirectory(async (root) => {
         const options = await aRun(standIn, root, "e1", lines("bash echo kept > kept.txt", "hang"));
         const lost = await losing(options, async (context) => {
@@ -266,7 +266,7 @@ for (const standIn of [CLAUDE, CODEX])
         });
       }));
 
-    test("takes a message while it works: its turn is interrupted for it, in the same process", () =>
+    test("accepts a message while it works: its turn is interrupted for it, in the same process", () =>
       withDirectory(async (root) => {
         const { running, events, ackedDirectiveSeq } = await during(
           await aRun(standIn, root, "e1", lines("bash echo $PPID", "hang", "say never said")),
@@ -302,7 +302,7 @@ for (const standIn of [CLAUDE, CODEX])
         ]).toEqual([["I go on."], ["interrupted", "done"]]);
       }));
 
-    test("that is cancelled leaves nothing behind", () =>
+    test("that is cancelled leaves no process and no file", () =>
       withDirectory(async (root) => {
         const marker = markedSeconds();
         const { running } = await during(
@@ -335,7 +335,7 @@ for (const standIn of [CLAUDE, CODEX])
         ]);
       }));
 
-    test("plans first when it is asked to: it may only look, and the platform's tools are held back; approved, it goes on", () =>
+    test("plans first if requested, with read-only tools and without those of the platform; after approval it continues", () =>
       withDirectory(async (root) => {
         const input = (text: string, mode: string) => [{ uid: `0190-${mode}`, text, kind: "prompt", mode }];
         const first = await execute(
@@ -385,7 +385,7 @@ for (const standIn of [CLAUDE, CODEX])
   });
 
 inBubblewrap("an agent program of others", () => {
-  test("whose turn fails fails the run; a refused key and a budget end it with their own causes", () =>
+  test("whose turn fails fails the run; a rejected key and a budget end it with their own causes", () =>
     withDirectory(async (root) => {
       expect((await execute(await aRun(CLAUDE, root, "e1", "fail It broke."))).result).toMatchObject({
         outcome: "ERROR",
@@ -426,7 +426,7 @@ inBubblewrap("an agent program of others", () => {
       expect(model.requests).toHaveLength(1);
     }));
 
-  test("whose team names an internal address as its model's is refused it; the operator may name any", () =>
+  test("whose team configures an internal model URL is denied it; the operator may configure any", () =>
     withDirectory(async (root) => {
       const base = await aRun(CLAUDE, root, "e1", "model", { outbound: outboundRule([]) });
       expect((await execute(base)).result).toMatchObject({
@@ -446,7 +446,7 @@ inBubblewrap("an agent program of others", () => {
       ).toBe("DONE");
     }));
 
-  test("is refused with a reason where there is no sandbox, no program and no key", () =>
+  test("is rejected with a reason without a sandbox, a program or a key", () =>
     withDirectory(async (root) => {
       const base = await aRun(CLAUDE, root, "e1", "say a");
       const refusal = async (over: Partial<ContextOptions>) => (await execute({ ...base, ...over })).result;

@@ -92,7 +92,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
         expect(model.requests).toHaveLength(1);
       }));
 
-    test("are made one after another under a cost limit, each after the usage of the one before is reported", () =>
+    test("are made sequentially under a cost limit, each after the usage of the previous one is reported", () =>
       withDirectory(async (root) => {
         const reported: number[] = [];
         const { result, usage } = await run(
@@ -110,7 +110,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
         expect([reported, usage.length]).toEqual([[0, 1], 2]);
       }));
 
-    test("of a model without a price are refused under a cost limit, and end the run with its own cause", () =>
+    test("of a model without a price are rejected under a cost limit, and end the run with its own cause", () =>
       withDirectory(async (root) => {
         const message = 'The model "some-model" has no price here.';
         const { result } = await run(
@@ -130,7 +130,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
         expect(model.requests).toEqual([]);
       }));
 
-    test("hold no secret of the run", () =>
+    test("contain no secret of the run", () =>
       withDirectory(async (root) => {
         const secrets = { TOKEN: 'canary-"secret"', ROLE: "user" };
         const { result } = await run(program, root, [DONE], 'model The token is canary-"secret".', { secrets });
@@ -139,7 +139,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
         expect(model.requests.map(textOf).join("")).not.toContain("canary");
       }));
 
-    test("that are refused for now, and those for titles, are no steps", () =>
+    test("that are rejected temporarily, and those for titles, are no steps", () =>
       withDirectory(async (root) => {
         const isRefused = (index: number) => index === 0 || index === 1;
         const answer = (_request: ModelRequest, index: number): ModelAnswer =>
@@ -156,7 +156,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
     test.each([
       [400, "invalid_request", "model_refused_request"],
       [404, "resource_not_found", "model_not_found"],
-    ])("that are refused with %i end the run with %s", (status, code, reason) =>
+    ])("that are rejected with %i end the run with %s", (status, code, reason) =>
       withDirectory(async (root) => {
         const { result } = await run(
           program,
@@ -185,7 +185,7 @@ inBubblewrap("the usage of an agent program", () => {
   test.each([
     ["the provider has not counted a step", lines("model"), [{ text: "hello" }]],
     ["the program has died in the middle of a turn", lines("model", "die"), [DONE]],
-  ] as const)("is not whole where %s", (_why, orders, answers) =>
+  ] as const)("is incomplete if %s", (_why, orders, answers) =>
     withDirectory(async (root) => {
       const { events } = await run(AGENT_PROGRAMS.codex, root, answers, orders);
       expect(usageEventOf(events)).toMatchObject({ missed_turns: 1 });

@@ -33,7 +33,7 @@ const start = (id: string | undefined, name: string, input: object) => ({
 });
 const end = (ok: boolean, output: unknown) => ({ t: "tool_end", id: expect.any(String), ok, output });
 
-test("recorded lines of Gemini CLI are told in our words; what ends after an interrupt was interrupted", async () => {
+test("recorded lines of Gemini CLI become normalised events; what ends after an interrupt was interrupted", async () => {
   const { events, sent } = await played(geminiAdapter, recorded("gemini"), threeTurns());
   expect(events).toEqual([
     { t: "session", session: { id: "eafb1bcf-6098-4134-8321-56628f9c35ba", isResumed: false } },
@@ -69,7 +69,7 @@ test("recorded lines of Gemini CLI are told in our words; what ends after an int
   ]);
 });
 
-test("recorded lines of opencode are, too; its own tokens are of one step and are not told", async () => {
+test("recorded lines of opencode become normalised events; its token counts are of one step and are not reported", async () => {
   const { events, sent } = await played(opencodeAdapter, recorded("opencode"), threeTurns());
   const work = { description: "x", cwd: "/workspace/ws" };
   expect(events).toEqual([
@@ -142,7 +142,7 @@ const inTurn = (
 const afterSession = ({ events }: { events: readonly HarnessEvent[] }) => events.filter(({ t }) => t !== "session");
 
 describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
-  test("an old session is gone on with: what it tells of itself is not told again, however long it goes on", async () => {
+  test("an earlier session is resumed: the history that it replays is not reported again", async () => {
     const replay = [update("user_message_chunk", { content: { type: "text", text: "Old." } }), said("Old answer.")];
     const lines = [
       result(1),
@@ -177,7 +177,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ]);
   });
 
-  test("one that cannot be had is replaced", async () => {
+  test("a session that cannot be loaded is replaced", async () => {
     const { events } = await played(
       adapter,
       [result(1), failure(2, "Internal error"), result(3, { sessionId: "new" })],
@@ -187,12 +187,12 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     expect(events).toEqual([{ t: "session", session: { id: "new", isResumed: false } }]);
   });
 
-  test("a program that cannot begin says why", async () => {
+  test("a program that cannot start reports why", async () => {
     const { events } = await played(adapter, [result(1), failure(2, "Internal error", "no such model")], () => {});
     expect(events).toEqual([{ t: "turn_end", ok: false, message: "Internal error: no such model" }]);
   });
 
-  test("lines that nobody knows break nothing, and are kept as they came", async () => {
+  test("unknown lines break nothing and are stored unchanged", async () => {
     const unknown = [
       "hello",
       "[1]",
@@ -216,7 +216,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ]);
   });
 
-  test("a plan is told as it changes", async () => {
+  test("a plan is reported when it changes", async () => {
     const entries = [
       { content: "Look", priority: "high", status: "completed" },
       { content: "Act", priority: "low", status: "pending" },
@@ -242,13 +242,13 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["refusal", "refuses"],
     ["cancelled", "interrupted"],
     ["later_version", "later_version"],
-  ])("a turn that stops for %s has failed, and says so", async (stopReason, message) => {
+  ])("a turn that stops for %s has failed with that reason", async (stopReason, message) => {
     expect(afterSession(await inTurn(adapter, [result(3, { stopReason })]))).toEqual([
       { t: "turn_end", ok: false, message: expect.stringContaining(message) },
     ]);
   });
 
-  test("a prompt that is refused fails its turn; the next one begins anew", async () => {
+  test("a rejected prompt fails its turn; the next one starts again", async () => {
     const events = afterSession(
       await inTurn(
         adapter,
@@ -287,7 +287,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["what is of no known kind while a plan awaits approval", true, permission("other", "thing"), "no"],
     ["a look while a plan awaits approval", true, permission("read", "a.txt"), "once"],
     ["a platform's tool while a plan awaits approval", true, permission("other", platform), "once"],
-  ])("asked whether it may do %s (read-only: %s): %#", async (_what, isReadOnly, line, optionId) => {
+  ])("permission for %s (read-only: %s): %#", async (_what, isReadOnly, line, optionId) => {
     const { sent } = await inTurn(adapter, [line], () => {}, { isReadOnly });
     expect(sentBy(sent).at(-1)).toEqual({
       jsonrpc: "2.0",
@@ -296,7 +296,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     });
   });
 
-  test("asked without a choice that we would take, or for something that we do not offer, it gets no", async () => {
+  test("a permission request without an acceptable option, or for an unsupported capability, is denied", async () => {
     const odd = JSON.stringify({
       jsonrpc: "2.0",
       id: 51,
@@ -317,7 +317,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   });
 });
 
-test("Gemini CLI forgets a turn that is cancelled while its model answers: only its own tools are cancelled, as soon as one is at work", async () => {
+test("Gemini CLI ignores a cancel while its model generates, so a turn is cancelled once one of its tools runs", async () => {
   const call = (id: string, title: string, status: string) =>
     update("tool_call", { toolCallId: id, title, kind: "execute", status });
   const interruptAtOnce = (event: HarnessEvent, connection: HarnessConnection) =>
@@ -335,7 +335,7 @@ test("Gemini CLI forgets a turn that is cancelled while its model answers: only 
   expect(methods(other.sent).at(-1)).toBe("session/cancel");
 });
 
-test("what the platform puts into a model's mouth to end a turn is not told as the agent's", async () => {
+test("text that the platform returns as the model's to end a turn is not reported as the agent's", async () => {
   const events = afterSession(
     await inTurn(
       geminiAdapter,
@@ -368,7 +368,7 @@ describe("how they are started", () => {
     gateway: "http://gw",
   };
 
-  test("Gemini CLI: by our own Node, with the gateway as its model, and nothing that a repository sets", () => {
+  test("Gemini CLI runs with the platform's Node, uses the gateway as its model, and ignores settings of the repository", () => {
     const argv = geminiAdapter.argv(options);
     expect([argv[0], argv[1], ...argv.slice(3)]).toEqual([
       "/.millwright/node",

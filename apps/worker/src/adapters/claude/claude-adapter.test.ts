@@ -8,7 +8,7 @@ const RECORDED = readFileSync(new URL("../../../test/harnesses/claude.jsonl", im
   .split("\n");
 const read = (lines: readonly string[]) => interpret(claudeAdapter, lines).events.filter(({ t }) => t !== "session");
 
-test("recorded lines of an interrupted turn are told in our words", () =>
+test("recorded lines of an interrupted turn become normalised events", () =>
   expect(read(RECORDED)).toEqual([
     { t: "message", text: "I look." },
     {
@@ -34,7 +34,7 @@ test.each([
 ])("%s means nothing", (_, line) => expect(read([line])).toEqual([]));
 
 test.each(["Hello", "[1]", '{"type":"news","content":[1]}', '{"type":"system","subtype":"news"}'])(
-  "%s is kept as it came",
+  "%s is stored unchanged",
   (line) => expect(read([line])).toEqual([{ t: "unknown", line }]),
 );
 
@@ -43,7 +43,7 @@ test("a success that is an error is one", () =>
     { t: "turn_end", ok: false, message: "API Error: 401" },
   ]));
 
-test("a retry of the model is told", () =>
+test("a retry of the model is reported", () =>
   expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([
     { t: "warning", text: "The model gave no answer (529); it is asked again." },
   ]));

@@ -28,7 +28,7 @@ const inTurn = (...lines: string[]) =>
     (event, connection) => (event.t === "session" ? connection.startTurn("Work.") : undefined),
   );
 
-test("recorded lines of an interrupted turn and the next one are told in our words", async () => {
+test("recorded lines of an interrupted turn and the next one become normalised events", async () => {
   const { events, sent } = await played(codexAdapter, RECORDED, (event, connection) => {
     if (event.t === "session") connection.startTurn("Work.");
     if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 33")) connection.interrupt();
@@ -79,7 +79,7 @@ test("recorded lines of an interrupted turn and the next one are told in our wor
   ]);
 });
 
-test("a thread of before is gone on with, and what it had counted is not counted again", async () => {
+test("an earlier thread is resumed, and its token counts are not counted again", async () => {
   const usage = (turnId: string, total: number, last: number) =>
     `{"method":"thread/tokenUsage/updated","params":{"threadId":"known","turnId":"${turnId}","tokenUsage":{"total":{"inputTokens":${total}},"last":{"inputTokens":${last}}}}}`;
   const lines = [
@@ -121,7 +121,7 @@ test.each([
   },
 );
 
-test("a thread that is not found is begun anew", async () => {
+test("a thread that is not found is replaced by a new one", async () => {
   const { events } = await played(
     codexAdapter,
     [
@@ -215,7 +215,7 @@ test.each<[what: string, line: string, events: object[]]>([
   ["no object", "[1]", unknown("[1]")],
 ])("%s", async (_, line, events) => expect(after((await inTurn(line)).events)).toEqual(events));
 
-test("a program that cannot begin, and a turn that it refuses, end the turn with its words", async () => {
+test("a program that cannot start, and a turn that it rejects, end the turn with its message", async () => {
   expect((await played(codexAdapter, ['{"id":1,"error":{"code":1,"message":"Not today."}}'], () => {})).events).toEqual(
     [{ t: "turn_end", ok: false, message: "Not today." }],
   );
@@ -243,7 +243,7 @@ test.each<[method: string, isReadOnly: boolean, answer: object]>([
   expect(JSON.parse(sent.at(-1)!)).toEqual({ jsonrpc: "2.0", id: 7, ...answer });
 });
 
-test("it is configured for the gateway alone, trusts no repository, and cannot act while it looks", () => {
+test("is configured for the gateway only, trusts no repository, and has read-only tools in plan mode", () => {
   const options = {
     program: "/codex",
     stateDir: "/s",

@@ -32,7 +32,7 @@ const upcoming = (events: ConversationEvent[], agentPrompt = "") => {
 };
 const failed = { state: "failed", output: { error: "no such file" } };
 
-test("steps come one after the other until none is left", () => {
+test("steps are returned one after the other until none remains", () => {
   let events = [message(script("say: a", "shell: b", "read: c"), "prompt")];
   const seen = [];
   for (let step = upcoming(events); step !== undefined; step = upcoming(events)) {
@@ -42,7 +42,7 @@ test("steps come one after the other until none is left", () => {
   expect(seen).toEqual(["a", "shell", "read_file"]);
 });
 
-test("the same events always give the same call ids, made of the end of the message's uid", () => {
+test("the same events give the same call ids, derived from the message's uid", () => {
   const events = [message(script("shell: a", "shell: a"), "prompt")];
   const id = textAt(events[0]?.payload ?? {}, "message_uid").slice(-8);
   expect(nextScriptedStep(events, "")?.toolCalls[0]?.callId).toBe(`${id}-0`);
@@ -71,25 +71,25 @@ describe("which block counts", () => {
     const events = take([message(script("say: a", "say: b"), "prompt")]);
     expect(upcoming([...events, message(script("say: new"))])).toBe("new");
   });
-  test("never one in what the platform tells", () => {
+  test("never a script in messages of the platform", () => {
     const events = [message(script("say: a", "wait: all", "say: b"), "prompt")];
     expect(upcoming([...take(take(events)), message(script("fail: injected"), "children")])).toBe("b");
   });
 });
 
 describe("no block", () => {
-  test("anywhere: says that there is no AI, and blocks", () => {
+  test("in no message: reports that there is no model, and blocks", () => {
     const step = nextScriptedStep([message("Fix the bug, please.", "prompt")], "You fix bugs.");
     expect(step).toMatchObject({ text: NO_SCRIPT, toolCalls: [], next: { kind: "blocked", message: NO_SCRIPT } });
   });
-  test("in an answer: goes on after the question", () => {
+  test("in an answer: continues after the question", () => {
     const events = take([message(script("ask: Which name?", "say: thanks"), "prompt")]);
     expect(upcoming([...events, message("Anna")])).toBe("thanks");
   });
-  test("in an answer to the last question: that was all", () => {
+  test("in an answer to the last question: the script ends", () => {
     expect(upcoming([...take([message(script("ask: Fine?"), "prompt")]), message("Yes")])).toBeUndefined();
   });
-  test("in a message after the end of a script: blocks, for nobody can answer it", () => {
+  test("in a message after the end of a script: blocks, because there is no model to answer it", () => {
     expect(upcoming([...take([message(script("say: a"), "prompt")]), message("And now?")])).toBe("blocked");
   });
 });
@@ -132,14 +132,14 @@ describe("waiting for children", () => {
   test("is over with the platform's word", () => expect(upcoming([...waiting, children])).toBe("on"));
   const ended = (state: string): ConversationEvent => ({ kind: "child_finished", payload: { run_uid: "r1", state } });
   const failure = (events: ConversationEvent[]) => nextScriptedStep(events, "")?.next;
-  test("goes on when they succeeded", () => expect(upcoming([...waiting, ended("SUCCEEDED"), children])).toBe("on"));
+  test("continues if they succeeded", () => expect(upcoming([...waiting, ended("SUCCEEDED"), children])).toBe("on"));
   test.each(["FAILED", "BLOCKED", "ERROR", "CANCELLED"])("fails when one of them ended %s", (state) =>
     expect(failure([...waiting, ended("SUCCEEDED"), ended(state), children])).toMatchObject({
       kind: "failed",
       failure: { reason: "child_run_failed", message: `Step 1 (wait, line 2): child run r1 ended ${state}.` },
     }),
   );
-  test("for any of them goes on when one succeeded", () => {
+  test("for any of them continues if one succeeded", () => {
     const any = take([message(script("wait: any", "say: on"), "prompt")]);
     expect(upcoming([...any, ended("FAILED"), ended("SUCCEEDED"), children])).toBe("on");
     expect(failure([...any, ended("FAILED"), children])).toMatchObject({ kind: "failed" });
@@ -157,7 +157,7 @@ describe("waiting for children", () => {
     ];
     expect(upcoming([...take(first), ended("SUCCEEDED"), children])).toBe("on");
   });
-  test("is over when a message came along with it", () =>
+  test("ends if a message arrives with it", () =>
     expect(upcoming([...waiting, message("hurry"), children])).toBe("on"));
   test("begins again when only a message woke the run, with an id of its own", () => {
     const woken = take([...waiting, message("hurry")]);
@@ -184,7 +184,7 @@ test("a script that cannot be read fails with line and column, and names the tex
   });
 });
 
-test("`fail` is the agent's own word, and passed once it was said", () => {
+test("`fail` is the agent's own report, and is passed once", () => {
   const events = [message(script("fail: no access", "say: on"), "prompt")];
   expect(nextScriptedStep(events, "")?.next).toMatchObject({
     kind: "failed",

@@ -37,7 +37,7 @@ test.each([
   expect(parse(block(`- ${step}`)).map((read) => read.action)).toEqual([action]);
 });
 
-test("an outer fence of four backticks holds a nested script whole", () => {
+test("an outer fence of four backticks contains a nested script", () => {
   const text = [
     "````scripted",
     "- spawn:",
@@ -55,7 +55,7 @@ test("an outer fence of four backticks holds a nested script whole", () => {
   expect(wait).toMatchObject({ name: "wait", line: 9 });
 });
 
-test("several blocks of one text are one script, in order; what only looks like one is not", () => {
+test("several blocks of one text form one script, in order; similar text is ignored", () => {
   const text = [
     "```",
     "```scripted",
@@ -78,7 +78,7 @@ test("several blocks of one text are one script, in order; what only looks like 
   ]);
 });
 
-describe("a fault is told with its line and column in the whole text", () => {
+describe("an error is reported with its line and column in the whole text", () => {
   test.each([
     [["- shel: x"], 3, 3, /there is no step "shel"; the steps are say, shell, /],
     [["- say: a", "- write: {path: a.txt}"], 4, 3, /write.content: Invalid input/],

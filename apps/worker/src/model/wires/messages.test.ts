@@ -18,12 +18,12 @@ test("files are named after the message, by the platform, and as untrusted", () 
     told({ text: "Look.", attachments: ["/workspace/.attachments/1/a.txt", "/workspace/.attachments/2/b.png"] }),
   ).toBe(`Look.\n\n${ENVELOPE}\n- /workspace/.attachments/1/a.txt\n- /workspace/.attachments/2/b.png`));
 
-test("files alone are a message", () =>
+test("files without text are a message", () =>
   expect(told({ text: "", attachments: ["/workspace/.attachments/1/a.txt"] })).toBe(
     `${ENVELOPE}\n- /workspace/.attachments/1/a.txt`,
   ));
 
-test("without files nothing is added, and an empty prompt says to begin", () =>
+test("without files nothing is added, and an empty prompt becomes an instruction to start", () =>
   expect([told({ text: "Look." }), told({ text: "Look.", attachments: [] }), told({ text: "" })]).toEqual([
     "Look.",
     "Look.",

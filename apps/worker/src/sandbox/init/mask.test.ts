@@ -43,7 +43,7 @@ describe("a secret is masked", () => {
   });
 });
 
-test("a short value or an ordinary text is left alone", () => {
+test("a short value or an ordinary text is not masked", () => {
   expect(masked("abc YWJj 616263", "abc")).toBe("abc YWJj 616263");
   expect(masked("nothing of it here", SECRET)).toBe("nothing of it here");
 });
@@ -62,7 +62,7 @@ describe("a stream", () => {
     }
   });
 
-  test("says the same in pieces as whole, for any bytes", () => {
+  test("gives the same result in pieces as in one part, for any bytes", () => {
     const piece = fc.oneof(fc.constantFrom("hunter2", "hunter", "2", "-and-more", "line one\n", "ä"), fc.string());
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
