@@ -38,7 +38,7 @@ test.each([
     expect.stringMatching(/^No scenario sleeping. There are: work, .*\n$/),
   ],
   ["an option that there is not", ["--outt", dir], expect.stringMatching(/^Unknown option '--outt'[^\n]*\n$/)],
-])("%s is refused in a sentence, before anything is measured", async (_what, words, stderr) => {
+])("%s is rejected with a sentence, before anything is measured", async (_what, words, stderr) => {
   expect(await run(...words)).toEqual({ code: 2, stdout: "", stderr });
   expect(readFileSync(file, "utf8")).toBe("already");
 });

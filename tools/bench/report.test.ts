@@ -60,7 +60,7 @@ test("the targets are those of the standalone platform", () => {
   ]);
 });
 
-test("deliveries are held to half of their floor 16 and 64 at a time", () => {
+test("deliveries have a target of half their floor, 16 and 64 at a time", () => {
   const delivered = (what: string, ours: number): Row => ({
     on: "standalone",
     what: `deliver ${what} at a time`,

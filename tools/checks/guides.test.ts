@@ -78,7 +78,7 @@ test("every link between the pages leads somewhere", () => {
   expect(dead).toEqual([]);
 });
 
-describe("what the pages tell to type", () => {
+describe("commands in the documentation", () => {
   /** Splits a shell line into words, as far as the pages need it: with quotes, and without a trailing comment. */
   const wordsOf = (line: string): string[] =>
     [...line.replace(/\s#\s.*$/, "").matchAll(/"([^"]*)"|'([^']*)'|([^\s"']+)/g)].map(
@@ -112,7 +112,7 @@ describe("what the pages tell to type", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("holds scripts that are scripts", () => {
+  test("contains only valid scripts", () => {
     const prompts = PAGES.flatMap(shellOf).flatMap((block) =>
       [...block.matchAll(/'([^']*scripted\n[^']*)'/g)].map(([, prompt = ""]) => prompt),
     );

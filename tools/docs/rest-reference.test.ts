@@ -7,7 +7,7 @@ let g: TestGateway;
 beforeAll(async () => void (g = await openGateway()));
 afterAll(() => g.close());
 
-test("docs/rest-reference.md says what is served (write it anew with tools/docs/rest-reference.mjs)", async () => {
+test("docs/rest-reference.md equals the served document (regenerate it with tools/docs/rest-reference.mjs)", async () => {
   const written = await readFile(new URL("../../docs/rest-reference.md", import.meta.url), "utf8");
   expect(written).toBe(restReference((await g.api.call("GET", "/api/v1/openapi.json")).body));
 });

@@ -96,7 +96,7 @@ describe("what is tracked", () => {
     expect([appliedSha, lastAppliedAt, lastError, deletedAt]).toEqual([undefined, undefined, undefined, undefined]);
     expect(await w.eventTypes()).toEqual(["factory.created", "factory.updated", "branch.created", "branch.updated"]);
   });
-  test("is UNKNOWN until its head was looked up", async () =>
+  test("is UNKNOWN until its head was read", async () =>
     expect(await production()).toMatchObject({ freshness: "UNKNOWN", state: "ACTIVE" }));
   test("stays the same when the same source is registered again, and so does its identity with another directory", async () => {
     const { uid } = await production();
@@ -154,7 +154,7 @@ describe("what is tracked", () => {
     await expect(track("b50")).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "too_many_branches" }));
     expect(await list()).toHaveLength(50);
   });
-  test("takes a repository", async () => {
+  test("requires a repository", async () => {
     await put({ kind: "files", files: aTree() });
     await expect(track("x")).rejects.toEqual(domainError({ kind: "conflict", reason: "source_not_git" }));
     expect(await list()).toEqual([]);
@@ -186,22 +186,26 @@ describe("who may", () => {
       ),
     ).toEqual([]);
   });
-  test("tracking and retiring take no more than that", async () => {
+  test("tracking and retiring require no more than that", async () => {
     await actions.track(LETTER_ONLY);
     await remove((await list())[1]!.uid, LETTER_ONLY);
     expect(await list()).toHaveLength(1);
   });
-  needs("git", "applying takes the right to change everything that the plan touches, or changes nothing", async () => {
-    const tracked = await polledBranch();
-    const { uid } = tracked;
-    const before = await w.rows("SELECT name, current_version FROM factories");
-    await expect(apply(uid, LETTER_ONLY)).rejects.toEqual(refused);
-    expect(await w.rows("SELECT name, current_version FROM factories")).toEqual(before);
-    expect(await get(uid)).toEqual(tracked);
-    await w.service.work.drain();
-    expect([...w.identity.owner.staged.keys(), ...w.orchestrator.owner.staged.keys()]).toEqual([]);
-  });
-  needs("git", "applying a branch that defines a webhook takes webhook.manage", async () => {
+  needs(
+    "git",
+    "applying requires permission to change everything that the plan touches, otherwise nothing changes",
+    async () => {
+      const tracked = await polledBranch();
+      const { uid } = tracked;
+      const before = await w.rows("SELECT name, current_version FROM factories");
+      await expect(apply(uid, LETTER_ONLY)).rejects.toEqual(refused);
+      expect(await w.rows("SELECT name, current_version FROM factories")).toEqual(before);
+      expect(await get(uid)).toEqual(tracked);
+      await w.service.work.drain();
+      expect([...w.identity.owner.staged.keys(), ...w.orchestrator.owner.staged.keys()]).toEqual([]);
+    },
+  );
+  needs("git", "applying a branch that defines a webhook requires webhook.manage", async () => {
     repository.commit(aTree({ "webhooks/ci.yaml": "secretName: CI\n" }));
     const { uid } = await polledBranch();
     const applier = aCaller({ teams: [{ teamUid: TEAM, verbs: VERBS.filter((verb) => verb !== "webhook.manage") }] });
@@ -217,7 +221,7 @@ describe("who may", () => {
     const run = w.orchestrator.created({ teamUid: TEAM, factoryUid: newUid() });
     await expect(actions.list(aRun(run.uid))).rejects.toEqual(hidden);
   });
-  test("a branch of another factory or team is the same as one that nobody has", async () => {
+  test("a branch of another factory or team is indistinguishable from an unknown one", async () => {
     const ours = await production();
     const other = await w.aFactory({ name: "Other" });
     const theirs = await w.aFactory(
@@ -253,7 +257,7 @@ test("reading writes nothing", async () => {
 describe("retiring", () => {
   needs(
     "git",
-    "leaves the repository, what serves and the production branch as they are, and can be repeated",
+    "does not change the repository, the active version or the production branch, and can be repeated",
     async () => {
       repository.git("branch", "side");
       const { uid } = await track("side");
@@ -285,31 +289,27 @@ describe("retiring", () => {
       expect((await w.eventTypes()).filter((type) => type === "branch.deleted")).toHaveLength(1);
     },
   );
-  test("the production branch is refused", async () => {
+  test("the production branch is rejected", async () => {
     const { uid } = await production();
     await expect(remove(uid)).rejects.toEqual(
       domainError({ kind: "conflict", reason: "production_branch", retryable: false }),
     );
     expect(await production()).toMatchObject({ uid, state: "ACTIVE" });
   });
-  needs(
-    "git",
-    "a retired identity never lives again: not by applying, by looking, by registering, by tracking",
-    async () => {
-      repository.git("branch", "side");
-      const { uid } = await track("side");
-      await remove(uid);
-      await expect(apply(uid)).rejects.toEqual(
-        domainError({ kind: "conflict", reason: "branch_deleted", retryable: false }),
-      );
-      await pollHeads();
-      await put({ branch: "side" });
-      expect((await production()).uid).not.toBe(uid);
-      await put();
-      expect((await track("side")).uid).not.toBe(uid);
-      expect(await get(uid)).toMatchObject({ state: "DELETED" });
-    },
-  );
+  needs("git", "a retired identity is never revived: not by applying, reading, registering or tracking", async () => {
+    repository.git("branch", "side");
+    const { uid } = await track("side");
+    await remove(uid);
+    await expect(apply(uid)).rejects.toEqual(
+      domainError({ kind: "conflict", reason: "branch_deleted", retryable: false }),
+    );
+    await pollHeads();
+    await put({ branch: "side" });
+    expect((await production()).uid).not.toBe(uid);
+    await put();
+    expect((await track("side")).uid).not.toBe(uid);
+    expect(await get(uid)).toMatchObject({ state: "DELETED" });
+  });
   test("it is read for 30 days and then forgotten, which a delete does not mind", async () => {
     const { uid } = await track("side");
     await remove(uid);
@@ -327,7 +327,7 @@ describe("retiring", () => {
 describe("applying", () => {
   needs(
     "git",
-    "takes the tree at the registered head, not a newer one; that one makes it STALE when it is registered",
+    "applies the tree at the registered head, not a newer one, which makes it STALE when it is registered",
     async () => {
       const { uid } = await polledBranch();
       const newer = repository.commit([
@@ -362,7 +362,7 @@ describe("applying", () => {
       });
     },
   );
-  needs("git", "the source instead takes the newest head, and registers it", async () => {
+  needs("git", "applying the source uses the newest head, and registers it", async () => {
     await pollHeads();
     const newer = repository.commit();
     await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 60_000 }));
@@ -387,7 +387,7 @@ describe("applying", () => {
       expect((await w.eventTypes()).filter((type) => type === "definition.activated")).toHaveLength(1);
     },
   );
-  needs("git", "a branch whose head nobody has looked up yet is looked up first", async () => {
+  needs("git", "the head of a branch that was not read yet is read first", async () => {
     const { uid, registeredHeadSha } = await production();
     expect(registeredHeadSha).toBeUndefined();
     expect(await apply(uid)).toMatchObject({ registeredHeadSha: firstHead, appliedSha: firstHead });
@@ -405,7 +405,7 @@ describe("applying", () => {
   });
   needs(
     "git",
-    "a definition with faults is refused with all of them, they stay to be read, and what served serves on",
+    "a definition with problems is rejected with all of them, which remain readable, and the active version remains",
     async () => {
       const { uid } = await polledBranch();
       await apply(uid);
@@ -433,7 +433,7 @@ describe("applying", () => {
   );
   needs(
     "git",
-    "another branch comes into force, and the production branch again; a failure of it is not the source's",
+    "another branch can be activated, then the production branch again; its failure is not the source's",
     async () => {
       repository.git("checkout", "-q", "-b", "side");
       const side = repository.commit([
@@ -491,7 +491,7 @@ describe("applying", () => {
 });
 
 describe("heads", () => {
-  needs("git", "are registered when they move, and told once", async () => {
+  needs("git", "are registered when they move, with one event", async () => {
     await pollHeads();
     const second = repository.commit();
     await pollHeads();
@@ -537,34 +537,28 @@ describe("heads", () => {
       expect(await apply(uid)).toMatchObject({ state: "ACTIVE", appliedSha: repository.git("rev-parse", "HEAD") });
     },
   );
-  needs(
-    "git",
-    "of a branch that was deleted are UNKNOWN; when it is there again it goes on under its identity",
-    async () => {
-      const applied = await apply((await polledBranch()).uid);
-      repository.git("checkout", "-q", "-b", "elsewhere");
-      repository.git("branch", "-q", "-D", "main");
-      const missing = await polledBranch();
-      expect(missing).toMatchObject({
-        uid: applied.uid,
-        state: "ACTIVE",
-        freshness: "UNKNOWN",
-        appliedSha: firstHead,
-        isServing: true,
-        lastError: { code: "branch_missing" },
-      });
-      expect(missing.registeredHeadSha).toBeUndefined();
-      await expect(apply(applied.uid)).rejects.toEqual(
-        domainError({ kind: "conflict", reason: "branch_head_unknown" }),
-      );
-      repository.git("branch", "main");
-      expect(await polledBranch()).toMatchObject({
-        uid: applied.uid,
-        freshness: "CURRENT",
-        registeredHeadSha: firstHead,
-      });
-    },
-  );
+  needs("git", "of a deleted branch are UNKNOWN; when it exists again it continues under its identity", async () => {
+    const applied = await apply((await polledBranch()).uid);
+    repository.git("checkout", "-q", "-b", "elsewhere");
+    repository.git("branch", "-q", "-D", "main");
+    const missing = await polledBranch();
+    expect(missing).toMatchObject({
+      uid: applied.uid,
+      state: "ACTIVE",
+      freshness: "UNKNOWN",
+      appliedSha: firstHead,
+      isServing: true,
+      lastError: { code: "branch_missing" },
+    });
+    expect(missing.registeredHeadSha).toBeUndefined();
+    await expect(apply(applied.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
+    repository.git("branch", "main");
+    expect(await polledBranch()).toMatchObject({
+      uid: applied.uid,
+      freshness: "CURRENT",
+      registeredHeadSha: firstHead,
+    });
+  });
   needs(
     "git",
     "of a local repository that is missing are UNKNOWN, at once and after an apply that could not read it",
@@ -593,36 +587,32 @@ describe("heads", () => {
       lastError: { code: "source_unreachable" },
     });
   });
-  needs(
-    "git",
-    "of a repository that is away are UNKNOWN, and asked for less and less often, until it is back",
-    async () => {
-      const before = await polledBranch();
-      repository.git("config", "core.repositoryformatversion", "99");
-      const pauses: number[] = [];
-      for (let n = 0; n < 4; n += 1) {
-        const away = await polledBranch();
-        expect(away).toMatchObject({
-          freshness: "UNKNOWN",
-          registeredHeadSha: firstHead,
-          state: "ACTIVE",
-          lastError: { code: "source_unreachable", diagnostics: [] },
-        });
-        const [row] = await w.rows<{ pause: string }>(
-          "SELECT extract(epoch FROM poll_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1",
-          [factoryUid],
-        );
-        pauses.push(Number(row!.pause));
-      }
-      expect(pauses[3]!).toBeGreaterThan(pauses[0]! * 3);
-      expect(Math.max(...pauses)).toBeLessThanOrEqual(360);
-      repository.git("config", "--file", `${repository.path}/.git/config`, "core.repositoryformatversion", "0");
-      const back = await polledBranch();
-      expect(back).toMatchObject({ uid: before.uid, freshness: "STALE", registeredHeadSha: firstHead });
-      expect(back.lastError).toBeUndefined();
-    },
-  );
-  needs("git", "are looked up by one replica each", async () => {
+  needs("git", "of an unreachable repository are UNKNOWN, and polled with backoff until it is back", async () => {
+    const before = await polledBranch();
+    repository.git("config", "core.repositoryformatversion", "99");
+    const pauses: number[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      const away = await polledBranch();
+      expect(away).toMatchObject({
+        freshness: "UNKNOWN",
+        registeredHeadSha: firstHead,
+        state: "ACTIVE",
+        lastError: { code: "source_unreachable", diagnostics: [] },
+      });
+      const [row] = await w.rows<{ pause: string }>(
+        "SELECT extract(epoch FROM poll_at - now()) AS pause FROM tracked_branches WHERE factory_uid = $1",
+        [factoryUid],
+      );
+      pauses.push(Number(row!.pause));
+    }
+    expect(pauses[3]!).toBeGreaterThan(pauses[0]! * 3);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(360);
+    repository.git("config", "--file", `${repository.path}/.git/config`, "core.repositoryformatversion", "0");
+    const back = await polledBranch();
+    expect(back).toMatchObject({ uid: before.uid, freshness: "STALE", registeredHeadSha: firstHead });
+    expect(back.lastError).toBeUndefined();
+  });
+  needs("git", "are polled by one replica each", async () => {
     const other = await w.replica();
     for (const name of ["a", "b", "c", "d", "e", "f"]) await track(name);
     await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
@@ -637,7 +627,7 @@ describe("heads", () => {
     ).toEqual([]);
     expect(await w.rows("SELECT 1 FROM tracked_branches WHERE poll_at <= now()")).toEqual([]);
   });
-  needs("git", "of deleted factories are not asked for", async () => {
+  needs("git", "of deleted factories are not polled", async () => {
     await w.factories.deleteFactory({ uid: factoryUid }, call(OWNER));
     await pollHeads();
     expect(await w.rows("SELECT last_checked_at FROM tracked_branches")).toEqual([{ last_checked_at: null }]);

@@ -291,7 +291,7 @@ describe("a build of a pull request to which a task is bound", () => {
   };
   const outcomes = async () => (await decisions()).map(({ outcome }) => outcome);
 
-  test("continues that task, whoever caused it", async () => {
+  test("continues that task, whoever caused the event", async () => {
     await automation("check_suite_completed", {
       triggers: [{ provider: "github", event: "check_suite_completed", filter: { conclusions: ["failure"] } }],
     });
@@ -322,7 +322,7 @@ describe("a build of a pull request to which a task is bound", () => {
     expect([await outcomes(), w.orchestrator.continued]).toEqual([["fired"], []]);
   });
 
-  test("continues it so often within a day, and no more; by hand it goes on, and so do reviews", async () => {
+  test("continues it up to a daily limit, which does not apply to people and reviews", async () => {
     const uid = await automation("any", {
       triggers: [
         { provider: "github", event: "check_suite_completed" },
@@ -394,8 +394,8 @@ test("what the platform's own account does continues nothing, and a disabled aut
   expect(w.orchestrator.continued).toEqual([]);
 });
 
-describe("whatever dies on the way, and whatever comes twice", () => {
-  test("an event is told once when the answer is lost, and what was decided stays decided", async () => {
+describe("is applied once after crashes and repeated events", () => {
+  test("an event is delivered once when the response is lost, and its decision does not change", async () => {
     await automation("issue_created");
     const task = await aTask({ ticket: ["github", "acme/shop#7"] });
     fromGithub("issues", issue());
@@ -414,7 +414,7 @@ describe("whatever dies on the way, and whatever comes twice", () => {
     expect([w.orchestrator.continued.length, fresh().length]).toEqual([1, 0]);
   });
 
-  test("a feed that is read again, and work that is done again, tell nothing more", async () => {
+  test("a feed that is read again, and work that is repeated, have no further effect", async () => {
     await automation("issue_created");
     const task = await aTask({ ticket: ["github", "acme/shop#7"] });
     fromGithub("issues", issue());

@@ -155,7 +155,7 @@ async function isWhole(factoryUid: string): Promise<void> {
 for (const when of ["before", "after"] as const) {
   needs(
     "git",
-    `a process that dies ${when} any step of an apply leaves what serves whole, and the next apply completes it`,
+    `a process that dies ${when} any step of an apply leaves the active version intact, and the next apply completes it`,
     async () => {
       let steps: string[] = [];
       for (let n = 1, isOver = false; !isOver; n += 1) {

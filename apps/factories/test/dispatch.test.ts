@@ -54,7 +54,7 @@ describe("a dispatch", () => {
     });
   });
 
-  test("without a ticket mints one; a ticket URL is kept beside it", async () => {
+  test("without a ticket generates one; a ticket URL is stored beside it", async () => {
     const { ticketRef } = await dispatch({ ticketUrl: "https://t.test/1" });
     expect(ticketRef).toMatch(/^adhoc:.+/);
     expect(lastRequest()?.metadata).toEqual({
@@ -95,7 +95,7 @@ describe("a dispatch", () => {
 describe("one Idempotency-Key", () => {
   const runsNow = () => w.orchestrator.runs.filter((run) => run.factoryUid === factoryUid).length;
 
-  test("is one run, however often and however concurrently it comes", async () => {
+  test("starts one run for any number of repeated and concurrent requests", async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => dispatch({ idempotencyKey: "k" })));
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect(runsNow()).toBe(1);

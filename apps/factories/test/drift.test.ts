@@ -43,23 +43,27 @@ needs("git", "there is none when the head is in force and every owner serves it"
     head: { state: "SAME", revision: first, plan: [], diagnostics: [] },
   });
 });
-needs("git", "what an owner serves otherwise is told field by field, and so is the factory's own record", async () => {
-  await apply();
-  w.orchestrator.owner.isServing = true;
-  w.identity.owner.plan = [
-    { kind: "agent", name: "foreman", action: "update", changedFields: ["prompt"] },
-    { kind: "agent", name: "hand", action: "unchanged", changedFields: [] },
-  ];
-  await w.rows("UPDATE factories SET description = 'By hand' WHERE uid = $1", [factoryUid]);
-  const { serving } = await drift();
-  expect(serving.map(({ kind, name, action, changedFields }) => [kind, name, action, changedFields])).toEqual([
-    ["agent", "foreman", "update", ["prompt"]],
-    ["factory", "factory.yaml", "update", ["description"]],
-  ]);
-});
 needs(
   "git",
-  "what an owner has lost comes back by a repair, and not by applying the same again; the factory's own record, too",
+  "differences of a service from the definition are reported field by field, also of the factory's own record",
+  async () => {
+    await apply();
+    w.orchestrator.owner.isServing = true;
+    w.identity.owner.plan = [
+      { kind: "agent", name: "foreman", action: "update", changedFields: ["prompt"] },
+      { kind: "agent", name: "hand", action: "unchanged", changedFields: [] },
+    ];
+    await w.rows("UPDATE factories SET description = 'By hand' WHERE uid = $1", [factoryUid]);
+    const { serving } = await drift();
+    expect(serving.map(({ kind, name, action, changedFields }) => [kind, name, action, changedFields])).toEqual([
+      ["agent", "foreman", "update", ["prompt"]],
+      ["factory", "factory.yaml", "update", ["description"]],
+    ]);
+  },
+);
+needs(
+  "git",
+  "a repair restores what a service has lost, applying the same version does not; also for the factory's own record",
   async () => {
     await apply();
     const owners = [w.identity.owner, w.orchestrator.owner];
@@ -85,7 +89,7 @@ needs(
 );
 needs(
   "git",
-  "a repair keeps automations as they are, takes the newest head, and leaves what serves when the head has faults",
+  "a repair does not change automations, applies the newest head, and leaves the active version if the head has problems",
   async () => {
     repository.commit([
       {
@@ -107,28 +111,32 @@ needs(
     expect(await w.rows("SELECT version FROM definition_versions WHERE state = 'CURRENT'")).toEqual([{ version: 2 }]);
   },
 );
-needs("git", "a head that is registered and not applied is told as what applying it would change", async () => {
-  await apply();
-  w.identity.owner.isServing = w.orchestrator.owner.isServing = true;
-  const second = repository.commit([
-    {
-      path: "automations/nightly/automation.md",
-      content:
-        "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n",
-    },
-  ]);
-  expect((await drift()).head).toMatchObject({ state: "SAME", revision: first });
-  await look();
-  const { head, serving } = await drift();
-  expect(serving).toEqual([]);
-  expect(head).toMatchObject({
-    state: "DIFFERS",
-    revision: second,
-    plan: [{ kind: "automation", name: "nightly", action: "create" }],
-  });
-  expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({ activeRevision: first });
-});
-needs("git", "a head that could not be applied is told with its diagnostics", async () => {
+needs(
+  "git",
+  "a head that is registered but not applied is reported as the changes that applying it would make",
+  async () => {
+    await apply();
+    w.identity.owner.isServing = w.orchestrator.owner.isServing = true;
+    const second = repository.commit([
+      {
+        path: "automations/nightly/automation.md",
+        content:
+          "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule: { cron: '@daily' }\n---\nTidy up.\n",
+      },
+    ]);
+    expect((await drift()).head).toMatchObject({ state: "SAME", revision: first });
+    await look();
+    const { head, serving } = await drift();
+    expect(serving).toEqual([]);
+    expect(head).toMatchObject({
+      state: "DIFFERS",
+      revision: second,
+      plan: [{ kind: "automation", name: "nightly", action: "create" }],
+    });
+    expect((await w.factories.getSource({ factoryUid }, call(VIEWER))).source).toMatchObject({ activeRevision: first });
+  },
+);
+needs("git", "a head that could not be applied is reported with its diagnostics", async () => {
   await apply();
   const broken = repository.commit([{ path: "agents/hand/agent.md", content: "x" }]);
   await look();
@@ -164,7 +172,7 @@ test("of files, those that are registered are compared with those in force", asy
     plan: [{ kind: "factory", action: "update", changedFields: ["description"] }],
   });
 });
-test("it is read by who may see the factory, and takes a source", async () => {
+test("it requires permission to view the factory, and a source", async () => {
   await expect(drift(POWERLESS)).rejects.toEqual(domainError({ reason: "not_authorized" }));
   await expect(drift(OTHER_TEAM_OWNER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
   factoryUid = (await w.aFactory({ name: "Live" })).uid;

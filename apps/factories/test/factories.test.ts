@@ -97,7 +97,7 @@ describe("what a factory may be", () => {
 });
 
 describe("aliases", () => {
-  test("are unique in a team whatever the case, and free in other teams and after deletion", async () => {
+  test("are unique in a team without regard to case, and free in other teams and after deletion", async () => {
     const first = await w.aFactory({ alias: "Mill.1" });
     await expect(w.aFactory({ alias: "mill.1" })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "alias_taken" }),
@@ -146,7 +146,7 @@ describe("changing a factory", () => {
     expect(await w.eventTypes()).toHaveLength(before);
   });
 
-  test("refuses fields that are not for setting", async () => {
+  test("rejects fields that cannot be set", async () => {
     const factory = await w.aFactory();
     const changing = w.factories.updateFactory(
       { uid: factory.uid, factory: {}, updateMask: { paths: ["management"] } },
@@ -156,8 +156,8 @@ describe("changing a factory", () => {
   });
 });
 
-describe("what people say about a factory in the queue", () => {
-  test("can be changed wherever it is defined, and is told with every change", async () => {
+describe("settings of a factory's queue", () => {
+  test("can be changed wherever it is defined, with an event for every change", async () => {
     const factory = await w.aFactory();
     expect(factory).toMatchObject({ concurrencyLimit: 0, queuePaused: false });
     await w.rows(`UPDATE factories SET management = 'service_files' WHERE uid = '${factory.uid}'`);
@@ -182,7 +182,7 @@ describe("what people say about a factory in the queue", () => {
 });
 
 describe("deleting a factory", () => {
-  test("is refused while it has live runs", async () => {
+  test("is rejected while it has active runs", async () => {
     const factory = await w.aFactory();
     w.orchestrator.live = 2;
     const deleting = w.factories.deleteFactory({ uid: factory.uid }, call(OWNER));
@@ -196,7 +196,7 @@ describe("deleting a factory", () => {
     expect((await w.factories.getFactory({ uid: factory.uid }, call(OWNER))).factory).toEqual(factory);
   });
 
-  test("takes them along when that is asked for, by somebody who may cancel them", async () => {
+  test("cancels them if requested by a caller who may cancel them", async () => {
     const factory = await w.aFactory();
     w.orchestrator.live = 2;
     const asked = { uid: factory.uid, cancelRuns: true };
@@ -236,7 +236,7 @@ describe("one Idempotency-Key", () => {
   const create = (name: string, key: string, caller = OWNER) =>
     w.factories.createFactory({ teamUid: TEAM, factory: { name }, idempotencyKey: key }, call(caller));
 
-  test("makes one factory, however often and however concurrently it comes", async () => {
+  test("creates one factory for any number of repeated and concurrent requests", async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => create("Once", "k1")));
     expect(new Set(answers.map(({ factory }) => factory?.uid)).size).toBe(1);
     expect(await w.rows("SELECT 1 FROM factories WHERE name = 'Once'")).toHaveLength(1);
@@ -288,7 +288,7 @@ describe("who may see and change", () => {
       ({ kind, reason, message }: Record<string, unknown>) => ({ kind, reason, message }),
     );
 
-  test("another team's factory is answered exactly as one that does not exist", async () => {
+  test("another team's factory gets the same response as an unknown one", async () => {
     const { uid } = await w.aFactory();
     const [here, absent, malformed] = [everything(uid), everything(newUid()), everything("nonsense")];
     for (const [index, [name, act]] of here.entries()) {
@@ -301,7 +301,7 @@ describe("who may see and change", () => {
     expect((await w.factories.getFactory({ uid }, call(OWNER))).factory?.name).toBe("Shop");
   });
 
-  test("inside the team a missing right is said", async () => {
+  test("inside the team a missing permission is reported", async () => {
     const { uid } = await w.aFactory();
     const denied = async (name: string, caller: typeof OWNER) =>
       failure(everything(uid).find(([known]) => known === name)![1](caller));
@@ -314,7 +314,7 @@ describe("who may see and change", () => {
     await expect(w.aFactory({}, MEMBER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
   });
 
-  test("nobody makes a factory for a team they are not in", async () => {
+  test("a factory cannot be created for a team that the caller is not in", async () => {
     for (const teamUid of [OTHER_TEAM, newUid(), "nonsense"]) {
       const creating = w.factories.createFactory({ teamUid, factory: { name: "x" } }, call(OWNER));
       await expect(creating).rejects.toEqual(domainError({ kind: "not_found", reason: "team_not_found" }));
@@ -334,7 +334,7 @@ describe("the list", () => {
       await w.aFactory({ name, alias: `${name.replace("%", "")} ${name === "alpha" ? 2 : 1}` }, lister);
   });
 
-  test("is by name whatever the case, then uid, and ends by itself", async () => {
+  test("is by name without regard to case, then uid, and has a last page", async () => {
     const names: string[] = [];
     let pageToken = "";
     do {
@@ -366,7 +366,7 @@ describe("the list", () => {
     expect(namesOf(await list({}, { ...lister, activeTeamUid: OTHER_TEAM }))).toEqual([]);
   });
 
-  test("refuses a cursor of other filters, and anything else", async () => {
+  test("rejects a cursor of other filters, and invalid ones", async () => {
     const { nextPageToken } = await list({ pageSize: 1 });
     for (const request of [
       { pageToken: nextPageToken, search: "a" },

@@ -64,7 +64,7 @@ const skills = (count: number) =>
     content: `---\nname: s${n}\ndescription: d\n---\nDo.\n`,
   }));
 
-needs("git", "a tree of 2,000 files is applied, and one more is said to be too many", async () => {
+needs("git", "a tree of 2,000 files is applied, and one with more is rejected", async () => {
   repository.commit([...aTree({ "skills/tests/SKILL.md": undefined }), ...skills(1_996)]);
   await put();
   expect(await apply()).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
@@ -105,7 +105,7 @@ needs("git", "a file of the definition that is too large is named", async () => 
   expect((await refused()).details).toMatchObject([{ path: "agents/hand/agent.md", code: "FF_LIMIT_EXCEEDED" }]);
   leavesNothing();
 });
-needs("git", "a repository that is too large to be fetched is refused before the disk is full", async () => {
+needs("git", "a repository that is too large to be fetched is rejected before the disk is full", async () => {
   repository.commit([...aTree(), { path: "video.bin", content: randomBytes(6 * 1024 * 1024) }]);
   await put();
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_too_large" }));
@@ -144,14 +144,14 @@ needs(
     leavesNothing();
   },
 );
-needs("git", "a server that leaves files out and gives none by itself is read as a whole", async () => {
+needs("git", "a server without support for partial fetches is read completely", async () => {
   Object.assign(server, { canFilter: true, isOld: true });
   const head = repository.commit([...aTree(), { path: "README.md", content: "Hello" }]);
   await put(`${server.url}/team/factory/.git`);
   expect(await apply()).toMatchObject({ state: "ACTIVE", appliedSha: head });
   leavesNothing();
 });
-needs("git", "a file of the definition that a filtering server sends is held to the same bounds", async () => {
+needs("git", "a file of the definition from a filtering server has the same limits", async () => {
   server.canFilter = true;
   repository.commit([...aTree(), { path: "agents/hand/agent.md", content: "x".repeat(2 * 1024 * 1024 + 1) }]);
   await put(`${server.url}/team/factory/.git`);
@@ -162,7 +162,7 @@ needs("git", "a file of the definition that a filtering server sends is held to 
   expect((await refused()).reason).toBe("source_too_large");
   leavesNothing();
 });
-needs("git", "an empty repository, and one that is none, have no branch and no head", async () => {
+needs("git", "an empty repository, and a path without one, have no branch and no head", async () => {
   await put();
   await expect(apply()).rejects.toEqual(domainError({ kind: "conflict", reason: "branch_head_unknown" }));
   rmSync(join(repository.path, ".git"), { recursive: true });
@@ -231,7 +231,7 @@ needs("git", "a server that speaks nonsense is a failure that may pass", async (
   expect(await apply()).toMatchObject({ state: "ACTIVE" });
 });
 
-test("what a killed process has left goes when the next one starts, and what is in use stays", async () => {
+test("leftovers of a killed process are removed when the next one starts, and directories in use remain", async () => {
   const [old, fresh] = [1, 2].map(() => mkdtempSync(join(tmpdir(), "millwright-definition-0-"))) as [string, string];
   const longAgo = new Date(Date.now() - 2 * 3_600_000);
   utimesSync(old, longAgo, longAgo);

@@ -139,13 +139,13 @@ test.each([
   "https://localhost/r.git",
   "https://169.254.169.254/r.git",
   "https://192.168.0.1:8443/r.git",
-])("%s is inside the platform's network, and refused", async (repositoryUrl) => {
+])("%s is inside the platform's network, and rejected", async (repositoryUrl) => {
   await expect(put({ repositoryUrl })).rejects.toEqual(
     domainError({ kind: "invalid_argument", reason: "internal_address_refused" }),
   );
 });
 
-test("a name is judged by what it leads to when the tree is taken", async () => {
+test("a host name is checked by its addresses at the time of the fetch", async () => {
   const rule = outboundRule([], async () => ["10.0.0.1"]);
   const trees = definitionTrees({
     localRepositoryRoots: [],

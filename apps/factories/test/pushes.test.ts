@@ -66,11 +66,11 @@ const heard = async () => {
 const production = async () => (await w.branches.listBranches({ factoryUid }, call(VIEWER))).branches[0]!;
 const isDue = async () => (await w.rows("SELECT 1 FROM tracked_branches WHERE poll_at <= now()")).length > 0;
 
-describe("a push that a code host tells", () => {
+describe("a push that a code host reports", () => {
   test.each([
     ["GitHub", github],
     ["GitLab", gitlab],
-  ])("registers the head, of %s; and the repository is asked, too", async (_host, push) => {
+  ])("registers the head of %s, and polls the repository too", async (_host, push) => {
     push({ before: NONE, after: FIRST });
     await heard();
     push({ before: FIRST, after: SECOND });
@@ -84,7 +84,7 @@ describe("a push that a code host tells", () => {
     expect(await isDue()).toBe(true);
     expect((await w.eventTypes()).filter((type) => type === "branch.updated")).toHaveLength(2);
   });
-  test("that comes too late, or twice, moves nothing back, and has the repository asked", async () => {
+  test("that arrives late or twice does not move the head back, and polls the repository", async () => {
     for (const [before, after] of [
       [NONE, FIRST],
       [FIRST, SECOND],
@@ -100,7 +100,7 @@ describe("a push that a code host tells", () => {
     expect(await production()).toMatchObject({ registeredHeadSha: THIRD });
     expect(await isDue()).toBe(true);
   });
-  test("of a branch's end leaves its head UNKNOWN, until it is pushed again", async () => {
+  test("that deletes a branch leaves its head UNKNOWN, until it is pushed again", async () => {
     github({ before: NONE, after: FIRST });
     await heard();
     github({ before: FIRST, after: NONE });
@@ -132,7 +132,7 @@ describe("a push that a code host tells", () => {
     expect((await production()).registeredHeadSha).toBeUndefined();
     expect(await isDue()).toBe(false);
   });
-  test("brings no retired tracking back, and leaves no work where nothing is tracked", async () => {
+  test("does not revive retired tracking, and leaves no work if nothing is tracked", async () => {
     const { uid } = await production();
     await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
     github({ before: NONE, after: FIRST });

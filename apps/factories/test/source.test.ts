@@ -28,7 +28,7 @@ const codes = (error: unknown) =>
   );
 
 describe("registering a source", () => {
-  test("keeps it without applying it", async () => {
+  test("stores it without applying it", async () => {
     expect(await getSource()).toMatchObject({ kind: "none", state: "NONE", activeVersion: 0n });
     const { source } = await put();
     expect(source).toMatchObject({ kind: "files", state: "NONE", activeVersion: 0n });
@@ -76,7 +76,7 @@ describe("registering a source", () => {
       "invalid_source",
     ],
     ["on this machine's disk", { kind: "git", repositoryUrl: "/etc" }, "repository_not_allowed"],
-  ])("refuses one %s", async (_what, source, reason) => {
+  ])("rejects one %s", async (_what, source, reason) => {
     await expect(w.factories.putSource({ factoryUid, source }, call(OWNER))).rejects.toEqual(domainError({ reason }));
     expect(await getSource()).toMatchObject({ kind: "none" });
   });
@@ -109,7 +109,7 @@ describe("checking", () => {
     expect(w.identity.owner.stages + w.orchestrator.owner.stages).toBe(0);
   });
 
-  test("reports what the files and what the owners find wrong at once, to validate, plan and apply alike", async () => {
+  test("reports problems of files and of other services together, for validate, plan and apply", async () => {
     w.orchestrator.owner.diagnostics = [
       {
         path: "agents/hand/agent.md",
@@ -144,7 +144,7 @@ describe("checking", () => {
     expect(places(codes(await apply().catch((thrown: unknown) => thrown)))).toEqual(expected);
   });
 
-  test("validate refuses what only the owners refuse", async () => {
+  test("validate reports problems that only other services can detect", async () => {
     w.identity.owner.diagnostics = [
       {
         path: "factory.yaml",
@@ -177,7 +177,7 @@ describe("checking", () => {
     expect((await check()).revision).toBe((await getSource())?.activeRevision);
   });
 
-  test("says at its place that another factory has the alias", async () => {
+  test("reports the position of an alias that another factory has", async () => {
     await w.aFactory({ alias: "MENDED" });
     const { diagnostics } = await check({ files: aTree() });
     expect(diagnostics).toMatchObject([{ path: "factory.yaml", line: 4, column: 8, code: "FF_DUPLICATE_NAME" }]);
@@ -260,7 +260,7 @@ describe("applying", () => {
     await expect(changing).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "managed_by_files" }));
   });
 
-  test("warnings of a definition in force are those of now, whatever they were when it was applied", async () => {
+  test("warnings of the active definition reflect the current state, not that of the apply", async () => {
     const noHost = {
       path: "factory.yaml",
       keys: ["agentDefaults", "runner"],
@@ -299,7 +299,7 @@ describe("applying", () => {
   });
 });
 
-describe("a failed apply leaves what served", () => {
+describe("a failed apply leaves the active version", () => {
   beforeEach(async () => {
     await put();
     await apply();
@@ -400,7 +400,7 @@ describe("a failed apply leaves what served", () => {
     await unchanged();
   });
 
-  test("when the alias is taken in the last moment", async () => {
+  test("if the alias is taken just before the commit", async () => {
     await put(aTree({ "factory.yaml": aTree()[0]!.content.replace("alias: mended", "alias: late") }));
     w.identity.owner.onStage = async () =>
       void (await w.rows("UPDATE factories SET alias = 'LATE' WHERE uid = $1", [rivalUid]));
@@ -420,7 +420,7 @@ describe("a failed apply leaves what served", () => {
 });
 
 describe("an apply that dies", () => {
-  test("between stage and commit is taken over, and what it staged is dropped", async () => {
+  test("between stage and commit is taken over, and its staged version is discarded", async () => {
     await put();
     w.identity.owner.onStage = async () =>
       void (await w.rows(
@@ -436,7 +436,7 @@ describe("an apply that dies", () => {
     expect([...w.identity.owner.staged.keys()]).toEqual([`${factoryUid}/2`]);
   });
 
-  test("is missed within seconds: who comes meanwhile waits, and applies", async () => {
+  test("is detected within seconds: a concurrent apply waits, and succeeds", async () => {
     await put();
     await w.rows(
       "UPDATE definition_sources SET apply_lease_until = now() + interval '1 s', apply_lease_uid = gen_random_uuid()",
@@ -444,7 +444,7 @@ describe("an apply that dies", () => {
     expect((await apply()).source).toMatchObject({ state: "APPLIED", activeVersion: 1n });
   });
 
-  test("after the commit is completed by the work it left", async () => {
+  test("after the commit is completed by its stored work item", async () => {
     let open: () => void = () => {};
     w.orchestrator.owner.gate = new Promise((resolve) => (open = resolve));
     const late = await w.replica({ activationWaitMs: 20 });

@@ -58,13 +58,13 @@ const find = ({ branch: { uid }, claim }: DueBranch, of: string, isClaim = true)
     isClaim ? claim : undefined,
   );
 
-needs("git", "a look that took longer than one that began after it is not counted, whichever ends first", async () => {
+needs("git", "a read that took longer than one that started after it is ignored, whichever ends first", async () => {
   const [first, second] = await lookedAtTwice();
   expect((await find(first!, "a"))?.registeredHeadSha).not.toBe(head("a"));
   expect((await find(second!, "b"))?.registeredHeadSha).toBe(head("b"));
   expect((await find(first!, "a"))?.registeredHeadSha).toBe(head("b"));
 });
-needs("git", "nor is one that was under way when a push told of a head", async () => {
+needs("git", "a read that was in progress when a push reported a head is ignored", async () => {
   const [, look] = await lookedAtTwice();
   await find(look!, "c", false);
   expect((await find(look!, "d"))?.registeredHeadSha).toBe(head("c"));

@@ -63,7 +63,7 @@ describe("the start of a run", () => {
     expect(await w.rows("SELECT title FROM tasks")).toEqual([{ title: "First" }]);
   });
 
-  test("whose event tells no title makes a task with the run's, asked for once for all of them", async () => {
+  test("whose event has no title creates a task with the run's title, requested once for all of them", async () => {
     const untitled = (uid = newUid()) =>
       w.orchestrator.created({ uid, origin: "dispatch", teamUid: TEAM, factoryUid, isUntitled: true });
     const [first, second, gone] = [untitled(), untitled(), untitled()];
@@ -91,7 +91,7 @@ describe("the retry of a run", () => {
   const retried = (of: FakeRun, more: object = {}) =>
     w.orchestrator.created({ teamUid: TEAM, factoryUid, retryOfRunUid: of.uid, ...more });
 
-  test("that is a task's current run takes the task with it, and the first run still finds the task", async () => {
+  test("that is a task's current run moves the task, and the first run still finds the task", async () => {
     const run = dispatched();
     await drain();
     const before = (await taskOf(run))!;
@@ -112,7 +112,7 @@ describe("the retry of a run", () => {
     expect((await taskOf(run))!.stage).toBe("CANCELLED");
   });
 
-  test("leaves a task that goes with another run, and one of another team, where they are", async () => {
+  test("does not move a task of another run or another team", async () => {
     const run = dispatched();
     await drain();
     const first = retried(run);
@@ -130,7 +130,7 @@ describe("the retry of a run", () => {
 });
 
 describe("the end of a run", () => {
-  test("cancelled, of the task's current top-level run, cancels the task, whatever its stage", async () => {
+  test("that cancels the task's current top-level run cancels the task in any stage", async () => {
     const run = dispatched();
     await drain();
     await w.tasks.updateTask(
@@ -143,7 +143,7 @@ describe("the end of a run", () => {
     expect((await w.eventTypes()).at(-1)).toBe("task.updated");
   });
 
-  test("of a child, of an earlier run of the conversation, or in another state, leaves it", async () => {
+  test("of a child, of an earlier run of the conversation, or in another state, does not change it", async () => {
     const run = dispatched();
     w.orchestrator.finished(run, "SUCCEEDED");
     const child = w.orchestrator.created({ teamUid: TEAM, factoryUid, rootRunUid: run.uid, parentRunUid: run.uid });
@@ -164,7 +164,7 @@ describe("the end of a run", () => {
         call(MEMBER),
       );
 
-    test("leaves a stage that was set after the cancellation, and cancels the task if it is cancelled again", async () => {
+    test("does not overwrite a stage set after the cancellation, and cancels the task if it is cancelled again", async () => {
       const run = dispatched();
       await drain();
       w.orchestrator.finished(run, "CANCELLED");
@@ -176,7 +176,7 @@ describe("the end of a run", () => {
       expect((await taskOf(run))?.stage).toBe("CANCELLED");
     });
 
-    test("leaves a stage that was set after the cancellation when a personal run is newer in the conversation", async () => {
+    test("does not overwrite a stage set after the cancellation if a personal run is newer in the conversation", async () => {
       const run = dispatched();
       await drain();
       w.orchestrator.created({ conversationUid: run.conversationUid });
@@ -186,7 +186,7 @@ describe("the end of a run", () => {
       expect((await taskOf(run))?.stage).toBe("REVIEW");
     });
 
-    test("leaves a stage that was set after the task itself was cancelled", async () => {
+    test("does not overwrite a stage set after the task itself was cancelled", async () => {
       const run = dispatched();
       await drain();
       await w.tasks.cancelTask({ factoryUid, taskUid: (await taskOf(run))!.uid }, call(MEMBER));
@@ -196,7 +196,7 @@ describe("the end of a run", () => {
       expect((await taskOf(run))?.stage).toBe("SPEC");
     });
 
-    test("leaves a task that was created for its conversation afterwards", async () => {
+    test("does not change a task that was created for its conversation afterwards", async () => {
       const run = w.orchestrator.created({ teamUid: TEAM, factoryUid });
       w.orchestrator.finished(run, "CANCELLED");
       const request = { factoryUid, title: "Again", conversationUid: run.conversationUid, stage: "SPEC" };
@@ -206,7 +206,7 @@ describe("the end of a run", () => {
     });
   });
 
-  test("told twice changes nothing the second time", async () => {
+  test("delivered twice changes nothing the second time", async () => {
     const run = dispatched();
     w.orchestrator.finished(run, "CANCELLED");
     await drain();
@@ -236,7 +236,7 @@ test("50 dispatches make exactly 50 tasks while consumers race and their connect
   expect(await w.rows("SELECT 1 FROM stream.dead_lettered_events")).toEqual([]);
 });
 
-test("a deleted factory takes its tasks along, and frees their conversations", async () => {
+test("deleting a factory deletes its tasks, and frees their conversations", async () => {
   const run = dispatched();
   await drain();
   await w.factories.deleteFactory({ uid: factoryUid }, call(OWNER));

@@ -94,7 +94,7 @@ describe("finding a task", () => {
     );
   });
 
-  test("needs something to look for", async () => {
+  test("requires a search value", async () => {
     await expect(w.tasks.getTaskByRun({ factoryUid }, call(VIEWER))).rejects.toEqual(
       domainError({ reason: "run_id_required" }),
     );
@@ -105,7 +105,7 @@ describe("finding a task", () => {
 });
 
 describe("changing a task", () => {
-  test("replaces the masked members only, moves the time and tells of it", async () => {
+  test("replaces the masked members only, updates the time and emits an event", async () => {
     const task = await aTask("Before");
     w.clock.advance(1_500);
     const { task: next } = await update(task.uid, { title: "ignored", stage: "REVIEW", description: "d" }, [
@@ -171,7 +171,7 @@ describe("creating a task", () => {
     w.tasks.createTask({ factoryUid, title: "New", conversationUid, ...more }, call(caller));
   const aRunHere = () => w.orchestrator.created({ teamUid: TEAM });
 
-  test("keeps the newest run, its starter and its ticket, and tells of it", async () => {
+  test("stores the newest run, its creator and its ticket, and emits an event", async () => {
     const first = aRunHere();
     const newest = w.orchestrator.created({
       teamUid: TEAM,
@@ -223,7 +223,7 @@ describe("creating a task", () => {
     expect((await w.eventTypes()).slice(-3)).toEqual(["task.created", "task.deleted", "task.created"]);
   });
 
-  test("with a known key answers the task as it was made then, whatever has become of it", async () => {
+  test("with a known key returns the task as it was created, whatever happened to it since", async () => {
     const { conversationUid } = aRunHere();
     const { task } = await create(conversationUid, { idempotencyKey: "k" });
     expect((await create(conversationUid, { idempotencyKey: "k" })).task).toEqual(task);
@@ -313,7 +313,7 @@ describe("the list", () => {
     ]);
   });
 
-  test("asks by e-mail who started the task's run, and finds nothing for strangers", async () => {
+  test("filters by the e-mail address of the run's creator, and matches nothing for non-members", async () => {
     await aTask("Mine");
     w.identity.users.set("ada@example.com", "u-1");
     expect(await titles({ createdBy: ["nobody@example.com", " ADA@example.com "] })).toEqual(["Mine"]);
@@ -330,7 +330,7 @@ describe("the list", () => {
     await expect(list(request as List)).rejects.toEqual(domainError({ kind: "invalid_argument", reason }));
   });
 
-  test("a cursor holds for its sort and filters only; the page size is free, an explicit default is the default", async () => {
+  test("a cursor is valid for its sort and filters only, with any page size; an explicit default equals an omitted one", async () => {
     for (const title of ["a", "b", "c"]) await aTask(title);
     const { nextPageToken } = await list({ pageSize: 1 });
     for (const other of [
@@ -357,7 +357,7 @@ describe("the list", () => {
     ["updated_at", "desc"],
     ["updated_at", "asc"],
   ])(
-    "walked by %s %s while tasks are made and changed: whoever stays put is seen once, nobody twice",
+    "paged by %s %s while tasks are created and changed: unchanged tasks are returned once, none twice",
     async (sortBy, sortOrder) => {
       const still: string[] = [];
       for (let n = 0; n < 24; n += 1) {
@@ -382,7 +382,7 @@ describe("the list", () => {
     },
   );
 
-  test("keeps milliseconds, so that ties are ties", async () => {
+  test("stores milliseconds, so that equal times are equal", async () => {
     w.clock.set(new Date(NOW.getTime() + 7));
     expect(timestampDate((await aTask("ms")).createdAt!).getUTCMilliseconds()).toBe(7);
   });

@@ -70,7 +70,7 @@ describe("a change that PostgreSQL ends because it and another wait for each oth
   });
 });
 
-test("confirming a version takes its locks in the order of applies, so that neither ends the other", async () => {
+test("confirming a version locks in the order of applies, so that they cannot deadlock", async () => {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
   await w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
@@ -89,7 +89,7 @@ test("confirming a version takes its locks in the order of applies, so that neit
   ).toEqual([{ uid: null }]);
 });
 
-test("a factory that is being deleted takes no new task, whose conversation would never be free again", async () => {
+test("a factory that is being deleted accepts no new task", async () => {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   const { conversationUid } = w.orchestrator.created({ teamUid: TEAM });
   const creating = await database.transaction(async (deleting) => {
@@ -105,7 +105,7 @@ test("a factory that is being deleted takes no new task, whose conversation woul
   ]);
 });
 
-test("the lease of an apply is renewed while the apply lives, and never taken back from who has taken it", async () => {
+test("the lease of an apply is renewed while the apply runs, and never taken back from a newer owner", async () => {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   await w.factories.putSource({ factoryUid, source: { kind: "files", files: aTree() } }, call(OWNER));
   const lease = async () =>

@@ -64,7 +64,7 @@ describe("a task that moves to another stage", () => {
   const moveTo = (uid: string, stage: string, caller = OWNER) =>
     w.tasks.updateTask({ factoryUid, task: { uid, stage }, updateMask: { paths: ["stage"] } }, call(caller));
 
-  test("starts a run of each automation that asks for it, with the task as its file", async () => {
+  test("starts a run of each matching automation, with the task as its file", async () => {
     const [one, other] = [
       await create(trigger({ stages: ["REVIEW"], from_stages: ["TRIAGE"] })),
       await create(trigger({ stages: ["SPEC"] })),
@@ -133,7 +133,7 @@ describe("a task that moves to another stage", () => {
     expect(runsOf(one)).toHaveLength(2);
   });
 
-  test("by the end of an automation's run does not fire it again, and a chain goes on through dispatches", async () => {
+  test("by the end of an automation's run does not start it again, and a chain continues through dispatches", async () => {
     const uid = await create(trigger());
     const run = w.orchestrator.created({
       teamUid: TEAM,
@@ -200,7 +200,7 @@ describe("a slot of a schedule", () => {
     expect(await decisions()).toMatchObject([{ automationUid: off, outcome: "disabled" }]);
   });
 
-  test("among many that come together is decided for its own factory", async () => {
+  test("in a batch is decided for its own factory", async () => {
     const uid = await create(trigger);
     const deaf = await aFactory();
     const at = { automation_uid: uid, cron: "0 6 * * 1", name: "monday" };
@@ -210,7 +210,7 @@ describe("a slot of a schedule", () => {
     expect(await w.rows("SELECT 1 FROM trigger_events WHERE factory_uid = $1", [deaf])).toEqual([]);
   });
 
-  test("is asked of the scheduler by every fact about the automation", async () => {
+  test("is synchronised to the scheduler with every change of the automation", async () => {
     const uid = await create(trigger);
     await w.automations.replaceAutomation(
       {
@@ -325,7 +325,7 @@ describe("a delivery of a code host", () => {
         )
       ).map(({ payload }) => payload);
 
-    test("against one automation as it is now, dry or for good, once per key, and each is told", async () => {
+    test("against one automation in its current state, as a dry run or not, once per key, each with an event", async () => {
       const [uid, other] = [await create(labeled({ labels: ["bug"] })), await create(labeled({ labels: ["agent"] }))];
       const deaf = await create({ provider: "gitlab", event: "merge_request" });
       const delivered = deliver("issues", issue());
@@ -412,7 +412,7 @@ describe("a delivery of a code host", () => {
     });
   });
 
-  test("is explained whatever its texts are", async () => {
+  test("is explained with any texts", async () => {
     const uid = await create(labeled({ labels: ["agent"] }));
     deliver("issues", issue({ label: { name: `a\0\ud800${"x".repeat(5_000)}` }, sender: { login: "an\0n" } }));
     await settle();
@@ -425,7 +425,7 @@ describe("a delivery of a code host", () => {
   test.each([
     ["item's URL", { issue: { ...issue().issue, html_url: "https://h/\0" } }],
     ["repository", { repository: { full_name: "acme/sh\0p" } }],
-  ])("whose %s holds NUL is decided, and is about no item", async (_what, more) => {
+  ])("whose %s contains NUL is decided, without an item", async (_what, more) => {
     const uid = await create(labeled({ labels: ["agent"] }));
     deliver("issues", issue(more));
     await settle();
@@ -435,7 +435,7 @@ describe("a delivery of a code host", () => {
     ).toEqual([[]]);
   });
 
-  describe("whose payload leaves out what a filter asks", () => {
+  describe("whose payload lacks what a filter needs", () => {
     const run = {
       action: "completed",
       workflow_run: {
@@ -455,7 +455,7 @@ describe("a delivery of a code host", () => {
       filter: { conclusions: ["failure"], ...filter },
     });
 
-    test("asks the code host once for all automations, and only when all else holds", async () => {
+    test("asks the code host once for all automations, and only if everything else matches", async () => {
       w.orchestrator.codeHost = { labels: ["agent"], authors: ["ann"] };
       const [yes, no, never] = [
         await create(failing({ labels: ["agent"] })),
@@ -522,7 +522,7 @@ describe("a delivery of a code host", () => {
       expect([delayed, sibling, elsewhere].map((one) => runsOf(one).length)).toEqual([1, 1, 0]);
     });
 
-    test("matches nothing when the code host refuses to answer", async () => {
+    test("matches nothing if the code host rejects the request", async () => {
       const uid = await create(failing({ authors: ["ann"] }));
       w.orchestrator.codeHost = new DomainError({
         kind: "not_found",
@@ -582,7 +582,7 @@ describe("a delivery of a code host", () => {
       expect(await w.rows("SELECT 1 FROM stream.work_items WHERE state <> 'done'")).toEqual([]);
     });
 
-    test("is refused a replay while the code host is away", async () => {
+    test("cannot be replayed while the code host is unreachable", async () => {
       const uid = await create(failing({ authors: ["ann"] }));
       w.orchestrator.codeHost = AWAY;
       const delivery = deliver("workflow_run", run);

@@ -49,7 +49,7 @@ function aRun(
 const told = (run: RunFacts) => violationsOf(run).map((violation) => violation.replace("run run: ", ""));
 const followUp = { uid: "f", kind: "followup", text: "more", isDelivered: true, isUndeliverable: false, reason: null };
 
-describe("what the drill would say", () => {
+describe("violations that the drill reports", () => {
   test("nothing of a run that lost a worker and went on", () => {
     const lost = [own("worker_lost", { attempt: 1 }), own("run_queued"), own("run_claimed")];
     expect(
@@ -148,7 +148,7 @@ describe("what the drill would say", () => {
     expect(effectViolationsOf(run, plan, others)).toContainEqual(expect.stringMatching(violation));
   });
 
-  test("that a run was given up only where it has lost its workers, or met a limit", () => {
+  test("that a run was given up only if it has lost its workers or reached a limit", () => {
     const lost = aRun(
       [own("worker_lost"), own("worker_lost"), own("worker_lost"), own("run_finished", { reason: "worker_lost" })],
       { state: "ERROR", errorCode: "resource_unavailable" },
