@@ -14,16 +14,28 @@ export type CycleTime = {
   readonly kickoffToMerge: number | undefined;
 };
 
+/** When each stage begins and ends. */
+export const STAGES = {
+  kickoffToPr: ["kickoffAt", "openedAt"],
+  prToFirstReview: ["openedAt", "firstHumanReviewAt"],
+  firstReviewToMerge: ["firstHumanReviewAt", "mergedAt"],
+  kickoffToMerge: ["kickoffAt", "mergedAt"],
+} as const satisfies Record<keyof CycleTime, readonly [keyof Milestones, keyof Milestones]>;
+
 /** Returns how long each stage of a pull request took. */
-export const cycleTime = ({ kickoffAt, openedAt, firstHumanReviewAt, mergedAt }: Milestones): CycleTime => ({
-  kickoffToPr: secondsBetween(kickoffAt, openedAt),
-  prToFirstReview: secondsBetween(openedAt, firstHumanReviewAt),
-  firstReviewToMerge: secondsBetween(firstHumanReviewAt, mergedAt),
-  kickoffToMerge: secondsBetween(kickoffAt, mergedAt),
+export const cycleTime = (milestones: Milestones): CycleTime => ({
+  kickoffToPr: secondsOf(milestones, STAGES.kickoffToPr),
+  prToFirstReview: secondsOf(milestones, STAGES.prToFirstReview),
+  firstReviewToMerge: secondsOf(milestones, STAGES.firstReviewToMerge),
+  kickoffToMerge: secondsOf(milestones, STAGES.kickoffToMerge),
 });
 
 /** A review before the opening and clocks that differ give negative stages. */
-function secondsBetween(start: Date | null, end: Date | null): number | undefined {
+function secondsOf(
+  milestones: Milestones,
+  [from, to]: readonly [keyof Milestones, keyof Milestones],
+): number | undefined {
+  const [start, end] = [milestones[from], milestones[to]];
   if (!start || !end || end < start) return undefined;
   return (end.getTime() - start.getTime()) / 1000;
 }

@@ -10,7 +10,7 @@ export const periodWindow = (factoryUid: string, range: DateRange, periods: read
   starts: periods.length === 0 ? [range.start] : periods.map(({ from }) => from),
 });
 
-/** Whole UTC days of a range, [start, end), and the partial days before and after them; parts may be empty. */
+/** Whole UTC days of a range, [start, end), and the partial days before and after them; any of the three may be empty. */
 export type DaySplit = { readonly before: DateRange; readonly days: DateRange; readonly after: DateRange };
 
 const DAY_MS = 86_400_000;
@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 export function splitDays({ start, end }: DateRange): DaySplit {
   const firstMidnight = Math.ceil(start.getTime() / DAY_MS) * DAY_MS;
   const lastMidnight = Math.floor(end.getTime() / DAY_MS) * DAY_MS;
-  if (firstMidnight >= lastMidnight)
+  if (firstMidnight > lastMidnight)
     return { before: { start, end }, days: { start: end, end }, after: { start: end, end } };
   const days = { start: new Date(firstMidnight), end: new Date(lastMidnight) };
   return { before: { start, end: days.start }, days, after: { start: days.end, end } };

@@ -7,40 +7,7 @@ export type OpenedCohort = {
   readonly measured: number;
 };
 
-/** `medianSeconds`: null if nothing was measured. */
-export type LatencyStage = { readonly medianSeconds: number | null; readonly measured: number };
-
-/** The factory's pull requests by when they merged. */
-export type Merges = {
-  readonly merged: number;
-  readonly observed: number;
-  /** Of those observed. */
-  readonly withoutHumanCodeChange: number;
-  /** Lines over the pull requests whose both line counts are known. */
-  readonly additions: number;
-  readonly deletions: number;
-  readonly sized: number;
-  readonly kickoffToPr: LatencyStage;
-  readonly prToFirstReview: LatencyStage;
-  readonly firstReviewToMerge: LatencyStage;
-  readonly kickoffToMerge: LatencyStage;
-};
-
 const NO_COHORT: OpenedCohort = { merged: 0, interactions: 0, measured: 0 };
-
-const UNMEASURED: LatencyStage = { medianSeconds: null, measured: 0 };
-export const NO_MERGES: Merges = {
-  merged: 0,
-  observed: 0,
-  withoutHumanCodeChange: 0,
-  additions: 0,
-  deletions: 0,
-  sized: 0,
-  kickoffToPr: UNMEASURED,
-  prToFirstReview: UNMEASURED,
-  firstReviewToMerge: UNMEASURED,
-  kickoffToMerge: UNMEASURED,
-};
 
 /** Returns the mean of persons' interactions per pull request; null if none was measured. */
 export const meanInteractions = ({

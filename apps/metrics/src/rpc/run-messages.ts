@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { metrics } from "@millwright/contracts";
-import { meanInteractions, type LatencyStage, type Merges } from "../domain/pull-request-metrics.ts";
+import type { LatencyStage, Merges } from "../domain/merges.ts";
+import { meanInteractions } from "../domain/pull-request-metrics.ts";
 import type { FactoryMetrics } from "../usecases/get-metrics.ts";
 import type { RunBreakdown } from "../usecases/get-run-breakdown.ts";
 import type { RangeScope } from "../usecases/resolve-scope.ts";

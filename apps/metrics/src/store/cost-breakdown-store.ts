@@ -58,51 +58,46 @@ const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 const SUMS =
   "inference_micros, compute_micros, platform_micros, model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals";
 
-const micros = (component: string): string =>
-  `coalesce(sum(micros) FILTER (WHERE component = '${component}'), 0)::bigint`;
-
-const unpricedChange = (component: string): string =>
-  `coalesce(sum(unpriced_change) FILTER (WHERE component = '${component}'), 0)`;
-
-/** Entries of a partial day in the shape of daily sums. */
+/**
+ * Entries of a part of one UTC day in the shape of daily sums. They are grouped by component and kind first, so that each entry is added to few sums: a
+ * day has tens of thousands of entries, but few groups.
+ */
 const ledgerSums = (key: string, creatorType: string, from: string, to: string): string => `
-          SELECT utc_day(occurred_at), ${key}, ${creatorType},
-                 ${micros("inference")}, ${micros("compute")}, ${micros("platform")},
-                 count(*) FILTER (WHERE kind = 'model_call'),
-                 count(*) FILTER (WHERE kind = 'model_call' AND micros IS NULL) + ${unpricedChange("inference")},
-                 count(*) FILTER (WHERE kind = 'compute_interval'),
-                 count(*) FILTER (WHERE kind = 'compute_interval' AND micros IS NULL) + ${unpricedChange("compute")}
-            FROM ledger_entries
-           WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}
-           GROUP BY 1, 2, 3`;
+            SELECT day, key, creator_type,
+                   coalesce(sum(micros) FILTER (WHERE component = 'inference'), 0)::bigint,
+                   coalesce(sum(micros) FILTER (WHERE component = 'compute'), 0)::bigint,
+                   coalesce(sum(micros) FILTER (WHERE component = 'platform'), 0)::bigint,
+                   coalesce(sum(entries) FILTER (WHERE kind = 'model_call'), 0)::bigint,
+                   coalesce(sum(unpriced) FILTER (WHERE component = 'inference'), 0)::bigint,
+                   coalesce(sum(entries) FILTER (WHERE kind = 'compute_interval'), 0)::bigint,
+                   coalesce(sum(unpriced) FILTER (WHERE component = 'compute'), 0)::bigint
+              FROM (SELECT utc_day(${from}) AS day, ${key} AS key, ${creatorType} AS creator_type, component, kind,
+                           sum(micros) AS micros, count(*) AS entries,
+                           CASE WHEN kind = 'adjustment' THEN coalesce(sum(unpriced_change), 0) ELSE count(*) - count(micros) END AS unpriced
+                      FROM ledger_entries
+                     WHERE factory_uid = $1 AND occurred_at >= ${from} AND occurred_at < ${to}
+                     GROUP BY ${[key, ...(creatorType.startsWith("'") ? [] : [creatorType])].join(", ")}, component, kind) AS entries
+             GROUP BY day, key, creator_type`;
 
 /**
  * One row per group, its cells as a text: "period inference compute platform,…". A year by day has tens of thousands of cells, which cost the
- * driver more than the database if each is a row.
+ * driver more than the database if each is a row. A period may have several cells.
  */
 const listCells = (dimension: CostGrouping, key: string, creatorType = "''::text"): string => `
-  WITH spend AS MATERIALIZED (
-    SELECT day, coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key, creator_type, ${SUMS}
-      FROM (SELECT day, key, creator_type, ${SUMS}
-              FROM cost_group_days
-             WHERE factory_uid = $1 AND dimension = '${dimension}' AND day >= $2::date AND day < $3::date
-             UNION ALL ${ledgerSums(key, creatorType, "$4", "$5")}
-             UNION ALL ${ledgerSums(key, creatorType, "$6", "$7")}
-           ) AS sums (day, key, creator_type, ${SUMS}))
-  SELECT key, creator_type, model_calls, unpriced_calls, intervals, unpriced_intervals, cells
-    FROM (SELECT key, max(creator_type) AS creator_type,
-                 sum(model_calls)::bigint AS model_calls,
-                 sum(unpriced_model_calls)::bigint AS unpriced_calls,
-                 sum(compute_intervals)::bigint AS intervals,
-                 sum(unpriced_compute_intervals)::bigint AS unpriced_intervals
-            FROM spend
-           GROUP BY key) AS groups
-    JOIN (SELECT key, string_agg(concat_ws(' ', period, inference, compute, platform), ',') AS cells
-            FROM (SELECT width_bucket(day, $8::date[]) - 1 AS period, key,
-                         sum(inference_micros) AS inference, sum(compute_micros) AS compute, sum(platform_micros) AS platform
-                    FROM spend
-                   GROUP BY 1, 2) AS cells
-           GROUP BY key) AS series USING (key)`;
+  SELECT coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,
+         max(creator_type) AS creator_type,
+         sum(model_calls)::bigint AS model_calls,
+         sum(unpriced_model_calls)::bigint AS unpriced_calls,
+         sum(compute_intervals)::bigint AS intervals,
+         sum(unpriced_compute_intervals)::bigint AS unpriced_intervals,
+         string_agg(concat_ws(' ', width_bucket(day, $8::date[]) - 1, inference_micros, compute_micros, platform_micros), ',') AS cells
+    FROM (SELECT day, key, creator_type, ${SUMS}
+            FROM cost_group_days
+           WHERE factory_uid = $1 AND dimension = '${dimension}' AND day >= $2::date AND day < $3::date
+           UNION ALL ${ledgerSums(key, creatorType, "$4::timestamptz", "$5::timestamptz")}
+           UNION ALL ${ledgerSums(key, creatorType, "$6::timestamptz", "$7::timestamptz")}
+         ) AS sums (day, key, creator_type, ${SUMS})
+   GROUP BY 1`;
 
 const LIST_CELLS: Readonly<Record<CostGrouping, string>> = {
   source: listCells("source", "source"),

@@ -1,10 +1,10 @@
 import type { Sql } from "@millwright/database";
 import { boundsOf, columnsOf, splitDays, type PeriodWindow } from "../domain/period-window.ts";
-import { NO_MERGES, type LatencyStage, type Merges } from "../domain/pull-request-metrics.ts";
+import { NO_MERGES, type MergeCounts, type MergedPullRequests } from "../domain/merges.ts";
 
-type StageRow = Record<`${(typeof STAGES)[number]}_${"median" | "count"}`, number | null>;
-type MergesRow = StageRow & {
-  period: number | null;
+/** Times are in one order, packed as `toTimes` reads them. */
+type MergesRow = Record<(typeof MILESTONES)[number], Buffer> & {
+  period: number;
   merged: number;
   observed: number;
   without_human_code_change: number;
@@ -15,15 +15,25 @@ type MergesRow = StageRow & {
 
 /** Pull requests by when they merged: the factory's own, and those of anyone in its repositories. */
 export const mergeStore = (searches: Sql) => ({
-  /** Returns the merges of the factory's pull requests in the whole range and per period. */
-  async factoryMerges(window: PeriodWindow): Promise<{ total: Merges; periods: Merges[] }> {
+  /** Returns the factory's pull requests that merged, per period. */
+  async factoryMerges(window: PeriodWindow): Promise<MergedPullRequests> {
     const { rows } = await searches.query<MergesRow>(FACTORY_MERGES, [
       window.factoryUid,
       ...columnsOf(boundsOf(window)),
     ]);
-    const byPeriod = new Map(rows.map((row) => [row.period, toMerges(row)]));
-    const periods = window.starts.map((_start, index) => byPeriod.get(index + 1) ?? NO_MERGES);
-    return { total: byPeriod.get(null) ?? NO_MERGES, periods };
+    const byPeriod = new Map(rows.map((row) => [row.period, row]));
+    const inOrder = window.starts.map((_start, index) => byPeriod.get(index + 1));
+    const times = (milestone: (typeof MILESTONES)[number]): Float64Array =>
+      toTimes(inOrder.flatMap((row) => row?.[milestone] ?? []));
+    return {
+      periods: inOrder.map((row) => (row ? toMergeCounts(row) : NO_MERGES)),
+      times: {
+        kickoffAt: times("kickoff_at"),
+        openedAt: times("opened_at"),
+        firstHumanReviewAt: times("first_human_review_at"),
+        mergedAt: times("merged_at"),
+      },
+    };
   },
 
   /** Returns how many pull requests of anyone merged in the factory's repositories, per period. */
@@ -53,14 +63,11 @@ export const mergeStore = (searches: Sql) => ({
   },
 });
 
-const STAGES = ["kickoff_to_pr", "pr_to_first_review", "first_review_to_merge", "kickoff_to_merge"] as const;
+const MILESTONES = ["kickoff_at", "opened_at", "first_human_review_at", "merged_at"] as const;
 
-const stageColumns = (stage: (typeof STAGES)[number]): string =>
-  `percentile_cont(0.5) WITHIN GROUP (ORDER BY ${stage}) AS ${stage}_median, count(${stage}) AS ${stage}_count`;
-
-/** A stage that ends before it begins is not measured: clocks differ, and reviews may come before a draft is ready. */
-const stageSeconds = (start: string, end: string): string =>
-  `CASE WHEN ${end} >= ${start} THEN date_part('epoch', ${end} - ${start}) END`;
+/** Packed times of all pull requests cost PostgreSQL a fraction of sorting them for medians, and the driver that of a row per pull request. */
+const packedTimes = (milestone: (typeof MILESTONES)[number]): string =>
+  `string_agg(timestamptz_send(coalesce(${milestone}, '-infinity')), '') AS ${milestone}`;
 
 /** Merges of a partial day in the shape of daily sums. */
 const mergesIn = (from: string, to: string): string => `
@@ -80,20 +87,15 @@ const FACTORY_MERGES = `
          coalesce(sum(additions) FILTER (WHERE is_sized), 0)::bigint AS additions,
          coalesce(sum(deletions) FILTER (WHERE is_sized), 0)::bigint AS deletions,
          count(*) FILTER (WHERE is_sized) AS sized,
-         ${STAGES.map(stageColumns).join(",\n         ")}
+         ${MILESTONES.map(packedTimes).join(",\n         ")}
     FROM unnest($2::timestamptz[], $3::timestamptz[]) WITH ORDINALITY AS periods (starts_at, ends_at, period)
    CROSS JOIN LATERAL (
-         SELECT *,
-                additions IS NOT NULL AND deletions IS NOT NULL AS is_sized,
-                ${stageSeconds("kickoff_at", "opened_at")} AS kickoff_to_pr,
-                ${stageSeconds("opened_at", "first_human_review_at")} AS pr_to_first_review,
-                ${stageSeconds("first_human_review_at", "merged_at")} AS first_review_to_merge,
-                ${stageSeconds("kickoff_at", "merged_at")} AS kickoff_to_merge
+         SELECT *, additions IS NOT NULL AND deletions IS NOT NULL AS is_sized
            FROM factory_pull_requests
           WHERE factory_uid = $1
             AND merged_at >= starts_at
             AND merged_at < ends_at) merged
-   GROUP BY GROUPING SETS ((), (period))`;
+   GROUP BY period`;
 
 /**
  * Whole days are read as sums; merge by merge are only the parts of days at the ends. The factory's own merges are among those of its repositories,
@@ -137,20 +139,30 @@ const PRODUCED_REPOSITORIES = `
                         ORDER BY coalesce(opened_at, '-infinity') DESC, url_key
                         LIMIT 1) newest`;
 
-const stage = (median: number | null, count: number | null): LatencyStage => ({
-  medianSeconds: median,
-  measured: count ?? 0,
-});
+const BYTES = 8;
+/** PostgreSQL sends a time as a big-endian 64-bit integer: microseconds since this time, in milliseconds. */
+const EPOCH_MS = Date.UTC(2000, 0, 1);
+/** The upper half of the smallest integer, which is -infinity. */
+const NOT_KNOWN = -(2 ** 31);
 
-const toMerges = (row: MergesRow): Merges => ({
+/** Returns packed times in milliseconds; NaN: not known. */
+function toTimes(packed: readonly Buffer[]): Float64Array {
+  const bytes = Buffer.concat(packed);
+  const times = new Float64Array(bytes.length / BYTES);
+  const halves = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let index = 0; index < times.length; index++) {
+    const high = halves.getInt32(index * BYTES);
+    const micros = high * 2 ** 32 + halves.getUint32(index * BYTES + 4);
+    times[index] = high === NOT_KNOWN ? Number.NaN : EPOCH_MS + micros / 1000;
+  }
+  return times;
+}
+
+const toMergeCounts = (row: MergesRow): MergeCounts => ({
   merged: row.merged,
   observed: row.observed,
   withoutHumanCodeChange: row.without_human_code_change,
   additions: row.additions,
   deletions: row.deletions,
   sized: row.sized,
-  kickoffToPr: stage(row.kickoff_to_pr_median, row.kickoff_to_pr_count),
-  prToFirstReview: stage(row.pr_to_first_review_median, row.pr_to_first_review_count),
-  firstReviewToMerge: stage(row.first_review_to_merge_median, row.first_review_to_merge_count),
-  kickoffToMerge: stage(row.kickoff_to_merge_median, row.kickoff_to_merge_count),
 });

@@ -1,6 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import { mergeRepositories, sumCohorts, type Merges, type OpenedCohort } from "../domain/pull-request-metrics.ts";
+import { measureMerges, type MergedPullRequests, type Merges } from "../domain/merges.ts";
+import { mergeRepositories, sumCohorts, type OpenedCohort } from "../domain/pull-request-metrics.ts";
 import { sumRuns } from "../domain/run-breakdown.ts";
 import type { RunCounts } from "./get-run-breakdown.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
@@ -12,7 +13,7 @@ export type GetMetricsDeps = ResolveScopeDeps & {
     openedCohorts(window: PeriodWindow): Promise<OpenedCohort[]>;
   };
   readonly merges: {
-    factoryMerges(window: PeriodWindow): Promise<{ total: Merges; periods: Merges[] }>;
+    factoryMerges(window: PeriodWindow): Promise<MergedPullRequests>;
     countMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]>;
     producedRepositories(factoryUid: string): Promise<string[]>;
   };
@@ -41,13 +42,14 @@ export type FactoryMetrics = {
 export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: RangeQuery): Promise<FactoryMetrics> {
   const scope = await resolveScope(deps, caller, query);
   const window = periodWindow(scope.factory.uid, scope.range, scope.periods);
-  const [counts, pullRequests, cohorts, own, { repositories, allMerges }] = await Promise.all([
+  const [counts, pullRequests, cohorts, merged, { repositories, allMerges }] = await Promise.all([
     deps.runCounts.count(window, "root_vs_subrun"),
     deps.pullRequestCohorts.countFirstSeen(window),
     deps.pullRequestCohorts.openedCohorts(window),
     deps.merges.factoryMerges(window),
     readAllMerges(deps, scope, window),
   ]);
+  const own = measureMerges(merged);
   return {
     scope,
     runs: sumRuns(counts, window.starts.length),
