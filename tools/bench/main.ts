@@ -1,5 +1,5 @@
-// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--profile <dir>]: see
-// docs/performance.md. Exits within the time limit: with 0, with 1 if a scenario was left out or failed, or with 2 if
+// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--data <dir>]
+// [--profile <dir>]: see docs/performance.md. Exits within the time limit: with 0, with 1 if a scenario was left out or failed, or with 2 if
 // the arguments are invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -16,6 +16,7 @@ import { startProcesses } from "./processes.ts";
 import { tableOf } from "./report.ts";
 import { SETUPS, type Measured, type MemoryUse, type Results, type Row, type Setup } from "./results.ts";
 import { measureAppending } from "./scenarios/appending.ts";
+import { measureClaims } from "./scenarios/claims.ts";
 import { measureCreation } from "./scenarios/creation.ts";
 import { measureFeed } from "./scenarios/feed.ts";
 import { measureLeases } from "./scenarios/leases.ts";
@@ -42,12 +43,16 @@ const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>>
   leases: measureLeases,
   schedules: measureSchedules,
   webhooks: measureWebhooks,
+  claims: measureClaims,
   listing: measureListing,
   scoring: measureScoring,
   metrics: measureMetrics,
 };
-/** Scenarios that first write a million rows, which takes minutes. They run only if selected with `--only`. */
-const ON_DEMAND = ["listing", "scoring", "metrics"];
+/**
+ * Scenarios that run only if selected with `--only`: they first write a million rows, which takes minutes, or need a
+ * queue without other runs.
+ */
+const ON_DEMAND = ["claims", "listing", "scoring", "metrics"];
 const WITH_WORKER = ["memory", "sandbox"];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;
@@ -64,19 +69,23 @@ const wanted = chosen(
 const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
-const out = directoryAt(options.out);
+const out = directoryAt("--out", options.out);
 
 const beganMs = performance.now();
 const deadline = new Deadline(limitMs);
 const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
+/** Data of the platforms. With `--data` it remains, so that a scenario that writes millions of rows writes them once. */
+const dataDir = options.data === undefined ? dir : directoryAt("--data", options.data);
+/** Returns the directory of a setup. Only processes of the benchmark have its name in their command lines. */
+const homeOf = (on: Setup): string => join(dataDir, `millwright-bench-${on}`);
 const rows: Row[] = [];
 const memory: MemoryUse[] = [];
 const leftOut: string[] = [];
-// If a measurement or a stop hangs or fails, all processes and files of the benchmark are removed when this process
-// exits.
+// If a measurement or a stop hangs or fails, all processes and temporary files of the benchmark are removed when this
+// process exits.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 process.once("exit", () => {
-  killAll(processesWith(dir).map(({ pid }) => pid));
+  killAll([dir, ...SETUPS.map(homeOf)].flatMap((path) => processesWith(path).map(({ pid }) => pid)));
   rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 });
 setTimeout(() => process.exit(1), limitMs + STOP_MS).unref();
@@ -101,8 +110,8 @@ async function measureRates(on: Setup): Promise<void> {
   const scenarios = Object.entries(SCENARIOS).filter(([name]) => wanted.includes(name));
   if (scenarios.length === 0) return;
   const flags = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${resolve(options.profile)}`] : [];
-  const home = join(dir, on);
-  mkdirSync(home);
+  const home = homeOf(on);
+  mkdirSync(home, { recursive: true });
   const platform = await START[on](home, { workers: 0, flags });
   try {
     const baseline = await startBaseline(home, platform);
@@ -173,7 +182,8 @@ function readOptions() {
           only: { type: "string", multiple: true },
           on: { type: "string", multiple: true },
         },
-        ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" }, profile: { type: "string" } },
+        ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" } },
+        ...{ data: { type: "string" }, profile: { type: "string" } },
       },
     }).values;
   } catch (error) {
@@ -182,15 +192,16 @@ function readOptions() {
 }
 
 /**
- * Creates the output directory before the measurements, so that results are not lost because they cannot be written.
+ * Creates the directory of an option before the measurements, so that results are not lost because they cannot be
+ * written.
  */
-function directoryAt(path: string): string {
+function directoryAt(option: string, path: string): string {
   try {
     mkdirSync(path, { recursive: true });
     return resolve(path);
   } catch (error) {
     return refuse(
-      `--out ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`,
+      `${option} ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`,
     );
   }
 }

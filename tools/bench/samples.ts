@@ -1,3 +1,5 @@
+import { median as medianOf } from "@millwright/statistics";
+
 /** A distribution of durations, in milliseconds. */
 export type Summary = {
   readonly count: number;
@@ -14,13 +16,8 @@ export function summarize(samples: readonly number[]): Summary {
   return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) };
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return Number.isInteger(middle)
-    ? ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2
-    : (sorted[Math.floor(middle)] ?? Number.NaN);
-}
+/** Returns the median; NaN for no values. */
+export const median = (values: readonly number[]): number => medianOf(Float64Array.from(values)) ?? Number.NaN;
 
 /** Rounds to three significant digits; the noise of the measurements does not justify more. */
 export const round = (value: number): number => (Number.isFinite(value) ? Number(value.toPrecision(3)) : value);

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import { openHistoryImport, type HistoryImport } from "@millwright/metrics/compose";
 import type { Measured } from "../results.ts";
 import { round } from "../samples.ts";
@@ -23,11 +23,12 @@ const MINUTE_MS = 60_000;
 export async function measureFacts(databaseUrl: string, factory: FactoryOfTeam, among: string): Promise<Measured[]> {
   const service = openHistoryImport(databaseUrl);
   try {
+    const salt = randomInt(2_000_000, 2_000_000_000); // facts that are already stored would measure nothing
     const beganMs = performance.now();
     for (let first = 0; first < RUNS; first += BATCH) {
       const numbers = Array.from({ length: BATCH }, (_, index) => first + index);
-      await service.storeRuns(numbers.map((n) => working(factory, n)));
-      await service.storeRuns(numbers.map((n) => finished(factory, n)));
+      await service.storeRuns(numbers.map((n) => working(factory, salt, n)));
+      await service.storeRuns(numbers.map((n) => finished(factory, salt, n)));
     }
     const seconds = (performance.now() - beganMs) / 1000;
     const facts = RUNS * FACTS_PER_RUN + RUNS / RUNS_PER_PULL_REQUEST;
@@ -45,11 +46,11 @@ export async function measureFacts(databaseUrl: string, factory: FactoryOfTeam, 
 /** Returns the MD5 of a text, which PostgreSQL accepts as a UUID. */
 const uid = (text: string): string => createHash("md5").update(text).digest("hex");
 
-function finished({ factoryUid, teamUid }: FactoryOfTeam, n: number): Run {
-  const runUid = uid(`${factoryUid} new run ${n}`);
+function finished({ factoryUid, teamUid }: FactoryOfTeam, salt: number, n: number): Run {
+  const runUid = uid(`${salt} ${n}`);
   const createdAt = new Date(Date.now() - 10 * MINUTE_MS);
   const finishedAt = new Date(createdAt.getTime() + 5 * MINUTE_MS);
-  const url = `https://github.com/acme/shop-${n % 7}/pull/${2_000_000 + n}`;
+  const url = `https://github.com/acme/shop-${n % 7}/pull/${salt + n}`;
   const owner = {
     ...{ runUid, rootRunUid: runUid, factoryUid, source: "API", creatorType: "user", creatorUid: `user-${n % 50}` },
     ...{ agentUid: `agent-${n % 7}`, modelId: `model-${n % 4}` },
@@ -86,7 +87,7 @@ function finished({ factoryUid, teamUid }: FactoryOfTeam, n: number): Run {
         ? [
             {
               ...{ url, urlKey: url.slice("https://".length), provider: "GITHUB", repoFullName: `acme/shop-${n % 7}` },
-              ...{ number: 2_000_000 + n, title: `Change ${n}`, createdAt: finishedAt },
+              ...{ number: salt + n, title: `Change ${n}`, createdAt: finishedAt },
             },
           ]
         : [],
@@ -94,8 +95,8 @@ function finished({ factoryUid, teamUid }: FactoryOfTeam, n: number): Run {
   };
 }
 
-function working(factory: FactoryOfTeam, n: number): Run {
-  const run = finished(factory, n);
+function working(factory: FactoryOfTeam, salt: number, n: number): Run {
+  const run = finished(factory, salt, n);
   const modelCalls = run.modelCalls.slice(0, Math.ceil(CALLS / 2));
   return {
     ...run,

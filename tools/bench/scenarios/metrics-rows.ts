@@ -35,6 +35,12 @@ export async function writeYear(
   await sql.query("VACUUM (ANALYZE)");
 }
 
+/** Whether `writeYear` has completed for the factory: its shares are written last. */
+export async function isYearWritten({ sql }: Database, { factoryUid }: FactoryOfTeam): Promise<boolean> {
+  const { rows } = await sql.query("SELECT FROM pull_request_shares WHERE factory_uid = $1 LIMIT 1", [factoryUid]);
+  return rows.length > 0;
+}
+
 /** SQL for the uid of the n-th run of this factory. */
 const run = (n: string): string => `md5($1::text || ${n})::uuid`;
 const tree = (n: string): string => `(${n}) / ${RUNS_PER_TREE}`;

@@ -4,7 +4,7 @@ import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { measureFacts } from "./metrics-facts.ts";
-import { writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
+import { isYearWritten, writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
 
 const RUNS = 1_000_000;
 const READS = 100;
@@ -14,10 +14,14 @@ const READS_OF_YEAR = 5;
 const READS_PER_KEY = 50;
 const DAY_MS = 86_400_000;
 
-const RANGES = {
-  "30 days": "",
-  "365 days by day": `group_by_period=day&start_date=${new Date(Date.now() - 364 * DAY_MS).toISOString()}`,
-} as const;
+/** Queries of the ranges before a time. */
+const rangesBefore = (end: Date): Readonly<Record<"30 days" | "365 days by day", string>> => ({
+  "30 days": `end_date=${end.toISOString()}`,
+  "365 days by day": `group_by_period=day&${new URLSearchParams({
+    start_date: new Date(end.getTime() - 364 * DAY_MS).toISOString(),
+    end_date: end.toISOString(),
+  })}`,
+});
 
 /** Endpoints with their required parameters. */
 const ENDPOINTS = {
@@ -32,15 +36,15 @@ const ENDPOINTS = {
 /** Equivalent queries on the raw tables, as a report would execute them. */
 const PLAIN_SQL = {
   "run breakdown, 30 days":
-    "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '30 days' GROUP BY state",
+    "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= $2::timestamptz - interval '30 days' AND created_at < $2 GROUP BY state",
   "cost breakdown, 30 days":
-    "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '30 days' GROUP BY 1, 2",
+    "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= $2::timestamptz - interval '30 days' AND occurred_at < $2 GROUP BY 1, 2",
 } as const;
 const PLAIN_SQL_YEAR = {
   "run breakdown, 365 days by day":
-    "SELECT created_at::date, state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= now() - interval '364 days' GROUP BY 1, 2",
+    "SELECT created_at::date, state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= $2::timestamptz - interval '364 days' AND created_at < $2 GROUP BY 1, 2",
   "cost breakdown, 365 days by day":
-    "SELECT occurred_at::date, creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= now() - interval '364 days' GROUP BY 1, 2, 3",
+    "SELECT occurred_at::date, creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= $2::timestamptz - interval '364 days' AND occurred_at < $2 GROUP BY 1, 2, 3",
 } as const;
 
 /**
@@ -50,19 +54,14 @@ const PLAIN_SQL_YEAR = {
 export async function measureMetrics({ platform, isQuick }: Bench): Promise<Measured[]> {
   const database = Database.open(platform.databaseUrl("millwright_metrics"), { max: 1 });
   try {
-    const { uid: factoryUid, team_uid: teamUid } = await api<{ uid: string; team_uid: string }>(
-      platform.url,
-      "/factory",
-      post({ name: "Measured" }),
-    );
     const runs = isQuick ? RUNS / 20 : RUNS;
-    await writeYear(database, { factoryUid, teamUid }, runs);
     const among = `${runs.toLocaleString("en")} runs`;
+    const { factoryUid, teamUid, end } = await prepareYear(platform.url, database, runs);
     const reader = new Reader(platform.url, { factoryUid, teamUid });
     const measured: Measured[] = [];
     for (const [what, path] of Object.entries(ENDPOINTS)) {
-      for (const [range, query] of Object.entries(RANGES)) {
-        if (path.startsWith("/costs/per-pr/top") && query !== "") continue; // this endpoint has no periods
+      for (const [range, query] of Object.entries(rangesBefore(end))) {
+        if (path.startsWith("/costs/per-pr/top") && query.includes("group_by_period")) continue; // this endpoint has no periods
         measured.push({
           what: `${what}, ${range}, ${among}`,
           who: "millwright",
@@ -77,7 +76,7 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
     });
     for (const [queries, reads] of [[PLAIN_SQL, READS] as const, [PLAIN_SQL_YEAR, READS_OF_YEAR] as const]) {
       for (const [what, text] of Object.entries(queries)) {
-        const query = () => database.sql.query(text, [factoryUid]);
+        const query = () => database.sql.query(text, [factoryUid, end]);
         measured.push({
           what: `${what}, ${among}`,
           who: "plain SQL",
@@ -94,6 +93,27 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
     await database.close();
   }
 }
+
+type Year = FactoryOfTeam & { readonly end: Date };
+type FactoryRecord = { readonly uid: string; readonly team_uid: string; readonly created_at: string };
+
+/** Writes a year of a new factory, or returns the one that an earlier benchmark has written with the same `--data`. */
+async function prepareYear(url: string, database: Database, runs: number): Promise<Year> {
+  const name = `Measured with ${runs} runs`;
+  const yearOf = ({ uid, team_uid: teamUid, created_at: end }: FactoryRecord): Year => ({
+    ...{ factoryUid: uid, teamUid },
+    end: lastNoonBefore(new Date(end)),
+  });
+  const { factories } = await api<{ factories: FactoryRecord[] }>(url, `/factory?search=${encodeURIComponent(name)}`);
+  for (const written of factories.map(yearOf)) if (await isYearWritten(database, written)) return written;
+  const year = yearOf(await api<FactoryRecord>(url, "/factory", post({ name })));
+  await writeYear(database, year, runs);
+  return year;
+}
+
+/** Ranges that begin and end at noon have the longest partial days, which are not read as daily sums. */
+const lastNoonBefore = (time: Date): Date =>
+  new Date(Math.floor((time.getTime() - DAY_MS / 2) / DAY_MS) * DAY_MS + DAY_MS / 2);
 
 /** Reads sequentially, and switches to a new key before the rate limit is reached. */
 class Reader {
