@@ -1,4 +1,4 @@
-import { addSpend, hasSpend, NO_SPEND, totalMicros, type Spend } from "./spend.ts";
+import { hasSpend, NO_SPEND, totalMicros, type Spend } from "./spend.ts";
 import { UNKNOWN_KEY } from "./unknown-key.ts";
 
 export const COST_GROUPINGS = ["source", "user", "agent", "model"] as const;
@@ -13,9 +13,9 @@ export type CostCoverage = {
 };
 
 /** Spend in one period (an index). */
-export type CostCell = { readonly period: number; readonly spend: Spend };
+export type CostCell = Spend & { readonly period: number };
 
-/** What a group spent in its periods with entries. `creatorType`: only of groups by user. */
+/** What a group spent in its periods with entries; a period may have several cells. `creatorType`: only of groups by user. */
 export type GroupedCells = {
   readonly key: string;
   readonly creatorType: string;
@@ -41,26 +41,38 @@ export type CostGroups = {
 
 /** Returns the sums of the cells of groups, per group and in all. */
 export function groupCosts(grouped: readonly GroupedCells[], periodCount: number): CostGroups {
-  const total = sumCells(
-    grouped.flatMap(({ cells }) => cells),
-    periodCount,
-  );
-  const groups = grouped
-    .map(({ key, creatorType, cells }) => ({ key, creatorType, ...sumCells(cells, periodCount) }))
-    .filter(({ spend }) => hasSpend(spend))
-    .toSorted(inOrder);
+  const groups = grouped.map(({ key, creatorType, cells }) => ({ key, creatorType, ...sumCells(cells, periodCount) }));
+  const [total, totalSeries] = [noSpend(), seriesOf(periodCount)];
+  for (const { spend, series } of groups) {
+    addTo(total, spend);
+    for (let period = 0; period < periodCount; period++) addTo(totalSeries[period]!, series[period]!);
+  }
   const coverage = grouped.reduce((sum, group) => addCoverage(sum, group.coverage), NO_COVERAGE);
-  return { total: total.spend, totalSeries: total.series, groups, coverage };
+  return {
+    ...{ total, totalSeries, coverage },
+    groups: groups.filter(({ spend }) => hasSpend(spend)).toSorted(inOrder),
+  };
+}
+
+/** Sums are added in place: a year by day has tens of thousands of cells. */
+type Sum = { -readonly [Component in keyof Spend]: Spend[Component] };
+
+const noSpend = (): Sum => ({ ...NO_SPEND });
+const seriesOf = (periodCount: number): Sum[] => Array.from({ length: periodCount }, noSpend);
+
+function addTo(sum: Sum, { inferenceMicros, computeMicros, platformMicros }: Spend): void {
+  sum.inferenceMicros += inferenceMicros;
+  sum.computeMicros += computeMicros;
+  sum.platformMicros += platformMicros;
 }
 
 function sumCells(cells: readonly CostCell[], periodCount: number): { spend: Spend; series: Spend[] } {
-  const series = Array.from({ length: periodCount }, () => NO_SPEND);
-  let sum = NO_SPEND;
-  for (const { period, spend } of cells) {
-    sum = addSpend(sum, spend);
-    if (periodCount > 0) series[period] = addSpend(series[period]!, spend);
+  const [spend, series] = [noSpend(), seriesOf(periodCount)];
+  for (const cell of cells) {
+    addTo(spend, cell);
+    if (periodCount > 0) addTo(series[cell.period]!, cell);
   }
-  return { spend: sum, series };
+  return { spend, series };
 }
 
 function inOrder(a: CostGroup, b: CostGroup): number {

@@ -3,6 +3,8 @@ import { STAGES, type CycleTime, type Milestones } from "./cycle-time.ts";
 
 export type MergeCounts = {
   readonly merged: number;
+  /** Of those merged, how many have no known opening. */
+  readonly unopened: number;
   readonly observed: number;
   /** Of those observed. */
   readonly withoutHumanCodeChange: number;
@@ -26,6 +28,7 @@ export type MergedPullRequests = { readonly periods: readonly MergeCounts[]; rea
 
 export const NO_MERGES: MergeCounts = {
   merged: 0,
+  unopened: 0,
   observed: 0,
   withoutHumanCodeChange: 0,
   additions: 0,
@@ -56,6 +59,7 @@ export function measureMerges({ periods, times }: MergedPullRequests): { total: 
 
 const addCounts = (a: MergeCounts, b: MergeCounts): MergeCounts => ({
   merged: a.merged + b.merged,
+  unopened: a.unopened + b.unopened,
   observed: a.observed + b.observed,
   withoutHumanCodeChange: a.withoutHumanCodeChange + b.withoutHumanCodeChange,
   additions: a.additions + b.additions,

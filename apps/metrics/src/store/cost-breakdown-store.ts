@@ -81,7 +81,7 @@ const ledgerSums = (key: string, creatorType: string, from: string, to: string):
 
 /**
  * One row per group, its cells as a text: "period inference compute platform,…". A year by day has tens of thousands of cells, which cost the
- * driver more than the database if each is a row. A period may have several cells.
+ * driver more than the database if each is a row.
  */
 const listCells = (dimension: CostGrouping, key: string, creatorType = "''::text"): string => `
   SELECT coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,
@@ -122,6 +122,8 @@ function toCostCell(text: string): CostCell {
   const [period, inference, compute, platform] = text.split(" ") as [string, string, string, string];
   return {
     period: Number(period),
-    spend: { inferenceMicros: BigInt(inference), computeMicros: BigInt(compute), platformMicros: BigInt(platform) },
+    inferenceMicros: BigInt(inference),
+    computeMicros: BigInt(compute),
+    platformMicros: BigInt(platform),
   };
 }

@@ -6,6 +6,7 @@ import { NO_MERGES, type MergeCounts, type MergedPullRequests } from "../domain/
 type MergesRow = Record<(typeof MILESTONES)[number], Buffer> & {
   period: number;
   merged: number;
+  unopened: number;
   observed: number;
   without_human_code_change: number;
   additions: number;
@@ -82,6 +83,7 @@ const mergesIn = (from: string, to: string): string => `
 const FACTORY_MERGES = `
   SELECT period,
          count(*) AS merged,
+         count(*) - count(opened_at) AS unopened,
          count(*) FILTER (WHERE history_complete) AS observed,
          count(*) FILTER (WHERE history_complete AND NOT human_code_change) AS without_human_code_change,
          coalesce(sum(additions) FILTER (WHERE is_sized), 0)::bigint AS additions,
@@ -160,6 +162,7 @@ function toTimes(packed: readonly Buffer[]): Float64Array {
 
 const toMergeCounts = (row: MergesRow): MergeCounts => ({
   merged: row.merged,
+  unopened: row.unopened,
   observed: row.observed,
   withoutHumanCodeChange: row.without_human_code_change,
   additions: row.additions,

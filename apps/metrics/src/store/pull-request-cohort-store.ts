@@ -12,7 +12,7 @@ export const pullRequestCohortStore = (searches: Sql) => ({
     return rows.map((row) => row.pull_requests);
   },
 
-  /** Returns the cohorts of pull requests, per period of their opening. */
+  /** Returns the cohorts of pull requests whose opening is known, per period of their opening. */
   async openedCohorts(window: PeriodWindow): Promise<OpenedCohort[]> {
     const { rows } = await searches.query<OpenedCohort>(OPENED, params(window));
     return rows;
@@ -31,9 +31,8 @@ const FIRST_SEEN = `
     FROM ${PERIODS}
    ORDER BY number`;
 
-/** A pull request whose opening was not observed counts by its merge. */
 const OPENED = `
-  SELECT opened.merged + unobserved.merged AS merged, opened.interactions, opened.measured
+  SELECT opened.*
     FROM ${PERIODS}
    CROSS JOIN LATERAL (
          SELECT count(merged_at) AS merged, coalesce(sum(human_total), 0)::bigint AS interactions, count(human_total) AS measured
@@ -41,11 +40,4 @@ const OPENED = `
           WHERE factory_uid = $1
             AND opened_at >= starts_at
             AND opened_at < ends_at) opened
-   CROSS JOIN LATERAL (
-         SELECT count(*) AS merged
-           FROM factory_pull_requests
-          WHERE factory_uid = $1
-            AND opened_at IS NULL
-            AND merged_at >= starts_at
-            AND merged_at < ends_at) unobserved
    ORDER BY number`;

@@ -42,7 +42,7 @@ export type FactoryMetrics = {
 export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: RangeQuery): Promise<FactoryMetrics> {
   const scope = await resolveScope(deps, caller, query);
   const window = periodWindow(scope.factory.uid, scope.range, scope.periods);
-  const [counts, pullRequests, cohorts, merged, { repositories, allMerges }] = await Promise.all([
+  const [counts, pullRequests, opened, merged, { repositories, allMerges }] = await Promise.all([
     deps.runCounts.count(window, "root_vs_subrun"),
     deps.pullRequestCohorts.countFirstSeen(window),
     deps.pullRequestCohorts.openedCohorts(window),
@@ -50,6 +50,10 @@ export async function getMetrics(deps: GetMetricsDeps, caller: Caller, query: Ra
     readAllMerges(deps, scope, window),
   ]);
   const own = measureMerges(merged);
+  const cohorts = opened.map((cohort, index) => ({
+    ...cohort,
+    merged: cohort.merged + merged.periods[index]!.unopened, // without an opening, a pull request counts by its merge
+  }));
   return {
     scope,
     runs: sumRuns(counts, window.starts.length),
