@@ -4,25 +4,29 @@ import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { measureFacts } from "./metrics-facts.ts";
+import { PLAIN_SQL } from "./metrics-plain-sql.ts";
 import { isYearWritten, writeYear, type FactoryOfTeam } from "./metrics-rows.ts";
 
 const RUNS = 1_000_000;
 const READS = 200;
-/** Numbers of reads of plain SQL, which take up to a second for a month and several for a year. */
-const PLAIN_READS = 20;
-const PLAIN_READS_OF_YEAR = 5;
+/** Number of reads of plain SQL, most of which take seconds. */
+const PLAIN_READS = 3;
 /** Below the rate limit of one key for one factory in a minute. */
 const READS_PER_KEY = 50;
 const DAY_MS = 86_400_000;
 
-/** Queries of the ranges before a time. */
-const rangesBefore = (end: Date): Readonly<Record<"30 days" | "365 days by day", string>> => ({
-  "30 days": `end_date=${end.toISOString()}`,
-  "365 days by day": `group_by_period=day&${new URLSearchParams({
-    start_date: new Date(end.getTime() - 364 * DAY_MS).toISOString(),
-    end_date: end.toISOString(),
-  })}`,
-});
+/** Returns the measured ranges before a time. */
+function rangesBefore(end: Date) {
+  const rangeOf = (days: number, isByDay: boolean) => {
+    const start = new Date(end.getTime() - days * DAY_MS);
+    const query = new URLSearchParams({
+      ...(isByDay && { group_by_period: "day" }),
+      ...{ start_date: start.toISOString(), end_date: end.toISOString() },
+    });
+    return { start, isByDay, query };
+  };
+  return { "30 days": rangeOf(30, false), "365 days by day": rangeOf(364, true) };
+}
 
 /** Endpoints with their required parameters. */
 const ENDPOINTS = {
@@ -32,20 +36,6 @@ const ENDPOINTS = {
   "cost breakdown": "/costs/breakdown?group_by=user&",
   "costliest pull requests": "/costs/per-pr/top?",
   "cost by size": "/costs/per-pr/by-size?",
-} as const;
-
-/** Equivalent queries on the raw tables, as a report would execute them. */
-const PLAIN_SQL = {
-  "run breakdown, 30 days":
-    "SELECT state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= $2::timestamptz - interval '30 days' AND created_at < $2 GROUP BY state",
-  "cost breakdown, 30 days":
-    "SELECT creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= $2::timestamptz - interval '30 days' AND occurred_at < $2 GROUP BY 1, 2",
-} as const;
-const PLAIN_SQL_YEAR = {
-  "run breakdown, 365 days by day":
-    "SELECT created_at::date, state, count(*) FROM run_facts WHERE factory_uid = $1 AND created_at >= $2::timestamptz - interval '364 days' AND created_at < $2 GROUP BY 1, 2",
-  "cost breakdown, 365 days by day":
-    "SELECT occurred_at::date, creator_uid, component, sum(micros) FROM ledger_entries WHERE factory_uid = $1 AND occurred_at >= $2::timestamptz - interval '364 days' AND occurred_at < $2 GROUP BY 1, 2, 3",
 } as const;
 
 /**
@@ -60,14 +50,15 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
     const { factoryUid, teamUid, end } = await prepareYear(platform.url, database, runs);
     const reader = new Reader(platform.url, { factoryUid, teamUid });
     const measured: Measured[] = [];
-    for (const [what, path] of Object.entries(ENDPOINTS)) {
-      for (const [range, query] of Object.entries(rangesBefore(end))) {
-        if (path.startsWith("/costs/per-pr/top") && query.includes("group_by_period")) continue; // this endpoint has no periods
-        measured.push({
-          what: `${what}, ${range}, ${among}`,
-          who: "millwright",
-          latencyMs: summarize(await reader.measure(path + query)),
-        });
+    for (const [endpoint, path] of Object.entries(ENDPOINTS)) {
+      for (const [range, { start, isByDay, query }] of Object.entries(rangesBefore(end))) {
+        if (path.startsWith("/costs/per-pr/top") && isByDay) continue; // this endpoint has no periods
+        const what = `${endpoint}, ${range}, ${among}`;
+        measured.push({ what, who: "millwright", latencyMs: summarize(await reader.measure(path + query)) });
+        const plainSql = PLAIN_SQL[endpoint]!(isByDay);
+        const read = () => database.sql.query(plainSql, [factoryUid, start, end]);
+        const times = await timesOf(read, async () => "", PLAIN_READS);
+        measured.push({ what, who: "plain SQL", latencyMs: summarize(times) });
       }
     }
     measured.push({
@@ -75,19 +66,6 @@ export async function measureMetrics({ platform, isQuick }: Bench): Promise<Meas
       who: "millwright",
       latencyMs: summarize(await reader.measure("/pull-requests")),
     });
-    for (const [queries, reads] of [
-      [PLAIN_SQL, PLAIN_READS] as const,
-      [PLAIN_SQL_YEAR, PLAIN_READS_OF_YEAR] as const,
-    ]) {
-      for (const [what, text] of Object.entries(queries)) {
-        const query = () => database.sql.query(text, [factoryUid, end]);
-        measured.push({
-          what: `${what}, ${among}`,
-          who: "plain SQL",
-          latencyMs: summarize(await timesOf(query, async () => "", reads)),
-        });
-      }
-    }
     measured.push(await reader.measureExport(`an export of pull requests, ${among}`));
     return [
       ...measured,
