@@ -108,7 +108,7 @@ CREATE TABLE api_keys (
       WHEN 'worker' THEN num_nonnulls(user_uid, agent_uid) = 0
       ELSE false
     END),
-  CONSTRAINT api_keys_check1 CHECK (NOT all_teams OR user_uid IS NOT NULL)
+  CONSTRAINT api_keys_all_teams CHECK (NOT all_teams OR user_uid IS NOT NULL)
 );
 CREATE UNIQUE INDEX api_keys_hash_key ON api_keys (hash);
 -- The keys of a team, newest first.
@@ -137,12 +137,11 @@ CREATE TABLE master_key (
 );
 
 CREATE TABLE factory_layers (
-  factory_uid       uuid           PRIMARY KEY,
-  team_uid          uuid           NOT NULL,
-  version           bigint         NOT NULL,
-  config            jsonb          NOT NULL,
-  concurrency_limit integer        NOT NULL DEFAULT 0 CHECK (concurrency_limit >= 0),
-  updated_at        timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
+  factory_uid uuid           PRIMARY KEY,
+  team_uid    uuid           NOT NULL,
+  version     bigint         NOT NULL,
+  config      jsonb          NOT NULL,
+  updated_at  timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 
 CREATE TABLE definition_stages (
