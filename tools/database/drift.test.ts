@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { migrate } from "@millwright/database";
+import { migrate, readMigrations } from "@millwright/database";
 import { describeRows, describeSchema, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { prisma } from "./prisma.mjs";
@@ -39,7 +39,7 @@ describe.each(apps)("the migrations of %s", (app) => {
     });
   });
 
-  test("make the schema and the rows of tools/database/schemas", async () => {
+  test("make the schema and the rows of tools/database/schemas (to update: MILLWRIGHT_WRITE_SCHEMAS=1)", async () => {
     await migrate(t.url, migrations);
     const { sql } = t.database;
     const described = [...(await describeSchema(sql)), ...(await describeRows(sql)), ""].join("\n");
@@ -59,4 +59,19 @@ describe.each(apps)("the migrations of %s", (app) => {
     expect(await migrate(theirs.url, migrations)).toEqual([]);
     await theirs.close();
   });
+});
+
+test("released migrations are neither changed nor removed", async () => {
+  const released = readFileSync(join(import.meta.dirname, "released-migrations.txt"), "utf8")
+    .trim()
+    .split("\n");
+  const present = await Promise.all(
+    apps.map(async (app) =>
+      (await readMigrations(join(root, "apps", app, "prisma/migrations"))).map(
+        ({ name, checksum }) => `${checksum}  apps/${app}/prisma/migrations/${name}/migration.sql`,
+      ),
+    ),
+  );
+  expect(released.length).toBeGreaterThanOrEqual(apps.length);
+  expect(released.filter((line) => !present.flat().includes(line))).toEqual([]);
 });
