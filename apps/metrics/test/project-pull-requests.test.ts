@@ -44,15 +44,12 @@ const reported = (openedAt: string | null = "2026-11-18T10:00:00Z") =>
   );
 
 const activity = (kind: string, { isPerson = true, isDismissed = false, occurredAt = "2026-11-18T12:00:00Z" } = {}) =>
-  world.rows("INSERT INTO pull_request_activities VALUES ($1, $2, $3, $4, 'someone', $5, $6, $7)", [
-    TEAM,
-    KEY,
-    newUid(),
-    kind,
-    isPerson,
-    isDismissed,
-    occurredAt,
-  ]);
+  world.rows(
+    `INSERT INTO pull_request_activities
+            (team_uid, url_key, activity_key, kind, actor_login, is_person, is_dismissed, occurred_at)
+     VALUES ($1, $2, $3, $4, 'someone', $5, $6, $7)`,
+    [TEAM, KEY, newUid(), kind, isPerson, isDismissed, occurredAt],
+  );
 
 async function project(): Promise<Record<string, unknown> | undefined> {
   await world.t.database.transaction(async (tx) => {
