@@ -1,4 +1,3 @@
-import type { ParseArgsConfig } from "node:util";
 import type { ApiClient } from "@millwright/api-client";
 import type { Paint } from "@millwright/terminal";
 
@@ -21,7 +20,10 @@ export type Cli = {
   readonly printError: (text: string) => void;
 };
 
-export type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
+export type Option = {
+  readonly type: "string" | "boolean";
+  /** Whether it may be given several times. */
+  readonly multiple?: boolean;
   /** The allowed values; several may be given with commas between. */
   readonly choices?: readonly string[];
 };
@@ -81,6 +83,7 @@ export const textOptions = (values: Values, name: string): string[] => {
 /** Returns the number that an argument or option holds. Throws `UsageError` if it holds none. */
 export function numberOf(text: string | undefined, name: string): number {
   const value = Number(text);
-  if (text === undefined || text === "" || !Number.isFinite(value)) throw new UsageError(`${name} must be a number.`);
+  if (text === undefined || text === "" || !Number.isFinite(value))
+    throw new UsageError(`${name} must be a number (got ${JSON.stringify(text ?? "")}).`);
   return value;
 }

@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { ApiClient, ApiError, type Problem } from "@millwright/api-client";
+import { CommanderError } from "commander";
 import { paint, printable, printableJson } from "@millwright/terminal";
 import {
   checkedId,
@@ -15,8 +14,9 @@ import {
   type Values,
 } from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
-import { overviewOf, unknownCommand, usageOf } from "./help.ts";
+import { usageOf } from "./help.ts";
 import { readLogin } from "./login-file.ts";
+import { createProgram, RejectedLine, type Invocation } from "./program.ts";
 
 export type Surroundings = {
   env: NodeJS.ProcessEnv;
@@ -25,112 +25,37 @@ export type Surroundings = {
   readonly printError: (text: string) => void;
 };
 
-/** Arguments that are named in paths. */
-const IDS = new Set([
-  "RUN",
-  "TASK",
-  "AUTOMATION",
-  "WEBHOOK",
-  "DELIVERY",
-  "SCHEDULE",
-  "CODE_HOST",
-  "KEY",
-  "SECRET",
-  "ENVIRONMENT",
-  "SCORER",
-  "SUITE",
-  "OTHER_RUN",
-]);
 /** Refusals with status 400 that are not about a value of the command line. */
 const STATE_REFUSALS = new Set(["run_already_finished", "benchmark_run_finished"]);
-const GLOBAL_OPTIONS = {
-  json: { type: "boolean" },
-  url: { type: "string" },
-  "api-key": { type: "string" },
-  team: { type: "string" },
-  help: { type: "boolean", short: "h" },
-} as const;
-
 /** Executes one command line. Returns its exit code. Never throws for an error that a user can cause. */
 export async function execute(argv: string[], terminal: Surroundings): Promise<number> {
   const around = { ...terminal, printError: (text: string) => terminal.printError(printable(text)) };
-  const { options, words } = leadingOptions(argv);
-  const command = COMMANDS.find((one) => one.words.split(" ").every((word, index) => words[index] === word));
-  if (!command) return withoutCommand(argv, around);
+  if (argv.length === 0) return execute(["--help"], terminal);
+  let exitCode: number = EXIT.done;
+  const program = createProgram(COMMANDS, around.print, async (invocation) => {
+    exitCode = await run(invocation, around);
+  });
+  if (argv[0] === "complete") (await import("@bomb.sh/tab/commander")).default(program);
   try {
-    const { positionals, values } = parse(command, [...options, ...words.slice(command.words.split(" ").length)]);
-    if (values["help"]) {
-      around.print(usageOf(command));
-      return EXIT.done;
-    }
+    await program.parseAsync(argv, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return EXIT.done; // help or the version was printed
+    if (!(error instanceof RejectedLine)) throw error;
+    around.printError(error.message);
+    return EXIT.usage;
+  }
+}
+
+async function run({ command, args, values }: Invocation, around: Surroundings): Promise<number> {
+  try {
     const cli = createCli(values, around);
     const team = textOption(values, "team");
     if (team !== undefined && !command.ignoresTeam) await checkTeam(cli, team);
-    return (await command.run(cli, positionals, values)) ?? EXIT.done;
+    return (await command.run(cli, args, values)) ?? EXIT.done;
   } catch (error) {
     return explain(error, command, around);
   }
-}
-
-/** Global options may also precede the words of a command. */
-function leadingOptions(argv: readonly string[]): { options: string[]; words: string[] } {
-  let at = 0;
-  while (argv[at]?.startsWith("--")) at += ["--url", "--api-key", "--team"].includes(argv[at]!) ? 2 : 1;
-  return { options: argv.slice(0, at), words: argv.slice(at) };
-}
-
-/** Prints the help of all commands or of one subject, the version, or the error. */
-function withoutCommand(argv: readonly string[], around: Surroundings): number {
-  if (argv.includes("--version")) {
-    around.print(
-      (JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }).version,
-    );
-    return EXIT.done;
-  }
-  const isAsking = argv.length === 0 || argv[0] === "help" || argv.includes("--help") || argv.includes("-h");
-  const named = leadingOptions(argv).words.filter((word) => !word.startsWith("-") && word !== "help");
-  const siblings = COMMANDS.filter((one) => one.words.split(" ")[0] === named[0]);
-  if (isAsking && (named.length === 0 || (siblings.length > 0 && (named.length === 1 || argv[0] === "help")))) {
-    around.print(overviewOf(siblings.length > 0 ? siblings : COMMANDS));
-    return EXIT.done;
-  }
-  around.printError(unknownCommand(named, COMMANDS));
-  return EXIT.usage;
-}
-
-function parse(command: Command, rest: string[]): { positionals: string[]; values: Values } {
-  let parsed: { positionals: string[]; values: Values };
-  try {
-    parsed = parseArgs({ args: rest, allowPositionals: true, options: { ...GLOBAL_OPTIONS, ...command.options } });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-  const required = command.args.filter((arg) => !arg.startsWith("[")).length;
-  const { positionals, values } = parsed;
-  if (
-    !values["help"] &&
-    (positionals.length < required ||
-      (positionals.length > command.args.length && !command.args.at(-1)?.endsWith("...")))
-  ) {
-    throw new UsageError(`${command.words} takes ${command.args.join(" ") || "no arguments"}`);
-  }
-  for (const [at, arg] of command.args.entries()) {
-    const what = arg.replace(/[[\]]/g, "");
-    if (positionals[at] === undefined) continue;
-    if (IDS.has(what)) checkedId(positionals[at], what);
-    checkChoice(what, positionals[at], command.choices?.[what]);
-  }
-  for (const [name, { choices }] of Object.entries(command.options ?? {})) {
-    for (const value of [values[name] ?? []].flat())
-      if (typeof value === "string") checkChoice(`--${name}`, value, choices);
-  }
-  return parsed;
-}
-
-function checkChoice(what: string, value: string, choices: readonly string[] | undefined): void {
-  const wrong = choices && value.split(",").find((one) => !choices.includes(one));
-  if (wrong !== undefined)
-    throw new UsageError(`${what} must be one of ${choices!.join(", ")} (got ${JSON.stringify(wrong)}).`);
 }
 
 /** Throws `NotFound`, or the platform's refusal with 404, if the team of --team is unknown or not visible to the caller. */

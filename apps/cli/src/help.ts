@@ -38,4 +38,4 @@ export function unknownCommand(words: readonly string[], commands: readonly Comm
 }
 
 /** Returns the placeholder of an option's value: `--secret-name SECRET_NAME`. */
-const valueOf = (name: string): string => name.toUpperCase().replaceAll("-", "_");
+export const valueOf = (name: string): string => name.toUpperCase().replaceAll("-", "_");

@@ -48,7 +48,7 @@ test.each([["INPUT_USD"], ["--cache-read"]])("rejects a %s that is no number, an
   const words = name === "INPUT_USD" ? ["m", "x", "15"] : ["m", "3", "15", "--cache-read", "x"];
   expect(await millwright("model-price", "add", ...words)).toMatchObject({
     code: 2,
-    err: expect.stringContaining(`${name} must be a number.`),
+    err: expect.stringContaining(`${name} must be a number (got`),
   });
   expect(seen).toEqual([]);
 });

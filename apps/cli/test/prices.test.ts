@@ -41,7 +41,7 @@ test("a version is added, from now on or from an earlier time", async () => {
   ]);
   expect(await millwright("price", "add", "cheap", "0", "0")).toMatchObject({
     code: 2,
-    err: expect.stringContaining("VCPU_HOUR_USD must be a number."),
+    err: expect.stringContaining("VCPU_HOUR_USD must be a number (got"),
   });
 });
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { text } from "node:stream/consumers";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { fakeApi } from "./fake-api.ts";
 
 const { answers, url } = fakeApi();
@@ -26,4 +26,27 @@ test("a reader that has read enough ends it without a word", async () => {
   child.stdout.destroy();
   const [err, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect([code, err]).toEqual([0, ""]);
+});
+
+describe("completion", () => {
+  const complete = async (...words: string[]) => {
+    const child = start("complete", "--", ...words);
+    return (await text(child.stdout)).split("\n").map((line) => line.split("\t")[0]!);
+  };
+
+  test.each([
+    [["ru"], ["run"]],
+    [["run", "re"], ["retry"]],
+    [["run", "create", "--ti"], ["--title"]],
+    [["run", "list", "--state", "QUE"], ["QUEUED"]],
+    [["task", "move", "t1", "SP"], ["SPEC"]],
+  ])("of %j is %j", async (words, candidates) => {
+    expect((await complete(...words)).filter((line) => /^[\w-]/.test(line))).toEqual(candidates);
+  });
+
+  test.each(["bash", "zsh", "fish"])("the script for %s calls the client", async (shell) => {
+    const child = start("completion", shell);
+    const [script, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+    expect([code, script]).toEqual([0, expect.stringMatching(/millwright complete --/)]);
+  });
 });

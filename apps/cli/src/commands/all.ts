@@ -8,6 +8,7 @@ import { benchmarkLaunchCommands } from "./benchmark-launch.ts";
 import { budgetCommands } from "./budget.ts";
 import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
+import { completionCommand } from "./completion.ts";
 import { costCommands } from "./costs.ts";
 import { environmentCommands } from "./environment.ts";
 import { eventCommands } from "./event.ts";
@@ -25,7 +26,7 @@ import { taskCommands } from "./task.ts";
 import { webhookCommands } from "./webhook.ts";
 import { workerCommands } from "./worker.ts";
 
-/** Every command; longer words first, so that "run create" is found before anything called "run". */
+/** Every command. */
 export const COMMANDS: Command[] = [
   ...accessCommands,
   ...agentCommands,
@@ -36,6 +37,7 @@ export const COMMANDS: Command[] = [
   ...budgetCommands,
   ...catalogCommands,
   ...codeHostCommands,
+  completionCommand,
   ...costCommands,
   ...environmentCommands,
   ...eventCommands,
