@@ -21,7 +21,7 @@ import { gatewayWire, type GatewayEnding, type GatewayWire, type WireCall } from
 import { parsedJson } from "./json-rpc.ts";
 import { maskRequest } from "./mask-request.ts";
 import { RelayedResponse } from "./relayed-response.ts";
-import { answerMcp, type PlatformTools } from "./platform-mcp.ts";
+import { handleMcp, type PlatformTools } from "./platform-mcp.ts";
 import { ProviderRefusals } from "./provider-refusals.ts";
 import { StepCount } from "./step-count.ts";
 
@@ -149,7 +149,7 @@ export class ModelGateway {
     if (request.method === "HEAD" && pathname === "/") return void response.writeHead(200).end();
     if (request.method !== "POST") return say(response, 405, "This is not served here.");
     const body = parsedJson(await readBody(request));
-    if (pathname === "/mcp") return this.#mcp(body, response);
+    if (pathname === "/mcp") return this.#mcp({ request, response, body });
     const wire = gatewayWire(this.#deps.ctx.assignment.provider);
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
     if (!wire || !call) return say(response, 404, "This is not served here.");
@@ -182,11 +182,9 @@ export class ModelGateway {
     if (ending && signal.aborted) answerWith(response, ending(path));
   }
 
-  async #mcp(body: unknown, response: ServerResponse): Promise<void> {
-    if (!this.platformTools) return say(response, 503, "There is no workspace yet.");
-    const answer = await answerMcp(this.platformTools, body);
-    if (!answer) return void response.writeHead(202).end();
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+  async #mcp(call: { request: IncomingMessage; response: ServerResponse; body: unknown }): Promise<void> {
+    if (!this.platformTools) return say(call.response, 503, "There is no workspace yet.");
+    await handleMcp(this.platformTools, call);
   }
 
   async #call(asked: Asked, body: JsonObject): Promise<void> {
