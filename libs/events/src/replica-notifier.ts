@@ -20,7 +20,7 @@ export function replicaNotifier(
   established: Promise<NatsConnection>,
   connected: () => NatsConnection | undefined,
 ): ReplicaNotifier {
-  const subject = `millwright-bell.${service}`;
+  const subject = `millwright-wakeup.${service}`;
   const self = randomUUID();
   let pending = new Set<string>();
   const send = (): void => {

@@ -67,8 +67,8 @@ needs("nats-server", "a message in an unknown format is ignored", async () => {
   const one = await aReplica();
   const nats = await connect({ servers: server!.url });
   for (const text of ["", "no json", "null", "7", '{"from":"x"}', '{"topics":"work"}'])
-    nats.publish("millwright-bell.orchestrator", text);
-  nats.publish("millwright-bell.orchestrator", '{"from":"x","topics":["work"]}');
+    nats.publish("millwright-wakeup.orchestrator", text);
+  nats.publish("millwright-wakeup.orchestrator", '{"from":"x","topics":["work"]}');
   await eventually(() => expect(one.received).toEqual(["work"]));
   await nats.close();
 });
