@@ -16,7 +16,7 @@ export function replicaBroadcast(
   established: Promise<NatsConnection>,
   connected: () => NatsConnection | undefined,
 ): ReplicaBroadcast {
-  const subject = `millwright-cast.${service}.${topic}`;
+  const subject = `millwright-broadcast.${service}.${topic}`;
   const self = randomUUID();
   return {
     send(message) {
