@@ -59,7 +59,7 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
     ["service", "reader", "source"],
   );
   const sinceRead = metrics.scrapedGauge(
-    "millwright_feed_last_look_seconds",
+    "millwright_feed_seconds_since_read",
     "Time since a reader last read its source.",
     ["service", "reader", "source"],
   );
