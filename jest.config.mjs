@@ -15,5 +15,5 @@ export default {
   reporters: ["default", "<rootDir>/tools/jest/closing-line.mjs"],
   maxWorkers: 2,
   // Bounds hanging, not speed: tests wait for what happens, and give up by themselves.
-  testTimeout: 300_000 * Number(process.env.MILLWRIGHT_PATIENCE ?? 1),
+  testTimeout: 300_000 * Number(process.env.MILLWRIGHT_TEST_TIMEOUT_FACTOR ?? 1),
 };

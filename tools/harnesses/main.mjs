@@ -4,7 +4,7 @@
  *
  *   npm run test:harnesses [-- <options of jest>]
  *
- * MILLWRIGHT_HARNESS_CACHE is the path of the cache, MILLWRIGHT_PATIENCE a factor for all timeouts. None of these
+ * MILLWRIGHT_HARNESS_CACHE is the path of the cache, MILLWRIGHT_TEST_TIMEOUT_FACTOR a factor for all timeouts. None of these
  * programs is a dependency of this repository; some are not free software.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -65,7 +65,7 @@ if (!isSupported)
   console.log(`There are no programs to install for ${process.platform} on ${process.arch}: the tests are skipped.`);
 // Real programs are slow on a busy machine. Tests wait for events and not for fixed times; these timeouts only limit
 // tests that hang.
-env["MILLWRIGHT_PATIENCE"] ??= "10";
+env["MILLWRIGHT_TEST_TIMEOUT_FACTOR"] ??= "10";
 const tests = ["apps/worker/test/harnesses", "apps/system-tests/test/harnesses"];
 const { status } = spawnSync("npm", ["run", "--silent", "jest", "--", ...tests, ...process.argv.slice(2)], {
   stdio: "inherit",

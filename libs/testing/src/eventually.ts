@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Returns the factor by which timeouts are longer on this machine (MILLWRIGHT_PATIENCE). */
-export const timeoutFactor = (): number => Number(process.env["MILLWRIGHT_PATIENCE"] ?? 1);
+/** Returns the factor by which timeouts are longer on this machine (MILLWRIGHT_TEST_TIMEOUT_FACTOR). */
+export const timeoutFactor = (): number => Number(process.env["MILLWRIGHT_TEST_TIMEOUT_FACTOR"] ?? 1);
 
 /**
  * Calls `f` until it neither throws nor returns false, and returns its value. Throws the last error after `timeoutMs`,

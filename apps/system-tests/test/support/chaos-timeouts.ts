@@ -1,2 +1,2 @@
 /** Operations take longer, because they wait until a killed process is back. */
-process.env["MILLWRIGHT_PATIENCE"] = "3";
+process.env["MILLWRIGHT_TEST_TIMEOUT_FACTOR"] = "3";
