@@ -541,7 +541,7 @@ describe("the log", () => {
 });
 
 test("the listener gives every random code-host request the expected status, never a 5xx", async () => {
-  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 200);
+  const count = Number(process.env["MILLWRIGHT_LISTENER_FUZZ"] ?? 200);
   const open: Awaited<ReturnType<CodeHosts["open"]>>[] = [];
   for (let n = 0; n < Math.ceil(count / 100); n++) open.push(await hosts.open(n % 2 === 0 ? "github" : "gitlab"));
   const work = async (first: number) => {

@@ -169,7 +169,7 @@ test("the use case gives every random request the expected outcome", async () =>
 }, 600_000);
 
 test("the listener gives every random request the expected status, never a 5xx", async () => {
-  const count = Number(process.env["MILLWRIGHT_DOOR_FUZZ"] ?? 2_000);
+  const count = Number(process.env["MILLWRIGHT_LISTENER_FUZZ"] ?? 2_000);
   const hooks: Awaited<ReturnType<World["aWebhook"]>>[] = [];
   for (let n = 0; n < Math.ceil(count / 40); n++)
     hooks.push(
