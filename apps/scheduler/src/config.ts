@@ -6,7 +6,7 @@ export const settings = {
   ...serviceSettings,
   ...upstreamSettings("gateway", "orchestrator", "factories"),
   slotDays: optional.int(
-    "MILLWRIGHT_SLOT_DAYS",
+    "MILLWRIGHT_SLOT_RETENTION_DAYS",
     "Days for which schedules retain the outcome of their slots. A slot never fires twice, regardless of it.",
     { default: 90, max: 36_500 },
   ),
