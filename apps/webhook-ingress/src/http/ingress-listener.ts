@@ -132,7 +132,7 @@ const REFUSALS: Readonly<
     }),
   rejected_invalid_json: () =>
     new DomainError({ kind: "invalid_argument", reason: "malformed_json", message: "The body must be valid JSON." }),
-  body_lost: () =>
+  body_incomplete: () =>
     new DomainError({
       kind: "invalid_argument",
       reason: "body_incomplete",

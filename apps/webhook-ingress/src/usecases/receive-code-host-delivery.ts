@@ -60,7 +60,7 @@ export async function receiveCodeHostDelivery(
     );
   }
   const read = await inbound.body(CODE_HOST_BODY_BYTES_MAX);
-  if ("isLost" in read) return { outcome: "body_lost" };
+  if ("isLost" in read) return { outcome: "body_incomplete" };
   // It is not authenticated, so it counts as a failure.
   if ("tooLargeBytes" in read)
     return toReception(

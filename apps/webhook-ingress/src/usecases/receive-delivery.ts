@@ -26,7 +26,14 @@ export type InboundDelivery = {
 /** Every outcome of a delivery; the listener maps each to a status. */
 export type Reception =
   | { readonly outcome: "accepted" | "duplicate"; readonly deliveryId: string }
-  | { readonly outcome: "unknown" | "rejected_auth" | "rejected_too_large" | "rejected_invalid_json" | "body_lost" }
+  | {
+      readonly outcome:
+        | "unknown"
+        | "rejected_auth"
+        | "rejected_too_large"
+        | "rejected_invalid_json"
+        | "body_incomplete";
+    }
   | { readonly outcome: "limited"; readonly retryAfterSeconds: number };
 
 export type ReceiveDeliveryDeps = {
@@ -82,7 +89,7 @@ export async function receiveDelivery(deps: ReceiveDeliveryDeps, inbound: Inboun
     const { to, refusedForSeconds } = found;
     if (refusedForSeconds !== undefined) return { outcome: "limited", retryAfterSeconds: refusedForSeconds };
     const verdict = await authenticate(inbound, to, receivedAt);
-    if ("isLost" in verdict) return { outcome: "body_lost" };
+    if ("isLost" in verdict) return { outcome: "body_incomplete" };
     if ("failure" in verdict) return toReception(await deliveries.recordFailure(to, inbound.address, verdict.failure));
     const recorded = await record(to, verdict);
     if (recorded) return recorded;
