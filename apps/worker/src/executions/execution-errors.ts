@@ -16,7 +16,7 @@ export class OutboundGateClosed extends DomainError {
   constructor() {
     super({
       kind: "unavailable",
-      reason: "doors_closed",
+      reason: "outbound_gate_closed",
       message: "The lease was not renewed in time; outside effects are suspended.",
     });
     this.name = "OutboundGateClosed";
