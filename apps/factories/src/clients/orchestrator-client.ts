@@ -27,7 +27,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     if (!created?.run)
       throw new DomainError({
         kind: "internal",
-        reason: "run_not_answered",
+        reason: "run_missing_in_response",
         message: "The orchestrator returned no run. Retry.",
       });
     return { runUid: created.run.uid };
