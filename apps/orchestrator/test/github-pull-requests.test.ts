@@ -141,7 +141,7 @@ test("services are told what filters select by, of all named pull requests toget
   for (const change of [{ codeHostUid: newUid() }, { codeHostUid: "x" }, { teamUid: newUid() }])
     await expect(refusal(change)).rejects.toEqual(domainError({ reason: "code_host_not_found" }));
   await expect(p.catalogue.describePullRequests(named, p.as(caller))).rejects.toEqual(
-    domainError({ kind: "permission_denied", reason: "service_only" }),
+    domainError({ kind: "permission_denied", reason: "service_caller_required" }),
   );
 });
 
@@ -161,6 +161,6 @@ test("the metrics service reads pages of the connection that serves the owner, w
   for (const over of [{ repository: "elsewhere/lib" }, { kind: "gitlab" }, { kind: "local" }, { teamUid: newUid() }])
     await expect(read(over)).rejects.toEqual(domainError({ reason: "code_host_not_connected" }));
   await expect(p.catalogue.readCodeHost({ teamUid, kind: "github" }, p.as(caller))).rejects.toEqual(
-    domainError({ kind: "permission_denied", reason: "service_only" }),
+    domainError({ kind: "permission_denied", reason: "service_caller_required" }),
   );
 });

@@ -512,7 +512,9 @@ describe("the log", () => {
   });
   test("is walked by no other service and by no person", async () => {
     await expect(hosts.client.walkCodeHostDeliveries({}, factories())).rejects.toEqual(refused("service_not_allowed"));
-    await expect(hosts.client.walkCodeHostDeliveries({}, call(OWNER))).rejects.toEqual(refused("service_only"));
+    await expect(hosts.client.walkCodeHostDeliveries({}, call(OWNER))).rejects.toEqual(
+      refused("service_caller_required"),
+    );
   });
   test("prunes entries older than a week except the newest fifty; of a closed address, all entries older than a week", async () => {
     const [{ uid }, closed] = [await hosts.open(), await hosts.open()];

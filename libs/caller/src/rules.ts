@@ -116,12 +116,12 @@ export function requirePlatformAdmin(caller: Caller, action: string): void {
   });
 }
 
-/** Throws `service_only` (permission_denied) unless a service calls, for itself or on behalf of a principal. */
+/** Throws `service_caller_required` (permission_denied) unless a service calls, for itself or on behalf of a principal. */
 export function requireServiceCaller(caller: Caller): void {
   if (caller.principal.type === "service") return;
   throw new DomainError({
     kind: "permission_denied",
-    reason: "service_only",
+    reason: "service_caller_required",
     message: "This call requires a service as the caller.",
   });
 }

@@ -36,7 +36,7 @@ export type CodeHostAnswer = ForgeAnswer & { readonly codeHostUid: string };
  * Reads one page from the code host that serves a repository, with the credential of its connection. Other services
  * have no such credential.
  *
- * Errors: service_only (permission_denied) · code_host_not_connected · those of `forgeReader`.
+ * Errors: service_caller_required (permission_denied) · code_host_not_connected · those of `forgeReader`.
  */
 export async function readCodeHost(
   deps: ReadCodeHostDeps,
