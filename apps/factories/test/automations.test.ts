@@ -613,7 +613,7 @@ describe("running one now", () => {
     });
     expect((await run("k")).decision!.runUid).toBe(decision!.runUid);
     expect((await run()).decision!.runUid).not.toBe(decision!.runUid);
-    expect((await w.eventTypes()).filter((type) => type === "automation.requested")).toHaveLength(2);
+    expect((await w.eventTypes()).filter((type) => type === "automation.run_requested")).toHaveLength(2);
     await settle();
     expect(runsOf(uid)).toHaveLength(2);
   });
@@ -673,7 +673,7 @@ describe("replaying a delivery", () => {
     });
     expect(w.webhookIngress.reads - before).toBe(3); // each stored delivery is read once
     expect(await w.rows("SELECT 1 FROM decisions")).toHaveLength(0);
-    expect((await w.eventTypes()).filter((type) => type === "automation.requested")).toHaveLength(3);
+    expect((await w.eventTypes()).filter((type) => type === "automation.run_requested")).toHaveLength(3);
   });
 
   test("starts another run, once per key, and is shown with the delivery", async () => {

@@ -321,7 +321,7 @@ describe("a delivery of a code host", () => {
     const facts = async () =>
       (
         await w.rows<{ payload: JsonObject }>(
-          "SELECT payload FROM stream.event_log WHERE type = 'millwright.automation.requested.v1' ORDER BY position",
+          "SELECT payload FROM stream.event_log WHERE type = 'millwright.automation.run_requested.v1' ORDER BY position",
         )
       ).map(({ payload }) => payload);
 

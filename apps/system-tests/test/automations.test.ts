@@ -248,7 +248,7 @@ describe("people", () => {
     );
     expect(audited.map(({ type }: any) => type).toSorted()).toEqual([
       "millwright.automation.created.v1",
-      ...Array(4).fill("millwright.automation.requested.v1"),
+      ...Array(4).fill("millwright.automation.run_requested.v1"),
     ]);
   });
 

@@ -365,7 +365,7 @@ describe("published payloads of GitHub", () => {
         const { entries } = await api.get(`/team/${team}/audit?limit=100`);
         return (
           entries.filter(
-            (one: any) => one.entity_uid === automation && one.type === "millwright.automation.requested.v1",
+            (one: any) => one.entity_uid === automation && one.type === "millwright.automation.run_requested.v1",
           ).length >= 3
         ); // There are more events if a request was retried.
       },

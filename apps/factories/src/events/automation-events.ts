@@ -8,7 +8,7 @@ import type { Origin } from "./origin.ts";
  * prompt. `requested`: a user ran it or replayed a delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
  */
 export const automationEvent = (
-  happened: "created" | "updated" | "deleted" | "requested",
+  happened: "created" | "updated" | "deleted" | "run_requested",
   automation: Automation,
   origin: Origin,
   more: JsonObject = {},

@@ -83,7 +83,7 @@ export async function replayDelivery(
     dry_run: asked.dryRun,
     outcome: decision?.outcome ?? "not_listening",
   };
-  const fact = automationEvent("requested", automation, origin, more);
+  const fact = automationEvent("run_requested", automation, origin, more);
   if (!asked.dryRun) await deps.decisions.insertWithEvent(event, decision ? [decision] : [], now, fact);
   else await deps.decisions.publish(fact);
   if (decision && !asked.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };

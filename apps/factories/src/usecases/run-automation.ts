@@ -67,7 +67,7 @@ export async function runAutomation(
     event,
     [decision],
     now,
-    automationEvent("requested", automation, origin, { mode: "run_now", event_uid: event.uid }),
+    automationEvent("run_requested", automation, origin, { mode: "run_now", event_uid: event.uid }),
   );
   return started(deps, event, automation.uid);
 }

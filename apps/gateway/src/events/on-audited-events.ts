@@ -16,7 +16,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
     branch: ["created", "deleted"],
     definition: ["activated"],
     task: ["created", "updated"],
-    automation: ["created", "updated", "deleted", "requested"],
+    automation: ["created", "updated", "deleted", "run_requested"],
   },
   orchestrator: { run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
