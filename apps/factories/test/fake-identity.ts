@@ -18,7 +18,7 @@ export class FakeIdentity {
     ...allowServices(events.EventFeedService, { read: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, {
       stageDefinition: ["factories"],
-      dropDefinition: ["factories"],
+      discardDefinition: ["factories"],
       activateDefinition: ["factories"],
     }),
   };

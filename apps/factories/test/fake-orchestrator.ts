@@ -39,7 +39,7 @@ export class FakeOrchestrator {
     ...allowServices(orchestrator.CatalogService, { describePullRequests: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, {
       stageDefinition: ["factories"],
-      dropDefinition: ["factories"],
+      discardDefinition: ["factories"],
       activateDefinition: ["factories"],
     }),
   };

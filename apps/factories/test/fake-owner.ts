@@ -66,7 +66,7 @@ export class FakeOwner {
             names.map((name) => ({ kind: this.#kind, name, action: this.isServing ? "unchanged" : "create" })),
         };
       },
-      dropDefinition: async ({ factoryUid, version }) => {
+      discardDefinition: async ({ factoryUid, version }) => {
         this.staged.delete(`${factoryUid}/${version}`);
         this.dropped.push(String(version));
         return {};

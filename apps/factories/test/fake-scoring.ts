@@ -7,7 +7,7 @@ import { FakeOwner } from "./fake-owner.ts";
 export class FakeScoring {
   static readonly allow = allowServices(definitions.DefinitionOwnerService, {
     stageDefinition: ["factories"],
-    dropDefinition: ["factories"],
+    discardDefinition: ["factories"],
     activateDefinition: ["factories"],
   });
   readonly owner = new FakeOwner("nothing");

@@ -27,7 +27,7 @@ export class FakeWebhooks {
     ...allowServices(webhooks.CodeHostWebhookService, { getCodeHostDelivery: ["factories"] }),
     ...allowServices(definitions.DefinitionOwnerService, {
       stageDefinition: ["factories"],
-      dropDefinition: ["factories"],
+      discardDefinition: ["factories"],
       activateDefinition: ["factories"],
     }),
   };

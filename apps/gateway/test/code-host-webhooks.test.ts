@@ -100,7 +100,7 @@ describe("the address that a code host sends its webhooks to", () => {
     api.respondWith({ ...known, rotateCodeHostSecret: { webhook, secret: "" } });
     expect("secret" in (await api.call("POST", `${PATH}/rotate`, { body: { secret: "theirs" } })).body).toBe(false);
     expect(asked()?.request).toMatchObject({ ...ref, secret: "theirs" });
-    api.respondWith({ ...known, closeCodeHostWebhook: {} });
+    api.respondWith({ ...known, deleteCodeHostWebhook: {} });
     expect((await api.call("DELETE", PATH)).status).toBe(204);
   });
   test("has what it delivered looked at again", async () => {
@@ -194,10 +194,10 @@ describe("the address that a code host sends its webhooks to", () => {
     expect(await api.call("PUT", PATH)).toMatchObject({ status: 422, body: { reason: "code_host_sends_nothing" } });
   });
   test("is refused before its connection is removed, and the connection stays when it cannot be", async () => {
-    api.respondWith({ ...known, retireCodeHost: {}, deleteCodeHost: {} });
+    api.respondWith({ ...known, removeCodeHost: {}, deleteCodeHost: {} });
     expect((await api.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(204);
-    expect(api.calls.map(({ method }) => method)).toEqual(["listCodeHosts", "retireCodeHost", "deleteCodeHost"]);
-    api.respondWith({ ...known, retireCodeHost: upstreamError("unavailable", "unreachable") });
+    expect(api.calls.map(({ method }) => method)).toEqual(["listCodeHosts", "removeCodeHost", "deleteCodeHost"]);
+    api.respondWith({ ...known, removeCodeHost: upstreamError("unavailable", "unreachable") });
     expect((await api.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(500);
     expect(api.calls.map(({ method }) => method)).not.toContain("deleteCodeHost");
   });

@@ -163,13 +163,13 @@ describe("a staged definition", () => {
     // a field that definition files do not have
     await call("PUT", `/agent/identities/${lead.uid}`, { queue_paused: true });
     await stage(2, [{ ...foreman, name: "next" }]);
-    await g.definitions.dropDefinition({ factoryUid: factory, version: 2n }, asFactories());
+    await g.definitions.discardDefinition({ factoryUid: factory, version: 2n }, asFactories());
     expect((await call("GET", `/agent/identities/${lead.uid}`)).body).toMatchObject({ queue_paused: true });
   });
   test("that is dropped, or was only planned, cannot be activated", async () => {
     await stage(1, [foreman], {}, true);
     await stage(2, [foreman]);
-    await g.definitions.dropDefinition({ factoryUid: factory, version: 2n }, asFactories());
+    await g.definitions.discardDefinition({ factoryUid: factory, version: 2n }, asFactories());
     for (const version of [1, 2])
       await expect(activate(version)).rejects.toEqual(domainError({ reason: "stage_missing" }));
   });

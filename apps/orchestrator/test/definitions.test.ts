@@ -217,7 +217,7 @@ test("dropping forgets a stage, never the active version", async () => {
   await stage({ version: 1 });
   await stage({ version: 2 });
   await activate(1);
-  for (const version of [1n, 2n, 7n]) await p.definitions.dropDefinition({ factoryUid, version }, service());
+  for (const version of [1n, 2n, 7n]) await p.definitions.discardDefinition({ factoryUid, version }, service());
   expect((await find(0))?.version).toBe(1);
   await expect(activate(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
 });
@@ -226,7 +226,7 @@ test("a definition of another form, or a uid that is none, is refused", async ()
   await expect(stage({ version: 1, definition: { runners: {} } })).rejects.toEqual(
     domainError({ reason: "definition_malformed" }),
   );
-  await expect(p.definitions.dropDefinition({ factoryUid: "x", version: 1n }, service())).rejects.toEqual(
+  await expect(p.definitions.discardDefinition({ factoryUid: "x", version: 1n }, service())).rejects.toEqual(
     domainError({ reason: "definition_malformed" }),
   );
 });

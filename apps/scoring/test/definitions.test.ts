@@ -187,7 +187,7 @@ describe("scorers of a definition", () => {
     await stage(1, [part("one")]);
     expect(await activate(1)).toBe(2);
     await stage(3, [part("three")]);
-    await w.definitionOwner.dropDefinition({ factoryUid, version: 3n }, asFactories);
+    await w.definitionOwner.discardDefinition({ factoryUid, version: 3n }, asFactories);
     await expect(activate(3)).rejects.toEqual(
       domainError({ kind: "conflict", reason: "stage_missing", retryable: true }),
     );

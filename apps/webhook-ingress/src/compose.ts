@@ -33,7 +33,7 @@ export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations
 /** Which services may call in their own name. */
 export const allowedServices = {
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "metrics"] }),
-  ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], pushManagedSecret: ["gateway"] }),
+  ...allowServices(webhooks.WebhookService, { getDelivery: ["factories"], updateManagedSecret: ["gateway"] }),
   ...codeHostAllowList,
   ...definitionAllowList,
 };

@@ -81,7 +81,7 @@ describe("the address of a connection", () => {
     const disabled = await hosts.github(uid, secret);
     await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
     expect((await hosts.github(uid, secret)).status).toBe(202);
-    await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
+    await hosts.client.deleteCodeHostWebhook(ref, call(OWNER));
     const [closed, absent, webhook] = [
       await hosts.github(uid, secret),
       await hosts.github(newUid(), secret),
@@ -100,16 +100,16 @@ describe("the address of a connection", () => {
   });
   test("can be opened again with another secret, but not after its connection was removed", async () => {
     const { uid, secret, ref } = await hosts.open();
-    await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
+    await hosts.client.deleteCodeHostWebhook(ref, call(OWNER));
     const again = await hosts.client.putCodeHostWebhook({ ...ref, provider: "github", enabled: true }, call(OWNER));
     expect([(await hosts.github(uid, secret)).status, (await hosts.github(uid, again.secret)).status]).toEqual([
       401, 202,
     ]);
-    await hosts.client.retireCodeHost(ref, call(OWNER));
-    await hosts.client.retireCodeHost(ref, call(OWNER)); // idempotent
+    await hosts.client.removeCodeHost(ref, call(OWNER));
+    await hosts.client.removeCodeHost(ref, call(OWNER)); // idempotent
     expect((await hosts.github(uid, again.secret)).status).toBe(404);
     const neverOpened = { teamUid: TEAM, codeHostUid: newUid() };
-    await hosts.client.retireCodeHost(neverOpened, call(OWNER));
+    await hosts.client.removeCodeHost(neverOpened, call(OWNER));
     for (const removed of [ref, neverOpened])
       await expect(
         hosts.client.putCodeHostWebhook({ ...removed, provider: "github", enabled: true }, call(OWNER)),
@@ -122,7 +122,7 @@ describe("the address of a connection", () => {
     const calls = (named: { teamUid: string; codeHostUid: string }, as: typeof OWNER) => [
       hosts.client.getCodeHostWebhook(named, call(as)),
       hosts.client.rotateCodeHostSecret(named, call(as)),
-      hosts.client.closeCodeHostWebhook(named, call(as)),
+      hosts.client.deleteCodeHostWebhook(named, call(as)),
       hosts.client.listCodeHostDeliveries(named, call(as)),
       hosts.client.getCodeHostDelivery({ ...named, deliveryUid }, call(as)),
     ];
@@ -148,7 +148,7 @@ describe("the address of a connection", () => {
     await expect(
       hosts.client.putCodeHostWebhook({ ...ref, ...put, teamUid: OTHER_TEAM }, call(OTHER_TEAM_OWNER)),
     ).rejects.toEqual(refused("code_host_not_found"));
-    await expect(hosts.client.retireCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(OTHER_TEAM_OWNER))).rejects.toEqual(
+    await expect(hosts.client.removeCodeHost({ ...ref, teamUid: OTHER_TEAM }, call(OTHER_TEAM_OWNER))).rejects.toEqual(
       refused("code_host_not_found"),
     );
     expect((await hosts.github(uid, secret)).status).toBe(202);
@@ -167,7 +167,7 @@ describe("the address of a connection", () => {
   test("publishes events without its secret", async () => {
     const { uid, secret, ref } = await hosts.open();
     await hosts.client.rotateCodeHostSecret({ ...ref, secret: "their own" }, call(OWNER));
-    await hosts.client.closeCodeHostWebhook(ref, call(OWNER));
+    await hosts.client.deleteCodeHostWebhook(ref, call(OWNER));
     const events = await hosts.eventsOf(uid);
     expect(events.map(({ type, payload }) => [type, payload["secret_changed"]])).toEqual([
       ["millwright.code_host_webhook.created.v1", undefined],
@@ -527,7 +527,7 @@ describe("the log", () => {
     for (let n = 0; n < 49; n++) await add(uid, 8 + n / 100);
     for (const age of [6.9, 20, 21]) await add(uid, age);
     for (const age of [6.9, 7.1]) await add(closed.uid, age);
-    await hosts.client.closeCodeHostWebhook(closed.ref, call(OWNER));
+    await hosts.client.deleteCodeHostWebhook(closed.ref, call(OWNER));
     await w.service.prune();
     const retained = async (of: string) =>
       (

@@ -93,7 +93,7 @@ describe("a definition's webhooks", () => {
     await stage(factoryUid, 1, [webhookPart("one")]);
     expect(await activate(factoryUid, 1)).toBe(2);
     await stage(factoryUid, 3, [webhookPart("three")]);
-    await owner().dropDefinition({ factoryUid, version: 3n }, asFactories);
+    await owner().discardDefinition({ factoryUid, version: 3n }, asFactories);
     await expect(activate(factoryUid, 3)).rejects.toEqual(
       domainError({ kind: "conflict", reason: "stage_missing", retryable: true }),
     );

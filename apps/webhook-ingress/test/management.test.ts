@@ -299,14 +299,14 @@ describe("managed secrets", () => {
     const status = async (token: string) =>
       (await w.send(uid, { headers: bearer(token), body: JSON.stringify(token) })).status;
     expect([await status("first"), await status("second")]).toEqual([202, 401]);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "a/2", value: "second" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "K", revision: "a/2", value: "second" }, asGateway);
     expect([await status("first"), await status("second")]).toEqual([401, 202]);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "a/1", value: "late" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "K", revision: "a/1", value: "late" }, asGateway);
     expect([await status("late"), await status("second")]).toEqual([401, 202]);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "a/3" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "K", revision: "a/3" }, asGateway);
     expect(await status("second")).toBe(401);
     expect((await w.client.getWebhook({ webhookUid: uid }, as)).webhook!.secretSet).toBe(false);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "b/1", value: "again" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "K", revision: "b/1", value: "again" }, asGateway);
     expect(await status("again")).toBe(202);
     await expect(w.client.rotateSecret({ webhookUid: uid }, as)).rejects.toEqual(
       domainError({ kind: "conflict", reason: "secret_managed" }),
@@ -314,7 +314,7 @@ describe("managed secrets", () => {
     expect(await w.rows("SELECT 1 FROM team_secrets s WHERE s::text ~ 'first|second|again'")).toEqual([]);
   });
   test("that no webhook names are not stored; absent or unusable ones are rejected", async () => {
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "UNUSED", revision: "a/1", value: "x" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "UNUSED", revision: "a/1", value: "x" }, asGateway);
     expect(await w.rows("SELECT 1 FROM team_secrets WHERE name = 'UNUSED'")).toEqual([]);
     await expect(create({ secretName: "ABSENT" })).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "secret_not_found" }),
@@ -335,7 +335,7 @@ describe("managed secrets", () => {
       w.secrets.set(secretAt(name), { value: usable, revision: "a/1" });
       const { uid, webhook } = await w.aWebhook({ secretName: name, authMode, signatureScheme });
       const push = (revision: string, value: string) =>
-        w.client.pushManagedSecret({ teamUid: TEAM, name, revision, value }, asGateway);
+        w.client.updateManagedSecret({ teamUid: TEAM, name, revision, value }, asGateway);
       await expect(push("a/2", unusable)).rejects.toEqual(
         domainError({ kind: "invalid_argument", reason: "invalid_secret" }),
       );
@@ -348,14 +348,14 @@ describe("managed secrets", () => {
   test("that the gateway pushed and then failed to store are corrected", async () => {
     w.secrets.set(secretAt("HEALED"), { value: "stored", revision: "a/1" });
     const { uid } = await w.aWebhook({ secretName: "HEALED" });
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "HEALED", revision: "a/2", value: "lost" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "HEALED", revision: "a/2", value: "lost" }, asGateway);
     await w.service.confirmSecrets();
     expect((await w.send(uid, { headers: bearer("lost") })).status).toBe(202);
     w.clock.advance(15_001);
     await w.service.confirmSecrets();
     expect((await w.send(uid, { headers: bearer("lost") })).status).toBe(401);
     expect((await w.send(uid, { headers: bearer("stored"), body: "1" })).status).toBe(202);
-    await w.client.pushManagedSecret(
+    await w.client.updateManagedSecret(
       { teamUid: TEAM, name: "HEALED", revision: "a/2", value: "second-try" },
       asGateway,
     );
@@ -378,7 +378,7 @@ describe("managed secrets", () => {
       clock: w.clock,
     }).track({ teamUid: TEAM, name: "GONE" });
     w.secrets.delete(secretAt("GONE"));
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "GONE", revision: "a/2" }, asGateway);
     w.clock.advance(15_001);
     await w.service.confirmSecrets();
     respond({ value: "was", revision: "a/1" });
@@ -387,15 +387,15 @@ describe("managed secrets", () => {
       401,
       [{ is_gone: true }],
     ]);
-    await w.client.pushManagedSecret({ teamUid: TEAM, name: "GONE", revision: "b/1", value: "back" }, asGateway);
+    await w.client.updateManagedSecret({ teamUid: TEAM, name: "GONE", revision: "b/1", value: "back" }, asGateway);
     expect((await w.send(uid, { headers: bearer("back"), body: "2" })).status).toBe(202);
   });
   test("are pushed only by the gateway", async () => {
     await expect(
-      w.client.pushManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as),
+      w.client.updateManagedSecret({ teamUid: TEAM, name: "K", revision: "z", value: "x" }, as),
     ).rejects.toEqual(domainError({ kind: "permission_denied" }));
     await expect(
-      w.asFactories.pushManagedSecret(
+      w.asFactories.updateManagedSecret(
         { teamUid: TEAM, name: "K", revision: "z", value: "x" },
         call(serviceCaller("factories", "r")),
       ),

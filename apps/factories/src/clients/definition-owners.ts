@@ -66,7 +66,7 @@ export function definitionOwners(
     async drop(activation: Activation): Promise<void> {
       const request = { factoryUid: activation.factory.uid, version: BigInt(activation.version) };
       await settleAll(
-        owners.map((owner) => owner.dropDefinition(request, call(callerFor(signer.service, activation)))),
+        owners.map((owner) => owner.discardDefinition(request, call(callerFor(signer.service, activation)))),
       );
     },
   };

@@ -82,7 +82,7 @@ export async function openGateway() {
       },
     });
     router.service(webhooks.WebhookService, {
-      async pushManagedSecret({ teamUid, name, revision, value }) {
+      async updateManagedSecret({ teamUid, name, revision, value }) {
         await onPush();
         pushed.push({ teamUid, name, revision, value });
         return {};
@@ -96,7 +96,7 @@ export async function openGateway() {
   const allow = {
     ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }),
     ...allowServices(events.EventFeedService, { read: ["gateway"] }),
-    ...allowServices(webhooks.WebhookService, { pushManagedSecret: ["gateway"] }),
+    ...allowServices(webhooks.WebhookService, { updateManagedSecret: ["gateway"] }),
   };
   const transport = inProcess(upstream, { service: "upstream", verifier, log, metrics, allow });
   const compose = (): Promise<Gateway> =>

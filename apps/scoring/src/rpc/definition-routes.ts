@@ -5,14 +5,14 @@ import { isUuid } from "@millwright/ids";
 import { allowServices, callerOf } from "@millwright/rpc";
 import { originOf } from "../events/origin.ts";
 import { activateDefinition, type ActivateDefinitionDeps } from "../usecases/activate-definition.ts";
-import { dropDefinition, stageDefinition, type StageDefinitionDeps } from "../usecases/project-definition.ts";
+import { discardDefinition, stageDefinition, type StageDefinitionDeps } from "../usecases/project-definition.ts";
 
 export type DefinitionRoutesDeps = StageDefinitionDeps & ActivateDefinitionDeps;
 
 /** Only factories, the owner of definitions, can call these methods in its own name. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
-  dropDefinition: ["factories"],
+  discardDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
@@ -27,8 +27,8 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
         definition: definition ?? {},
         isDryRun: dryRun,
       }),
-    async dropDefinition({ factoryUid, version }) {
-      await dropDefinition(deps, uuid(factoryUid), Number(version));
+    async discardDefinition({ factoryUid, version }) {
+      await discardDefinition(deps, uuid(factoryUid), Number(version));
       return {};
     },
     async activateDefinition({ factoryUid, version }, context) {

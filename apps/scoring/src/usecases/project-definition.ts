@@ -56,7 +56,7 @@ export async function stageDefinition(
 }
 
 /** Deletes a stage that will not be activated. An absent stage is not an error. */
-export const dropDefinition = (
+export const discardDefinition = (
   { database }: Pick<StageDefinitionDeps, "database">,
   factoryUid: string,
   version: number,

@@ -5,10 +5,10 @@ import { webhooks } from "@millwright/contracts";
 import { allowServices, served } from "@millwright/rpc";
 import { codeHostIngressUrl, type CodeHostDelivery, type CodeHostWebhook } from "../domain/code-host-webhook.ts";
 import {
-  closeCodeHostWebhook,
+  deleteCodeHostWebhook,
   findCodeHostWebhook,
   putCodeHostWebhook,
-  retireCodeHost,
+  removeCodeHost,
   rotateCodeHostSecret,
   type CodeHostWebhooksDeps,
 } from "../usecases/code-host-webhooks.ts";
@@ -50,12 +50,12 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
       const { webhook, secret = "" } = await rotateCodeHostSecret(deps, caller, ref, supplied);
       return { webhook: message(webhook), secret };
     }),
-    closeCodeHostWebhook: served(async (ref: webhooks.CloseCodeHostWebhookRequest, caller) => {
-      await closeCodeHostWebhook(deps, caller, ref);
+    deleteCodeHostWebhook: served(async (ref: webhooks.DeleteCodeHostWebhookRequest, caller) => {
+      await deleteCodeHostWebhook(deps, caller, ref);
       return {};
     }),
-    retireCodeHost: served(async (ref: webhooks.RetireCodeHostRequest, caller) => {
-      await retireCodeHost(deps, caller, ref);
+    removeCodeHost: served(async (ref: webhooks.RemoveCodeHostRequest, caller) => {
+      await removeCodeHost(deps, caller, ref);
       return {};
     }),
     listCodeHostDeliveries: served(

@@ -6,7 +6,7 @@ import { allowServices, callerOf } from "@millwright/rpc";
 import { originOf } from "../events/webhook-events.ts";
 import {
   activateDefinition,
-  dropDefinition,
+  discardDefinition,
   stageDefinition,
   type ProjectDefinitionDeps,
 } from "../usecases/project-definition.ts";
@@ -14,7 +14,7 @@ import {
 /** Only the owner of definitions may stage and activate them. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
-  dropDefinition: ["factories"],
+  discardDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
@@ -31,8 +31,8 @@ export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionD
       });
       return { diagnostics, plan: [] };
     },
-    async dropDefinition({ factoryUid, version }) {
-      await dropDefinition(deps, uuid(factoryUid), Number(version));
+    async discardDefinition({ factoryUid, version }) {
+      await discardDefinition(deps, uuid(factoryUid), Number(version));
       return {};
     },
     async activateDefinition({ factoryUid, version }, context) {

@@ -87,10 +87,12 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
         return { ...tested, failedPaths: [...tested.failedPaths] };
       },
     ),
-    pushManagedSecret: served(async ({ teamUid, name, revision, value }: webhooks.PushManagedSecretRequest, caller) => {
-      assertService(caller);
-      await deps.teamSecrets.push({ teamUid, name }, { value, revision });
-      return {};
-    }),
+    updateManagedSecret: served(
+      async ({ teamUid, name, revision, value }: webhooks.UpdateManagedSecretRequest, caller) => {
+        assertService(caller);
+        await deps.teamSecrets.push({ teamUid, name }, { value, revision });
+        return {};
+      },
+    ),
   });
 }

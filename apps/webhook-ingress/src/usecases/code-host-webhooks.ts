@@ -113,7 +113,7 @@ export async function rotateCodeHostSecret(
 }
 
 /** Closes an address, so that the code host gets 404. Errors: as `findCodeHostWebhook`. */
-export async function closeCodeHostWebhook(
+export async function deleteCodeHostWebhook(
   deps: CodeHostWebhooksDeps,
   caller: Caller,
   ref: CodeHostRef,
@@ -131,7 +131,7 @@ export async function closeCodeHostWebhook(
  *
  * Errors: code_host_not_found (another team's) · not_authorized.
  */
-export async function retireCodeHost(deps: CodeHostWebhooksDeps, caller: Caller, ref: CodeHostRef): Promise<void> {
+export async function removeCodeHost(deps: CodeHostWebhooksDeps, caller: Caller, ref: CodeHostRef): Promise<void> {
   const { teamUid, codeHostUid } = checkRef(caller, ref);
   await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, owner }) => {
     if (owner !== undefined && owner !== teamUid) throw notFound("code_host");

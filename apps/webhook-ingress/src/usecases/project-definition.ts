@@ -130,7 +130,7 @@ const at = (path: string, keys: string[], code: string, message: string): Diagno
 });
 
 /** Deletes a stage that will not be activated; an absent one is ignored. */
-export const dropDefinition = (
+export const discardDefinition = (
   { database }: Pick<ProjectDefinitionDeps, "database">,
   factoryUid: string,
   version: number,

@@ -10,9 +10,9 @@ const PUSH_TIMEOUT_MS = 15_000;
 
 /** Sends the new value of a managed secret to the webhook ingress. */
 export const secretPusher =
-  (client: Pick<Client<typeof webhooks.WebhookService>, "pushManagedSecret">): PushSecret =>
+  (client: Pick<Client<typeof webhooks.WebhookService>, "updateManagedSecret">): PushSecret =>
   async ({ teamUid, name, revision, value }) => {
-    await client.pushManagedSecret(
+    await client.updateManagedSecret(
       { teamUid, name, revision, ...(value !== undefined && { value }) },
       call(serviceCaller("gateway", newUid()), { timeoutMs: PUSH_TIMEOUT_MS }),
     );

@@ -14,7 +14,7 @@ import type { Authenticator } from "../usecases/authenticate.ts";
 import { getProfiles } from "../usecases/get-profiles.ts";
 import { resolveSecrets } from "../usecases/manage-secrets.ts";
 import { findForeman, resolveAgent } from "../usecases/resolve-agent.ts";
-import { dropDefinition, stageDefinition } from "../usecases/stage-definition.ts";
+import { discardDefinition, stageDefinition } from "../usecases/stage-definition.ts";
 import { authenticatedMessage, profileMessage, resolvedMessage } from "./identity-messages.ts";
 
 export type RpcDeps = { db: IdentityDb; clock: Clock; vault: Vault; authenticator: Authenticator; eventLog: EventLog };
@@ -30,7 +30,7 @@ export const ALLOWED_SERVICES = {
   }),
   ...allowServices(definitions.DefinitionOwnerService, {
     stageDefinition: ["factories"],
-    dropDefinition: ["factories"],
+    discardDefinition: ["factories"],
     activateDefinition: ["factories"],
   }),
   ...allowServices(events.EventFeedService, { read: ["gateway", "factories", "orchestrator", "scheduler", "scoring"] }),
@@ -88,9 +88,9 @@ export const rpcRoutes =
         });
         return { diagnostics, plan };
       },
-      async dropDefinition({ factoryUid, version }) {
+      async discardDefinition({ factoryUid, version }) {
         assertUid(factoryUid);
-        await dropDefinition(deps, { factoryUid, version: Number(version) });
+        await discardDefinition(deps, { factoryUid, version: Number(version) });
         return {};
       },
       async activateDefinition({ factoryUid, version }, context) {

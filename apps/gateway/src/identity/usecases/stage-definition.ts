@@ -49,7 +49,7 @@ export async function stageDefinition(
 }
 
 /** Deletes a stage that will not be activated. An absent stage is not an error. */
-export async function dropDefinition(
+export async function discardDefinition(
   deps: { db: IdentityDb },
   input: { factoryUid: string; version: number },
 ): Promise<void> {

@@ -123,7 +123,7 @@ export function codeHostRoutes(upstreams: Pick<Upstreams, "catalog" | "codeHostW
       handler: async (input) => {
         const { uid, teamUid, kind } = await findCodeHost(upstreams, input);
         // The ingress rejects the code host's webhooks before the connection is deleted.
-        if (kind !== "local") await codeHostWebhooks.retireCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input));
+        if (kind !== "local") await codeHostWebhooks.removeCodeHost({ teamUid, codeHostUid: uid }, onBehalf(input));
         await catalog.deleteCodeHost({ uid }, onBehalf(input));
       },
     }),

@@ -131,7 +131,7 @@ export function codeHostWebhookRoutes(
       summary: "Delete the webhook endpoint of a code host",
       description: "Later deliveries get 404.",
       status: 204,
-      handler: async (input) => void (await codeHostWebhooks.closeCodeHostWebhook(await find(input), onBehalf(input))),
+      handler: async (input) => void (await codeHostWebhooks.deleteCodeHostWebhook(await find(input), onBehalf(input))),
     }),
     route({
       ...common,

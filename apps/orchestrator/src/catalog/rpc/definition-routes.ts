@@ -17,7 +17,7 @@ export type DefinitionRoutesDeps = StageDefinitionDeps &
 /** Only the factories service, which owns definitions, may stage, drop and activate them. */
 export const definitionAllowList = allowServices(definitions.DefinitionOwnerService, {
   stageDefinition: ["factories"],
-  dropDefinition: ["factories"],
+  discardDefinition: ["factories"],
   activateDefinition: ["factories"],
 });
 
@@ -37,7 +37,7 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
         plan: answer.plan.map((item) => ({ ...item, changedFields: [...item.changedFields] })),
       });
     },
-    async dropDefinition({ factoryUid, version }) {
+    async discardDefinition({ factoryUid, version }) {
       await deps.definitions.drop(uuid<FactoryUid>(factoryUid, "factory_uid"), Number(version));
       return {};
     },
