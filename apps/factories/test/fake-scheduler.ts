@@ -34,7 +34,7 @@ export class FakeScheduler {
   /** Appends an event and returns its uid. */
   fire(teamUid: string, payload: JsonObject): string {
     const uid = newUid();
-    this.#feed.push({ uid, teamUid, payload: { missed: 0, slot_at: "2026-11-20T10:00:00.000Z", ...payload } });
+    this.#feed.push({ uid, teamUid, payload: { missed_count: 0, slot_at: "2026-11-20T10:00:00.000Z", ...payload } });
     return uid;
   }
 }

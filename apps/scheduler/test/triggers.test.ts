@@ -39,11 +39,14 @@ async function at(time: string): Promise<void> {
   await w.setTime(`2026-11-${time}:00Z`);
   while ((await w.service.fireTriggers()) > 0);
 }
-type SlotEvent = { type: string; payload: { automation_uid: string; slot_at: string; missed: number; name?: string } };
+type SlotEvent = {
+  type: string;
+  payload: { automation_uid: string; slot_at: string; missed_count: number; name?: string };
+};
 const slotEvents = () => w.rows<SlotEvent>("SELECT type, payload FROM stream.event_pending ORDER BY seq");
 /** "20T10:01 fired", "20T10:05 fired after 3", with the name of the schedule. */
 const slots = async (): Promise<string[]> =>
-  (await slotEvents()).map(({ type, payload: { slot_at: slotAt, missed, name } }) =>
+  (await slotEvents()).map(({ type, payload: { slot_at: slotAt, missed_count: missed, name } }) =>
     [slotAt.slice(8, 16), type.split(".")[2], ...(missed ? [`after ${missed}`] : []), ...(name ? [name] : [])].join(
       " ",
     ),
@@ -66,7 +69,7 @@ test("publishes each slot of an automation once", async () => {
     name: "hours",
     cron: "@hourly",
     slot_at: "2026-11-20T11:00:00.000Z",
-    missed: 0,
+    missed_count: 0,
   });
   expect(
     await w.rows("SELECT type, entity, team_uid, actor_type, actor_uid, entity_version FROM stream.event_pending"),

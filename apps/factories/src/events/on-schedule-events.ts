@@ -12,14 +12,14 @@ export const onScheduleEvents = (deps: EnqueueTriggerEventsDeps): EventsHandlers
         automation_uid,
         cron,
         slot_at,
-        missed,
+        missed_count,
         name,
       } = payload as {
         factory_uid: string;
         automation_uid: string;
         cron: string;
         slot_at: string;
-        missed: number;
+        missed_count: number;
         name?: string;
       };
       return {
@@ -30,7 +30,7 @@ export const onScheduleEvents = (deps: EnqueueTriggerEventsDeps): EventsHandlers
         deliveryUid: null,
         requestId,
         occurredAt: occurredAt.toISOString(),
-        subject: { automation_uid, cron, slot_at, missed, ...(name !== undefined && { name }) },
+        subject: { automation_uid, cron, slot_at, missed_count, ...(name !== undefined && { name }) },
       };
     },
   ),

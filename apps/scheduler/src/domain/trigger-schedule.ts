@@ -29,8 +29,8 @@ export type TriggerSchedule = TriggerRule &
     readonly version: number;
   };
 
-/** The slots that passed since the last check: the newest fires or is missed, the `missed` older ones are skipped. */
-export type PassedSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missed: number };
+/** The slots that passed since the last check: the newest fires or is missed, the `missedCount` older ones are skipped. */
+export type PassedSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missedCount: number };
 
 /** Advances a schedule past the slots that have passed by `now`, in UTC. Returns undefined if there are none. */
 export function advanceSlots(
@@ -46,7 +46,7 @@ export function advanceSlots(
   const newest = plan.slots.at(-1)!;
   return {
     next: { ...schedule, nextSlotAt: plan.next, lastSlotAt: newest.slotAt, version: schedule.version + 1 },
-    passed: { slotAt: newest.slotAt, isFired: newest.state === "due", missed: plan.slots.length - 1 },
+    passed: { slotAt: newest.slotAt, isFired: newest.state === "due", missedCount: plan.slots.length - 1 },
   };
 }
 

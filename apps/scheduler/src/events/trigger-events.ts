@@ -3,7 +3,10 @@ import { newUid } from "@millwright/ids";
 import type { PassedSlots, TriggerSchedule } from "../domain/trigger-schedule.ts";
 
 /** Returns the event of a slot of an automation's schedule: fired, or missed if it is too old. Payload: docs/events.md. */
-export const triggerSlotEvent = (schedule: TriggerSchedule, { slotAt, isFired, missed }: PassedSlots): NewEvent => ({
+export const triggerSlotEvent = (
+  schedule: TriggerSchedule,
+  { slotAt, isFired, missedCount }: PassedSlots,
+): NewEvent => ({
   type: `millwright.schedule_trigger.${isFired ? "fired" : "missed"}.v1`,
   entity: "schedule_trigger",
   entityUid: schedule.uid,
@@ -16,7 +19,7 @@ export const triggerSlotEvent = (schedule: TriggerSchedule, { slotAt, isFired, m
     automation_uid: schedule.automationUid,
     cron: schedule.cron,
     slot_at: slotAt.toISOString(),
-    missed,
+    missed_count: missedCount,
     ...(schedule.name !== "" && { name: schedule.name }),
   },
 });
