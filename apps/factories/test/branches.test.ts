@@ -286,7 +286,7 @@ describe("retiring", () => {
         (await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory,
         repository.git("rev-parse", "side"),
       ]).toEqual(before);
-      expect((await w.eventTypes()).filter((type) => type === "branch.deleted")).toHaveLength(1);
+      expect((await w.eventTypes()).filter((type) => type === "branch.untracked")).toHaveLength(1);
     },
   );
   test("the production branch is rejected", async () => {

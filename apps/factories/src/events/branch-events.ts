@@ -7,7 +7,7 @@ export const branchCreated = (branch: TrackedBranch, origin: Origin): NewEvent =
 export const branchUpdated = (branch: TrackedBranch, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", branch, origin, { registered_head_sha: branch.registeredHeadSha, changed: [...changed] });
 /** Tracking ended. */
-export const branchRetired = (branch: TrackedBranch, origin: Origin): NewEvent => fact("deleted", branch, origin);
+export const branchUntracked = (branch: TrackedBranch, origin: Origin): NewEvent => fact("untracked", branch, origin);
 
 const fact = (
   past: string,

@@ -5,7 +5,7 @@ import type { NewEvent } from "@millwright/events";
 import { isUuid, type FactoryUid } from "@millwright/ids";
 import { branchDeleted, freshnessOf, problemOf, type Freshness, type TrackedBranch } from "../domain/branch.ts";
 import { checkBranchName, type Source, type SourceSettings } from "../domain/source.ts";
-import { branchCreated, branchRetired } from "../events/branch-events.ts";
+import { branchCreated, branchUntracked } from "../events/branch-events.ts";
 import { originOf } from "../events/origin.ts";
 import { putInForce, type ApplySourceDeps } from "./apply-source.ts";
 import { pollHead, type HeadDeps } from "./branch-heads.ts";
@@ -116,7 +116,7 @@ export async function deleteBranch(
   const factory = await findFactory(deps, caller, factoryUid, "source.apply");
   const branch = isUuid(branchUid) ? await deps.branches.find(factory.uid, branchUid) : undefined;
   if (branch && !branch.deletedAt)
-    await deps.branches.retire(branch.uid, deps.clock.now(), (gone) => branchRetired(gone, originOf(caller)));
+    await deps.branches.retire(branch.uid, deps.clock.now(), (gone) => branchUntracked(gone, originOf(caller)));
 }
 
 /**

@@ -5,7 +5,7 @@ import type { FactoryUid } from "@millwright/ids";
 import type { TrackedBranch } from "../domain/branch.ts";
 import type { Factory } from "../domain/factory.ts";
 import { checkSourceSettings, type Source, type SourceSettings } from "../domain/source.ts";
-import { branchCreated, branchRetired } from "../events/branch-events.ts";
+import { branchCreated, branchUntracked } from "../events/branch-events.ts";
 import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findFactory } from "./scope.ts";
@@ -49,7 +49,7 @@ export async function putSource(
   const source = await deps.sources.put(factory.uid, settings, deps.clock.now(), {
     updated: (next) => factoryUpdated(next, origin, ["source"]),
     created: (branch) => branchCreated(branch, origin),
-    deleted: (branch) => branchRetired(branch, origin),
+    deleted: (branch) => branchUntracked(branch, origin),
   });
   deps.heads.wake();
   return { factory, source: await withWarnings(deps, caller, factory, source) };

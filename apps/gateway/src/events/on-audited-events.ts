@@ -13,7 +13,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
   },
   factories: {
     factory: ["created", "updated", "deleted"],
-    branch: ["created", "deleted"],
+    branch: ["created", "untracked"],
     definition: ["activated"],
     task: ["created", "updated"],
     automation: ["created", "updated", "deleted", "run_requested"],
