@@ -149,7 +149,7 @@ inBubblewrap("a model", () => {
       const { result, events, usage } = await execute({ dir, prompt: "Work.", assignment: model });
       expect(result).toMatchObject({ outcome: "DONE" });
       expect(events.filter(({ kind }) => kind === "conversation_summarized").map(({ payload }) => payload)).toEqual([
-        { summary: "It began.", kept_from: "e3-a1-c1", model_id: "claude-sonnet-4-5", call_id: "e3-a1-c3" },
+        { summary: "It began.", retained_from: "e3-a1-c1", model_id: "claude-sonnet-4-5", call_id: "e3-a1-c3" },
       ]);
       expect(usage.map(({ callId }) => callId)).toEqual(["e3-a1-c1", "e3-a1-c3", "e3-a1-c4"]);
       expect(JSON.stringify(server.requests[3]!.body)).toContain("It began.");

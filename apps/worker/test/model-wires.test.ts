@@ -360,7 +360,7 @@ describe("a conversation that is too long for the model", () => {
   });
   const summarized = (summary: string, from: string): ConversationEvent => ({
     kind: "conversation_summarized",
-    payload: { summary, kept_from: from },
+    payload: { summary, retained_from: from },
   });
   const bodyOf = ({ body }: ModelRequest) => JSON.stringify(body);
 
@@ -381,7 +381,7 @@ describe("a conversation that is too long for the model", () => {
         kind: "summary",
         callId: "e7-a2-c1",
         text: "The task is T.",
-        keptFrom: "s1",
+        retainedFrom: "s1",
         usage: { inputTokens: 50, outputTokens: 5 },
       });
       expect(bodyOf(requests[0]!)).not.toContain("Go on.");
@@ -420,7 +420,7 @@ describe("a conversation that is too long for the model", () => {
       said("m3", LONG),
       summarized("z", "m2"),
     ];
-    expect(await step(events)).toMatchObject({ kind: "summary", keptFrom: "m3" });
+    expect(await step(events)).toMatchObject({ kind: "summary", retainedFrom: "m3" });
   });
 });
 

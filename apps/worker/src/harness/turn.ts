@@ -71,7 +71,7 @@ async function oneStep(
   });
   if (step === "interrupted") return { kind: "interrupted" };
   if (!step) return { kind: "done" };
-  if ("keptFrom" in step) return recordSummary(deps, step);
+  if ("retainedFrom" in step) return recordSummary(deps, step);
   if (deps.steps.add(step.stepId).size > (ctx.assignment.stepLimit || STEP_LIMIT))
     return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
@@ -130,12 +130,12 @@ async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep)
  */
 async function recordSummary(
   { ctx, conversation, budget }: TurnDeps,
-  { callId, text, keptFrom, usage }: Summary,
+  { callId, text, retainedFrom, usage }: Summary,
 ): Promise<undefined> {
   const { modelId } = ctx.assignment;
   conversation.record("conversation_summarized", {
     summary: text,
-    kept_from: keptFrom,
+    retained_from: retainedFrom,
     model_id: modelId,
     call_id: callId,
   });

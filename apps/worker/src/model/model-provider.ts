@@ -77,13 +77,13 @@ export type ModelStep = {
 
 /**
  * A model's summary of the beginning of a conversation that exceeds its context window. From now on, the model reads
- * the summary and all events from `keptFrom` (the id of a step or a message) on.
+ * the summary and all events from `retainedFrom` (the id of a step or a message) on.
  */
 export type Summary = {
   readonly kind: "summary";
   readonly callId: string;
   readonly text: string;
-  readonly keptFrom: string;
+  readonly retainedFrom: string;
   readonly usage?: TokenCounts;
 };
 

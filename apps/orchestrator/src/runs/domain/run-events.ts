@@ -64,7 +64,7 @@ export const WORKER_EVENT_KINDS = [
   "egress_denied", // {host, port, reason, more?}: once per host; `more`: no further event follows
   "warning", // {text}
   "model_retry", // {text, call_id, try, tries_max, delay_ms, status?}: a model call returned no answer and is retried
-  // {summary, kept_from, model_id, usage?}: replaces, for the model, all events before the one with the id `kept_from`
+  // {summary, retained_from, model_id, usage?}: replaces, for the model, all events before the one with the id `retained_from`
   "conversation_summarized",
   "sandbox_stopped", // {reason}
 ] as const;

@@ -27,7 +27,9 @@ const idOf = ({ kind, payload }: ConversationEvent): string =>
 export function sinceSummary(events: readonly ConversationEvent[]): readonly ConversationEvent[] {
   const summary = events.findLast(({ kind }) => kind === "conversation_summarized");
   if (!summary) return events;
-  const from = events.findIndex((event) => idOf(event) !== "" && idOf(event) === textAt(summary.payload, "kept_from"));
+  const from = events.findIndex(
+    (event) => idOf(event) !== "" && idOf(event) === textAt(summary.payload, "retained_from"),
+  );
   return from < 0 ? events : [summary, ...events.slice(from).filter(({ kind }) => kind !== "conversation_summarized")];
 }
 
@@ -36,7 +38,7 @@ export function sinceSummary(events: readonly ConversationEvent[]): readonly Con
  * a quarter of the window, and less after each summary that was not sufficient. Returns undefined if there is nothing
  * earlier to summarize.
  */
-export function keptFrom(events: readonly ConversationEvent[], window: number): string | undefined {
+export function retainedFrom(events: readonly ConversationEvent[], window: number): string | undefined {
   const read = sinceSummary(events);
   const again = events
     .slice(events.findLastIndex(({ kind }) => kind === "model_step") + 1)

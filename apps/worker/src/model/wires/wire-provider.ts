@@ -18,7 +18,7 @@ import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import { withDefaultModel } from "./default-model.ts";
 import type { Wire } from "./language-model.ts";
 import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
-import { before, isTooLong, keptFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
+import { before, isTooLong, retainedFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
 import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -117,7 +117,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     said: readonly ConversationEvent[],
     signal: AbortSignal,
   ): Promise<Summary | ModelStep | undefined> {
-    const from = keptFrom(said, window);
+    const from = retainedFrom(said, window);
     if (from === undefined) return undefined;
     const prompt = `The conversation so far:\n\n${transcriptOf(messagesOf(before(said, from), { replies: new Map(), mask }), window)}`;
     const request: ModelCall = {
@@ -133,7 +133,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         kind: "summary",
         callId: answered.stepId,
         text: answered.answer.text,
-        keptFrom: from,
+        retainedFrom: from,
         usage: answered.answer.usage,
       };
     return failedStep(answered.stepId, {
