@@ -13,4 +13,4 @@ export const onlyScheduledRuns =
     };
   };
 
-const UNHANDLED_TYPE = "millwright.run.of_others.v1";
+const UNHANDLED_TYPE = "millwright.run.unhandled.v1";

@@ -6,7 +6,7 @@ import { bindTrialRun, settleTrial, type RetryDelay } from "../usecases/settle-t
 
 const CREATED = "millwright.run.created.v1";
 const FINISHED = "millwright.run.finished.v1";
-const OF_OTHERS = "millwright.run.of_others.v1";
+const UNHANDLED = "millwright.run.unhandled.v1";
 
 /**
  * Returns a reader that changes the type of events of other runs to one without a handler, so that the consumer skips
@@ -19,7 +19,7 @@ export const ofTrialRuns =
     return {
       ...page,
       events: page.events.map((event) =>
-        event.payload["source"] === "BENCHMARK_TRIAL" ? event : { ...event, type: OF_OTHERS },
+        event.payload["source"] === "BENCHMARK_TRIAL" ? event : { ...event, type: UNHANDLED },
       ),
     };
   };
