@@ -15,7 +15,7 @@ import type { GatewayOptions } from "./options.ts";
 import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
-import { answerOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
+import { respondOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
 import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { composeIdentity } from "./identity/compose.ts";
 import type { Bootstrap } from "./identity/usecases/bootstrap.ts";
@@ -68,7 +68,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       once: createOnce({ db, vault, clock }),
     },
     upstreams,
-    answerOnce: answerOnce({ db, vault, clock }),
+    respondOnce: respondOnce({ db, vault, clock }),
     limitMetrics,
   });
 

@@ -5,7 +5,7 @@ import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
 import { signInMount } from "./pages/sign-in.ts";
-import { restApp, type AnswerOnce, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
+import { restApp, type RespondOnce, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
 import { aboutErrorsRoute } from "./routes/platform/about-errors.ts";
 import { agentIdentityRoutes } from "./routes/identity/agent-identities.ts";
 import { automationRoutes } from "./routes/triggers/automations.ts";
@@ -68,12 +68,12 @@ type PublicAppDeps = {
   options: GatewayOptions;
   identity: IdentityRouteDeps;
   upstreams: Upstreams;
-  answerOnce: AnswerOnce;
+  respondOnce: RespondOnce;
   limitMetrics: LimitMetricsRequests;
 };
 
 /** Returns the public HTTP application: REST below `/api/v1`, pages, signed blobs and the workers' listener. */
-export function publicApp({ options: o, identity, upstreams, answerOnce, limitMetrics }: PublicAppDeps): RestApp {
+export function publicApp({ options: o, identity, upstreams, respondOnce, limitMetrics }: PublicAppDeps): RestApp {
   const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
   const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
@@ -151,7 +151,7 @@ export function publicApp({ options: o, identity, upstreams, answerOnce, limitMe
     routes,
     mounts,
     authenticate,
-    answerOnce,
+    respondOnce,
     teamHeaders,
     clock: o.clock,
     log: o.log,

@@ -210,7 +210,7 @@ beforeAll(async () => {
       log: bothLogs,
       metrics: new Metrics(),
       tracer,
-      answerOnce: (_caller, _key, act) => act(),
+      respondOnce: (_caller, _key, act) => act(),
       async authenticate({ bearer }) {
         if (bearer === "good") return caller;
         throw new DomainError({ kind: "unauthenticated", reason: "key_invalid", message: "Unknown key." });
@@ -527,7 +527,7 @@ test("two declarations of one operation are refused at start", () => {
     metrics: new Metrics(),
     tracer,
     authenticate: async () => caller,
-    answerOnce: (_caller, _key, act) => act(),
+    respondOnce: (_caller, _key, act) => act(),
   } satisfies Omit<RestOptions, "routes">;
   expect(() => restApp({ ...options, routes: [...routes, routes[1] as Route] })).toThrow(/declared twice/);
 });

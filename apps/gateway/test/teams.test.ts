@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError, eventually } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
-import { answerOnce } from "../src/store/idempotency-store.ts";
+import { respondOnce } from "../src/store/idempotency-store.ts";
 import { IdentityDb } from "../src/identity/store/identity-db.ts";
 import { issueOwnerKey } from "../src/identity/usecases/issue-owner-key.ts";
 import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/gateway.ts";
@@ -291,7 +291,7 @@ describe("idempotency", () => {
   describe("what others do is answered as the first time", () => {
     const { member } = CALLERS;
     const once = () =>
-      answerOnce({
+      respondOnce({
         db: new IdentityDb(g.database),
         vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)),
         clock: g.clock,

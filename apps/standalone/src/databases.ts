@@ -4,7 +4,7 @@ import { EmbeddedPostgres, ensureDatabase, migrate, type EmbeddedPostgresOptions
 import type { Logger } from "@millwright/telemetry";
 import type { StandaloneConfig } from "./config.ts";
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 /** Pool size of each service; small, because all services share one server. */
 export const POOL_SIZE = 10;
@@ -17,7 +17,7 @@ export async function startDatabases(config: StandaloneConfig, log: Logger): Pro
     const server = config.databaseUrl;
     return { url: (service) => databaseUrl(server, service), stop: async () => {} };
   }
-  return keepEmbedded(
+  return runEmbedded(
     { dataDir: join(config.dataDir, "postgres"), settings: { shared_buffers: `${sharedBuffersMb()}MB` } },
     log,
   );
@@ -27,23 +27,23 @@ export async function startDatabases(config: StandaloneConfig, log: Logger): Pro
  * Starts an embedded server and restarts it at the same address if its process dies. No other supervisor would restart
  * it.
  */
-async function keepEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promise<Databases> {
+async function runEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promise<Databases> {
   let server = await EmbeddedPostgres.start(options);
   let starting: Promise<void> | undefined;
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     if (starting || server.isAlive) return;
-    log.error({}, "PostgreSQL is gone, and is started again");
+    log.error({}, "PostgreSQL has stopped; starting it again");
     starting = EmbeddedPostgres.start({ ...options, port: server.port })
       .then(
         (next) => void (server = next),
         (error: unknown) => log.error({ error }, "PostgreSQL does not start"),
       ) // retried at the next check
       .finally(() => (starting = undefined));
-  }, LOOK_EVERY_MS).unref();
+  }, CHECK_EVERY_MS).unref();
   return {
     url: (service) => server.url(databaseName(service)),
     async stop() {
-      clearInterval(look);
+      clearInterval(timer);
       await starting;
       await server.stop();
     },

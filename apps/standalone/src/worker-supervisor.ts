@@ -69,9 +69,9 @@ export class WorkerSupervisor {
     const children = [...this.#children.values()];
     await Promise.all(
       children.map(async (child) => {
-        const gone = once(child, "exit");
+        const exited = once(child, "exit");
         child.stdin?.end();
-        if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await gone;
+        if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await exited;
       }),
     );
   }

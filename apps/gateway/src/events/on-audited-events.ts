@@ -39,6 +39,6 @@ export function onAuditedEvents(source: Source): EventsHandlers {
   const types = Object.entries(AUDITED[source]).flatMap(([entity, facts]) =>
     facts.map((fact) => `millwright.${entity}.${fact}.v1`),
   );
-  const note: EventsHandler = (sql, events) => insertAuditEntries(sql, source, events);
-  return Object.fromEntries(types.map((type) => [type, note]));
+  const insert: EventsHandler = (sql, events) => insertAuditEntries(sql, source, events);
+  return Object.fromEntries(types.map((type) => [type, insert]));
 }

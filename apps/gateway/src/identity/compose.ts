@@ -9,7 +9,7 @@ import { RunTokens } from "./clients/run-tokens.ts";
 import { secretPusher } from "./clients/secret-pusher.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
-import { credentialReader, noteUse } from "./store/credential-store.ts";
+import { credentialReader, recordUse } from "./store/credential-store.ts";
 import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
@@ -49,7 +49,7 @@ export function composeIdentity(o: IdentityOptions): Identity {
   const vault = Vault.fromMasterKey(masterKey);
   const authenticator = new Authenticator({
     findCredential: credentialReader(database, clock),
-    noteUse: (keyUid, now) => noteUse(database.sql, keyUid, now),
+    recordUse: (keyUid, now) => recordUse(database.sql, keyUid, now),
     clock,
     log,
     runTokens: new RunTokens({

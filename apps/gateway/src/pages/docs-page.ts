@@ -82,6 +82,6 @@ ${assets.map(({ name }) => markup`<script type="module" src="/docs/${name}"></sc
   -H "Authorization: Bearer $MILLWRIGHT_API_KEY" -H "Content-Type: application/json" \\
   -d '{"prompt": "The tests fail. Please have it fixed."}'</pre></div>
 </rapi-doc>
-<noscript>This page is drawn by a script. The same is told by <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</noscript></body></html>`
+<noscript>This page is drawn by a script. The same information is in <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</noscript></body></html>`
       .text
   }`;

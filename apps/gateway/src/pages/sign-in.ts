@@ -28,15 +28,15 @@ export const signInPage = (next: string, problem?: string): string =>
 export const signInMount = (deps: SignInDeps): Mount => ({
   prefix: "/sign-in/",
   listener: (request, response) => {
-    void answer(deps, request).then(({ status, headers, body }) =>
+    void respond(deps, request).then(({ status, headers, body }) =>
       response.writeHead(status, { ...PAGE_HEADERS, ...headers }).end(body),
     );
   },
 });
 
-type Answer = { status: number; headers?: Record<string, string>; body?: string };
+type PageResponse = { status: number; headers?: Record<string, string>; body?: string };
 
-async function answer({ authenticate, vault, isHttps }: SignInDeps, request: IncomingMessage): Promise<Answer> {
+async function respond({ authenticate, vault, isHttps }: SignInDeps, request: IncomingMessage): Promise<PageResponse> {
   if (request.method !== "POST") return { status: 405, headers: { allow: "POST" } };
   const form = await readForm(request);
   if (!form) return { status: 400, headers: { connection: "close" }, body: signInPage("/", "The form is not valid.") };

@@ -18,7 +18,7 @@ export type Authenticate = (credential: {
  * Runs `act` and stores its result for 24 hours. Returns the stored result to a repeat with the same idempotency key.
  * Errors: idempotency_mismatch (conflict) · those of `act`, which are not stored.
  */
-export type AnswerOnce = <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => Promise<T>;
+export type RespondOnce = <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => Promise<T>;
 
 /** A raw HTTP listener beside the REST routes (worker RPC, signed blobs), which writes its own responses. */
 export type Mount = {
@@ -33,8 +33,8 @@ export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
-  /** Used by routes with `keepsAnswer`. */
-  readonly answerOnce: AnswerOnce;
+  /** Used by routes with `storesResponse`. */
+  readonly respondOnce: RespondOnce;
   /** Names of the header with the active team, most preferred first. */
   readonly teamHeaders: readonly string[];
   readonly mounts?: readonly Mount[];

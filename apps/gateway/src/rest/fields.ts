@@ -99,7 +99,7 @@ export const queryMap = <T extends z.ZodType>(value: T) => recordOf(z.string(), 
 export const queryText = () => z.string().min(1);
 
 /** A parameter that the operation does not support: any value is a 400 with `message`. */
-export const refusedParameter = (message: string) =>
+export const rejectedParameter = (message: string) =>
   z
     .string()
     .refine(() => false, message)

@@ -17,7 +17,7 @@ export {
   queryList,
   queryMap,
   queryText,
-  refusedParameter,
+  rejectedParameter,
   uidOrNil,
   uuid,
   uuidList,
@@ -25,4 +25,4 @@ export {
 export { recordOf } from "./own-record.ts";
 export { pageInfo, PageInfo, Problem, Scope, timestamp, UserProfile } from "./records.ts";
 export { restApp, type RestApp } from "./rest-app.ts";
-export type { AnswerOnce, Authenticate, Mount, RequestListener, RestOptions } from "./context.ts";
+export type { RespondOnce, Authenticate, Mount, RequestListener, RestOptions } from "./context.ts";

@@ -94,28 +94,28 @@ function headersOf(route: Route): z.ZodObject | undefined {
 
 function successes(route: Route): Record<string, ResponseConfig> {
   const status = route.status ?? 200;
-  const answers: Record<string, ResponseConfig> = {};
+  const responses: Record<string, ResponseConfig> = {};
   if (route.response) {
     const others = (route.mediaTypes ?? []).map((type) => [type, { schema: z.string() }]);
-    answers[status] = {
+    responses[status] = {
       description: "Success",
       content: { "application/json": { schema: route.response }, ...Object.fromEntries(others) },
     };
   }
-  if (!route.response && !route.responses) answers[status] = { description: "Success, no body" };
+  if (!route.response && !route.responses) responses[status] = { description: "Success, no body" };
   if (route.conditional)
-    answers[304] = { description: "Not modified: `If-None-Match` contains the current entity tag." };
+    responses[304] = { description: "Not modified: `If-None-Match` contains the current entity tag." };
   for (const [code, extra] of Object.entries(route.responses ?? {})) {
     const types = [extra.contentType ?? "application/json"].flat();
     const schema = extra.schema ?? z.string();
-    answers[code] = {
+    responses[code] = {
       description: extra.description,
       ...(extra.schema || extra.contentType
         ? { content: Object.fromEntries(types.map((type) => [type, { schema }])) }
         : {}),
     };
   }
-  return answers;
+  return responses;
 }
 
 const PROBLEM_TEXTS: Readonly<Record<number, string>> = {

@@ -3,7 +3,7 @@ import Koa from "koa";
 import { z } from "zod";
 import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
-import { answerRoute } from "./answer-route.ts";
+import { handleRoute } from "./handle-route.ts";
 import { authenticated, type RequestListener, type RequestState, type RestOptions } from "./context.ts";
 import { openApiDocument, type OpenApiDocument } from "./openapi.ts";
 import { fullPath, route, type Route } from "./route.ts";
@@ -21,11 +21,11 @@ export function restApp(given: RestOptions): RestApp {
   const document = openApiDocument(options.routes, options.publicUrl);
   const router = routerOf(options);
   const koa = new Koa<RequestState>();
-  koa.on("error", () => {}); // emitted when a connection breaks during a response; `answerProblems` handles all other errors
+  koa.on("error", () => {}); // emitted when a connection breaks during a response; `writeProblems` handles all other errors
   koa.use(observe(options));
-  koa.use(answerProblems(options));
+  koa.use(writeProblems(options));
   koa.use(router.routes() as unknown as Koa.Middleware<RequestState>);
-  koa.use(answerNoRoute(options, router));
+  koa.use(rejectUnknownRoute(options, router));
   const callback = koa.callback();
   return {
     document,
@@ -58,7 +58,7 @@ function routerOf(options: RestOptions): Router {
     const identity = `${each.method} ${path.replaceAll(/\{\w+\}/g, "{}")}`;
     if (seen.has(identity)) throw new Error(`declared twice: ${identity}`);
     seen.add(identity);
-    router.register(koaPath(path), [each.method], (ctx) => answerRoute(options, each, ctx));
+    router.register(koaPath(path), [each.method], (ctx) => handleRoute(options, each, ctx));
   }
   return router;
 }
@@ -85,7 +85,7 @@ const observe =
   };
 
 /** Translates errors into problem responses. No other code of the REST layer does. */
-function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestState> {
+function writeProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     try {
       await next();
@@ -116,7 +116,7 @@ function answerProblems({ publicUrl, log }: RestOptions): Koa.Middleware<Request
  * Responds to unknown paths (404) and methods (405). Below `/api/`, a request without a valid credential gets 401
  * whether the path exists or not, except for public paths.
  */
-function answerNoRoute(options: RestOptions, router: Router): Koa.Middleware<RequestState> {
+function rejectUnknownRoute(options: RestOptions, router: Router): Koa.Middleware<RequestState> {
   return async (ctx) => {
     const matches = router.match(ctx.path, ctx.method).path;
     const isPublic = options.routes.some(

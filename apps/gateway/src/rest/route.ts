@@ -94,7 +94,7 @@ type Common = {
    * at most once per key, even if the response was lost before it was stored. For other idempotent routes, that service
    * stores the response.
    */
-  readonly keepsAnswer?: boolean;
+  readonly storesResponse?: boolean;
   /**
    * Restricts automatic retries by clients beyond the error's own `retryable`. `never`: no failure is retryable.
    * `not_after_5xx`: a 5xx is not retryable, because the request may have taken effect.

@@ -5,10 +5,10 @@ import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { Vault } from "@millwright/vault";
 import { canonicalJson } from "@millwright/json";
-import type { AnswerOnce, IdempotencyKey } from "../rest/index.ts";
+import type { RespondOnce, IdempotencyKey } from "../rest/index.ts";
 import type { IdentityDb, Tx } from "../identity/store/identity-db.ts";
 
-const KEPT_MS = 24 * 60 * 60 * 1000;
+const RETENTION_MS = 24 * 60 * 60 * 1000;
 
 type Deps = { readonly db: IdentityDb; readonly vault: Vault; readonly clock: Clock };
 
@@ -23,7 +23,7 @@ export type CreateOnce = <T>(
 
 /**
  * Returns a CreateOnce. The row of the key is written in the transaction of the create, so either both exist or
- * neither. A concurrent repetition waits until the first one commits. Answers are stored encrypted for 24 h.
+ * neither. A concurrent repetition waits until the first one commits. Responses are stored encrypted for 24 h.
  *
  * Errors: idempotency_mismatch (conflict, not retryable) for another body under the same key.
  */
@@ -34,35 +34,35 @@ export const createOnce =
       if (!idempotency) return create(tx);
       const [row, now] = [rowOf(caller, idempotency), clock.now()];
       if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
-        return (await keptAnswer<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.answer;
-      const answer = await create(tx);
+        return (await storedResponse<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.response;
+      const response = await create(tx);
       await tx.sql.query("UPDATE idempotency SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
         ...row,
-        seal(vault, row, answer),
+        seal(vault, row, response),
       ]);
-      return answer;
+      return response;
     });
 
 /**
  * Returns the equivalent for an operation of another service that is itself idempotent by key and cannot share a
- * transaction with the row. Concurrent repetitions each call that service, and all return the answer that was stored
+ * transaction with the row. Concurrent repetitions each call that service, and all return the response that was stored
  * first.
  */
-export const answerOnce =
+export const respondOnce =
   ({
     db: {
       now: { sql },
     },
     vault,
     clock,
-  }: Deps): AnswerOnce =>
+  }: Deps): RespondOnce =>
   async <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => {
     const [row, hash] = [rowOf(caller, idempotency), idempotency.bodyHash];
-    const known = await keptAnswer<T>(sql, vault, row, hash, clock.now());
-    if (known) return known.answer;
-    const answer = await act();
-    if (await claim(sql, row, hash, clock.now(), seal(vault, row, answer))) return answer;
-    return (await keptAnswer<T>(sql, vault, row, hash, clock.now()))?.answer ?? answer;
+    const known = await storedResponse<T>(sql, vault, row, hash, clock.now());
+    if (known) return known.response;
+    const response = await act();
+    if (await claim(sql, row, hash, clock.now(), seal(vault, row, response))) return response;
+    return (await storedResponse<T>(sql, vault, row, hash, clock.now()))?.response ?? response;
   };
 
 type Row = readonly [principal: string, operation: string, key: string];
@@ -73,35 +73,35 @@ const rowOf = (caller: Caller, { operation, key }: IdempotencyKey): Row => [
   key,
 ];
 
-/** Returns a hash of the caller's rights: a stored answer is only returned to a caller with the same rights. */
+/** Returns a hash of the caller's rights: a stored response is only returned to a caller with the same rights. */
 const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller): string =>
   createHash("sha256")
     .update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid }))
     .digest("base64url");
 
 const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
-const seal = (vault: Vault, row: Row, answer: unknown): string => vault.seal(JSON.stringify(answer), placeOf(row));
+const seal = (vault: Vault, row: Row, response: unknown): string => vault.seal(JSON.stringify(response), placeOf(row));
 
 /** Inserts the row of a key. Returns whether the key is new or its earlier row has expired. */
-async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, answer: string | null = null): Promise<boolean> {
+async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, response: string | null = null): Promise<boolean> {
   const { rowCount } = await sql.query(
     `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, response) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
      ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, response = excluded.response, expires_at = excluded.expires_at
        WHERE i.expires_at <= $6::timestamptz
      RETURNING key`,
-    [...row, bodyHash, new Date(now.getTime() + KEPT_MS), now, answer],
+    [...row, bodyHash, new Date(now.getTime() + RETENTION_MS), now, response],
   );
   return rowCount === 1;
 }
 
-/** Returns the stored answer of a key, or undefined. Errors: idempotency_mismatch. */
-async function keptAnswer<T>(
+/** Returns the stored response of a key, or undefined. Errors: idempotency_mismatch. */
+async function storedResponse<T>(
   sql: Sql,
   vault: Vault,
   row: Row,
   bodyHash: string,
   now: Date,
-): Promise<{ answer: T } | undefined> {
+): Promise<{ response: T } | undefined> {
   const {
     rows: [first],
   } = await sql.query<{ body_hash: string; response: string }>(
@@ -115,10 +115,10 @@ async function keptAnswer<T>(
       reason: "idempotency_mismatch",
       message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
     });
-  return { answer: JSON.parse(vault.open(first.response, placeOf(row))) as T };
+  return { response: JSON.parse(vault.open(first.response, placeOf(row))) as T };
 }
 
-/** Deletes expired answers. */
+/** Deletes expired responses. */
 export async function pruneIdempotency(sql: Sql, now: Date): Promise<void> {
   await sql.query("DELETE FROM idempotency WHERE expires_at <= $1", [now]);
 }

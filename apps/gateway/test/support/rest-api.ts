@@ -226,7 +226,7 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
       routes: all,
       mounts,
       authenticate,
-      answerOnce: (_caller, _key, act) => act(),
+      respondOnce: (_caller, _key, act) => act(),
       teamHeaders: ["x-service-team-uid"],
       clock,
       log,

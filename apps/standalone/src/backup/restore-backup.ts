@@ -38,7 +38,7 @@ export async function restoreBackup({
       `${path} is incomplete: it has ${files} files with ${bytes} bytes instead of ${manifest.files} with ${manifest.bytes}.`,
     );
   }
-  for (const part of ["postgres", "blobs"]) refuseContent(dataDir, part);
+  for (const part of ["postgres", "blobs"]) requireAbsent(dataDir, part);
   const key = findKey(manifest.masterKeyId, [...keyFiles(manifest.masterKeyId), masterKeyFile(dataDir)]);
   prepareDataDirectory(dataDir);
   const giveBack = takeDirectory(dataDir);
@@ -57,7 +57,7 @@ export async function restoreBackup({
   }
 }
 
-function refuseContent(dataDir: string, part: string): void {
+function requireAbsent(dataDir: string, part: string): void {
   const directory = join(dataDir, part);
   if (!existsSync(directory) || readdirSync(directory).length === 0) return;
   throw new Error(

@@ -69,11 +69,11 @@ function spawnedRun(event: RunEventJson): string | undefined {
   return event.kind === "tool_end" && name === "spawn_run" ? output?.run_id : undefined;
 }
 
-/** Polls until `ask` returns a value. Throws an Error after the timeout. */
-export async function until<T>(ask: () => Promise<T | undefined>, what: string, timeoutMs = 15_000): Promise<T> {
+/** Polls until `read` returns a value. Throws an Error after the timeout. */
+export async function until<T>(read: () => Promise<T | undefined>, what: string, timeoutMs = 15_000): Promise<T> {
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await delay(100)) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
+    const value = await read();
+    if (value !== undefined) return value;
   }
   throw new Error(`${what} did not come.`);
 }

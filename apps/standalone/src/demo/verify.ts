@@ -75,7 +75,7 @@ function artifact(artifacts: Artifact[], type: string): Artifact {
 
 async function textOf(url: string): Promise<string> {
   const response = await fetch(url);
-  must(response.ok, `${new URL(url).pathname} answers ${response.status}`);
+  must(response.ok, `${new URL(url).pathname} returns ${response.status}`);
   return response.text();
 }
 

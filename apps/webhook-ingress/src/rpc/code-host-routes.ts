@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { requireServiceCaller } from "@millwright/caller";
 import { webhooks } from "@millwright/contracts";
 import { allowServices, served } from "@millwright/rpc";
 import { codeHostIngressUrl, type CodeHostDelivery, type CodeHostWebhook } from "../domain/code-host-webhook.ts";
@@ -18,7 +19,6 @@ import {
   walkCodeHostDeliveries,
   type ReadCodeHostDeliveriesDeps,
 } from "../usecases/read-code-host-deliveries.ts";
-import { assertService } from "./service-only.ts";
 
 /** Services that may read deliveries and settings in their own name. */
 export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
@@ -77,7 +77,7 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
       };
     }),
     walkCodeHostDeliveries: served(async ({ pageSize, pageToken }: webhooks.WalkCodeHostDeliveriesRequest, caller) => {
-      assertService(caller);
+      requireServiceCaller(caller);
       const { deliveries, nextPageToken } = await walkCodeHostDeliveries(deps, { size: pageSize, token: pageToken });
       return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
     }),

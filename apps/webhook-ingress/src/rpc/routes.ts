@@ -1,4 +1,5 @@
 import type { ConnectRouter } from "@connectrpc/connect";
+import { requireServiceCaller } from "@millwright/caller";
 import { webhooks } from "@millwright/contracts";
 import { served } from "@millwright/rpc";
 import { deleteWebhook, replaceWebhook, rotateSecret, type ChangeWebhookDeps } from "../usecases/change-webhook.ts";
@@ -7,7 +8,6 @@ import { listWebhooks, type ListWebhooksDeps } from "../usecases/list-webhooks.t
 import { getDelivery, listDeliveries, type ReadDeliveriesDeps } from "../usecases/read-deliveries.ts";
 import { findWebhook } from "../usecases/scope.ts";
 import { testFilter, type TestFilterDeps } from "../usecases/test-filter.ts";
-import { assertService } from "./service-only.ts";
 import { deliveryMessage, webhookMessage } from "./messages.ts";
 
 export type RoutesDeps = CreateWebhookDeps &
@@ -89,7 +89,7 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
     ),
     updateManagedSecret: served(
       async ({ teamUid, name, revision, value }: webhooks.UpdateManagedSecretRequest, caller) => {
-        assertService(caller);
+        requireServiceCaller(caller);
         await deps.teamSecrets.push({ teamUid, name }, { value, revision });
         return {};
       },

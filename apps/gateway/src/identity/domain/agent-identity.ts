@@ -150,8 +150,8 @@ const OWN_FIELDS: readonly string[] = ["concurrency_limit", "queue_priority", "q
  * Throws `agent_file_managed` (conflict) if a request changes a field of a file-managed agent that its file defines.
  */
 export function assertEditable(agent: Agent, sent: AgentFields): void {
-  const said = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
-  if (!agent.fileManaged || (said.length > 0 && said.every(([key]) => OWN_FIELDS.includes(key)))) return;
+  const sentFields = Object.entries(sent).filter(([, value]) => value !== undefined && value !== null);
+  if (!agent.fileManaged || (sentFields.length > 0 && sentFields.every(([key]) => OWN_FIELDS.includes(key)))) return;
   throw new DomainError({
     kind: "conflict",
     reason: "agent_file_managed",

@@ -124,10 +124,12 @@ function authSecret(block: JsonObject): string[] {
  * Returns the agent with values of the earlier projection retained: the credential strategy if the file omits it, and
  * limits, which files cannot have and people set through the API.
  */
-export function keepingOwn(next: DefinedAgent, before: AgentConfig = {}): DefinedAgent {
-  const kept = ["credential_strategy", ...LIMIT_FIELDS] as const;
+export function withOwnFields(next: DefinedAgent, before: AgentConfig = {}): DefinedAgent {
+  const ownFields = ["credential_strategy", ...LIMIT_FIELDS] as const;
   const own = Object.fromEntries(
-    kept.flatMap((key) => (before[key] === undefined || next.config[key] !== undefined ? [] : [[key, before[key]]])),
+    ownFields.flatMap((key) =>
+      before[key] === undefined || next.config[key] !== undefined ? [] : [[key, before[key]]],
+    ),
   );
   return Object.keys(own).length === 0 ? next : { ...next, config: { ...next.config, ...own } };
 }
@@ -159,7 +161,7 @@ export function planOf(
   const agents = names.map((name): PlanItem => {
     const [old, next] = [before.get(name), after.get(name)];
     if (!old || !next) return { kind: "agent", name, action: next ? "create" : "delete", changedFields: [] };
-    const fields = changedFields(old, keepingOwn(next, old.config));
+    const fields = changedFields(old, withOwnFields(next, old.config));
     return {
       kind: "agent",
       name,

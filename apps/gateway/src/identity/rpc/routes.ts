@@ -115,8 +115,8 @@ function assertUid(factoryUid: string): void {
 }
 
 function scopeOf(caller: Caller, teamUid: string): { teamUids?: string[] } {
-  const asked = teamUid === "" ? undefined : [teamUid].filter(isUuid);
-  if (caller.principal.type === "service") return asked ? { teamUids: asked } : {};
+  const requested = teamUid === "" ? undefined : [teamUid].filter(isUuid);
+  if (caller.principal.type === "service") return requested ? { teamUids: requested } : {};
   const own: string[] = caller.teams.map((team) => team.teamUid);
-  return { teamUids: asked ? own.filter((uid) => asked.includes(uid)) : own };
+  return { teamUids: requested ? own.filter((uid) => requested.includes(uid)) : own };
 }

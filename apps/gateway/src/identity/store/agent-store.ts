@@ -103,8 +103,8 @@ export async function deleteAgentRow(sql: Sql, uid: string): Promise<string[]> {
     uid,
   ]);
   await sql.query(
-    `WITH gone AS (DELETE FROM agents WHERE uid = $1::uuid RETURNING uid, team_uid, name)
-     INSERT INTO former_agents (uid, team_uid, name) SELECT uid, team_uid, name FROM gone`,
+    `WITH deleted AS (DELETE FROM agents WHERE uid = $1::uuid RETURNING uid, team_uid, name)
+     INSERT INTO former_agents (uid, team_uid, name) SELECT uid, team_uid, name FROM deleted`,
     [uid],
   );
   return rows.map((row) => row.uid);

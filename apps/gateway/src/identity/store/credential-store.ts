@@ -56,7 +56,7 @@ export function credentialReader(
 }
 
 /** Records the use of a key, at most once a minute, so that concurrent requests do not contend for its row. */
-export async function noteUse(sql: Sql, keyUid: string, now: Date): Promise<void> {
+export async function recordUse(sql: Sql, keyUid: string, now: Date): Promise<void> {
   await sql.query(
     `UPDATE api_keys SET last_used_at = $2 WHERE uid = $1 AND (last_used_at IS NULL OR last_used_at < $2::timestamptz - interval '1 minute')`,
     [keyUid, now],

@@ -4,7 +4,7 @@ import { appendEvents } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { Sql } from "@millwright/database";
 import type { Agent } from "../domain/agent-identity.ts";
-import { changedFields, keepingOwn, type DefinedAgent } from "../domain/definition-part.ts";
+import { changedFields, withOwnFields, type DefinedAgent } from "../domain/definition-part.ts";
 import { facts, type Cause } from "../events/facts.ts";
 import { factoryAgents, saveAgent } from "../store/agent-store.ts";
 import {
@@ -63,8 +63,9 @@ export async function eraseFactory(
 
 async function projectAgents(deps: Deps, by: Cause, { factoryUid, teamUid, part }: Stage): Promise<void> {
   const existing = await factoryAgents(deps.sql, teamUid, factoryUid, "FOR UPDATE");
-  const kept = new Set(part.agents.map(({ name }) => name));
-  for (const agent of existing) if (agent.fileManaged && !kept.has(agent.name)) await eraseAgent(deps, by, agent);
+  const definedNames = new Set(part.agents.map(({ name }) => name));
+  for (const agent of existing)
+    if (agent.fileManaged && !definedNames.has(agent.name)) await eraseAgent(deps, by, agent);
   const before = new Map(existing.map((agent) => [agent.name, agent]));
   // The foreman is projected last: a factory has only one, and the former foreman may get another type in this version.
   for (const defined of part.agents.toSorted(
@@ -99,7 +100,7 @@ async function projectAgent(
     await saveAgent(sql, agent);
     return appendEvents(sql, [facts.agentCreated(by, factOf(agent))]);
   }
-  const next = keepingOwn(defined, before.config);
+  const next = withOwnFields(defined, before.config);
   if (before.fileManaged && changedFields(before, next).length === 0) return;
   const agent: Agent = { ...before, ...next, fileManaged: true, version: before.version + 1, updatedAt: now };
   await saveAgent(sql, agent);

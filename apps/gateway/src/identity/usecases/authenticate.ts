@@ -15,7 +15,7 @@ const USE_NOTED_MS = 60_000;
 export type AuthenticatorDeps = {
   /** Returns the current credential of a key's hash. */
   findCredential(hash: string): Promise<Credential | undefined>;
-  noteUse(keyUid: string, now: Date): Promise<void>;
+  recordUse(keyUid: string, now: Date): Promise<void>;
   clock: Clock;
   log: WarnLog;
   runTokens: RunTokens;
@@ -65,7 +65,7 @@ export class Authenticator {
         message: "The API key is unknown, revoked or expired. Send a valid key as `Authorization: Bearer <key>`.",
       });
     if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
-      await bestEffort("note the use of a key", this.#deps.log, () => this.#deps.noteUse(credential.keyUid, now));
+      await bestEffort("record the use of a key", this.#deps.log, () => this.#deps.recordUse(credential.keyUid, now));
     return credential;
   }
 

@@ -48,7 +48,7 @@ export async function addMember(
     displayName: input.displayName,
     createdAt: now,
   });
-  if (!isUnused) throw await refusalOf(tx, input.teamUid, user);
+  if (!isUnused) throw await errorOf(tx, input.teamUid, user);
   const member = await join(deps, caller, input.teamUid, user, input.role);
   const order = { kind: "api", name: "first key", teamUid: input.teamUid, userUid: user.uid } as const;
   return { member, text: (await issueKey(deps, causedBy(caller), order)).text };
@@ -80,7 +80,7 @@ export async function assertNoMember(tx: Tx, teamUid: string, userUid: string): 
     });
 }
 
-async function refusalOf(tx: Tx, teamUid: string, { uid, email }: User): Promise<DomainError> {
+async function errorOf(tx: Tx, teamUid: string, { uid, email }: User): Promise<DomainError> {
   await assertNoMember(tx, teamUid, uid);
   return new DomainError({
     kind: "conflict",

@@ -9,7 +9,7 @@ import {
   pathUid,
   queryInt,
   queryList,
-  refusedParameter,
+  rejectedParameter,
   route,
   type Route,
 } from "../../rest/index.ts";
@@ -26,9 +26,9 @@ const TrialState = z.enum(["pending", "running", "succeeded", "failed", "cancell
 const NO_SCORER_FILTER = "Trials cannot be filtered by scorer; use the results.";
 const NO_SELECTION = "One trial takes no selection or pagination parameters.";
 const noScorerFilter = {
-  scorer_uid: refusedParameter(NO_SCORER_FILTER),
-  scorer_id: refusedParameter(NO_SCORER_FILTER),
-  scorer: refusedParameter(NO_SCORER_FILTER),
+  scorer_uid: rejectedParameter(NO_SCORER_FILTER),
+  scorer_id: rejectedParameter(NO_SCORER_FILTER),
+  scorer: rejectedParameter(NO_SCORER_FILTER),
 };
 const include = queryList(TrialInclude)
   .default([])
@@ -65,7 +65,7 @@ const ListQuery = z
     "agent_run_id can be combined only with include, and with a limit of 1.",
   );
 
-const one = () => refusedParameter(NO_SELECTION);
+const one = () => rejectedParameter(NO_SELECTION);
 const OneQuery = z.object({
   include,
   configuration_uid: one(),

@@ -130,13 +130,13 @@ export function environmentRoutes({
       body: EnvironmentBody,
       response: Environment,
       handler: async (input) => {
-        const asked = {
+        const upstreamRequest = {
           ...owner(input.body.team, input.caller),
           config: input.body.config as JsonObject,
           ...present({ linkSharing: input.body.link_sharing }),
         };
         const { environment } = await catalog.createEnvironment(
-          { environment: asked, idempotencyKey: input.request.idempotency?.key ?? "" },
+          { environment: upstreamRequest, idempotencyKey: input.request.idempotency?.key ?? "" },
           onBehalf(input),
         );
         return (await records([environment!]))[0]!;
@@ -154,12 +154,12 @@ export function environmentRoutes({
       body: EnvironmentBody.pick({ config: true, link_sharing: true }),
       response: Environment,
       handler: async (input) => {
-        const asked = {
+        const upstreamRequest = {
           uid: input.params.uid,
           config: input.body.config as JsonObject,
           ...present({ linkSharing: input.body.link_sharing }),
         };
-        const { environment } = await catalog.replaceEnvironment({ environment: asked }, onBehalf(input));
+        const { environment } = await catalog.replaceEnvironment({ environment: upstreamRequest }, onBehalf(input));
         return (await records([environment!]))[0]!;
       },
     }),

@@ -65,8 +65,8 @@ export const skillRoutes = ({ catalog }: Pick<Upstreams, "catalog">): Route[] =>
         sort_by: sortBy,
         include_malformed_skills: includeMalformed = false,
       } = input.query;
-      const asked = { teamUid: input.caller.activeTeamUid ?? "", repo, refresh, sortBy, includeMalformed };
-      const { skills } = await catalog.listSkills(asked, onBehalf(input, { timeoutMs: READ_TIMEOUT_MS }));
+      const upstreamRequest = { teamUid: input.caller.activeTeamUid ?? "", repo, refresh, sortBy, includeMalformed };
+      const { skills } = await catalog.listSkills(upstreamRequest, onBehalf(input, { timeoutMs: READ_TIMEOUT_MS }));
       return { agents: skills.map(({ name, variants }) => ({ name, variants: variants.map(variantRecord) })) };
     },
   }),

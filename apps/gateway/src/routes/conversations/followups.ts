@@ -26,7 +26,7 @@ const TAKING_MS = 60_000;
 
 const MODE =
   "Applies if the follow-up is queued before the agent starts or begins a new execution; a live session ignores it. " +
-  "Without it the run keeps its mode, except that an answer to a plan that awaits approval approves the plan (`normal`).";
+  "Without it the run keeps its mode, except that an response to a plan that awaits approval approves the plan (`normal`).";
 
 const NewFollowup = z
   .object({
@@ -74,7 +74,7 @@ const PreparedAttachments = z.object({
   ),
 });
 
-const FollowupAnswer = z.object({
+const FollowupResponse = z.object({
   outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
   followup_id: z.string().nullable(),
 });
@@ -93,14 +93,14 @@ const Followup = z
   .meta({ id: "Followup" });
 
 type Target = { readonly runUid: string } | { readonly conversationUid: string };
-type Asked = Pick<RouteInput, "request"> & {
+type RouteCall = Pick<RouteInput, "request"> & {
   caller: NonNullable<RouteInput["caller"]>;
   body: z.output<typeof NewFollowup>;
 };
 
 /** Returns the routes that send follow-ups with attachments to runs, and that interrupt their current turn. */
 export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: FindProfiles): Route[] {
-  const followUp = async (input: Asked, target: Target) => {
+  const followUp = async (input: RouteCall, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;
     const attachmentNames = Object.fromEntries(
       attachments.flatMap(({ attachment_id: uid, file_name: name }) => (name === undefined ? [] : [[uid, name]])),
@@ -119,16 +119,16 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     );
     return {
       runUid,
-      answer: { outcome: outcome as z.input<typeof FollowupAnswer>["outcome"], followup_id: followupUid ?? null },
+      response: { outcome: outcome as z.input<typeof FollowupResponse>["outcome"], followup_id: followupUid ?? null },
     };
   };
   const prepare = async (
-    input: Pick<Asked, "request" | "caller"> & { body: z.output<typeof NewAttachments> },
+    input: Pick<RouteCall, "request" | "caller"> & { body: z.output<typeof NewAttachments> },
     target: Target,
   ) => {
     const files = input.body.files.map(({ filename, mime_type }) => ({ fileName: filename, mimeType: mime_type }));
     const { runUid, attachments } = await runs.prepareAttachments({ ...target, files }, onBehalf(input));
-    return { runUid, answer: { attachments: attachments.map(preparedRecord) } };
+    return { runUid, response: { attachments: attachments.map(preparedRecord) } };
   };
   return [
     route({
@@ -142,8 +142,8 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       params: runParams,
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,
-      response: FollowupAnswer,
-      handler: async (input) => (await followUp(input, { runUid: input.params.runId })).answer,
+      response: FollowupResponse,
+      handler: async (input) => (await followUp(input, { runUid: input.params.runId })).response,
     }),
     route({
       method: "GET",
@@ -195,10 +195,10 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       params: conversationParams,
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,
-      response: FollowupAnswer.extend({ run_id: z.string() }),
+      response: FollowupResponse.extend({ run_id: z.string() }),
       handler: async (input) => {
-        const { runUid, answer } = await followUp(input, { conversationUid: input.params.conversationId });
-        return { ...answer, run_id: runUid };
+        const { runUid, response } = await followUp(input, { conversationUid: input.params.conversationId });
+        return { ...response, run_id: runUid };
       },
     }),
     route({
@@ -212,7 +212,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       params: runParams,
       body: NewAttachments,
       response: PreparedAttachments,
-      handler: async (input) => (await prepare(input, { runUid: input.params.runId })).answer,
+      handler: async (input) => (await prepare(input, { runUid: input.params.runId })).response,
     }),
     route({
       method: "POST",
@@ -226,8 +226,8 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       body: NewAttachments,
       response: PreparedAttachments.extend({ run_id: z.string() }),
       handler: async (input) => {
-        const { runUid, answer } = await prepare(input, { conversationUid: input.params.conversationId });
-        return { ...answer, run_id: runUid };
+        const { runUid, response } = await prepare(input, { conversationUid: input.params.conversationId });
+        return { ...response, run_id: runUid };
       },
     }),
     route({

@@ -82,7 +82,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       response: Budget,
       handler: async (input) => {
         const { body } = input;
-        const asked = {
+        const upstreamRequest = {
           teamUid: teamOf(input),
           scope: body.scope,
           scopeUid: body.scope_uid ?? "",
@@ -91,7 +91,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
         };
         const idempotencyKey = input.request.idempotency?.key ?? "";
         const { budget } = await budgets.createBudget(
-          { ...asked, ...thresholdsOf(body), idempotencyKey },
+          { ...upstreamRequest, ...thresholdsOf(body), idempotencyKey },
           onBehalf(input),
         );
         return budgetRecord(budget!);

@@ -171,7 +171,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
       description: "Creates a run of the factory's foreman. Its task is created asynchronously.",
       verbs: ["run.create"],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       errors: [403, 409, 413],
       status: 201,
       params: factoryParams,

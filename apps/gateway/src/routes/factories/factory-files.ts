@@ -30,7 +30,7 @@ const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
  * Returns the content, or 304 without a body if `If-None-Match` contains its entity tag. Uses weak comparison (RFC 9110
  * §13.1.2).
  */
-function answer({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
+function contentReply({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
   const common = { etag, "cache-control": "no-cache" };
   const known = headers["if-none-match"]?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
   return known.includes("*") || known.includes(etag)
@@ -116,7 +116,7 @@ export const factoryFilesRoutes: Route[] = [
         versions: z.array(z.object({ schema_version: z.string(), schema_url: z.string() })),
       })
       .meta({ id: "SchemaVersions" }),
-    handler: async ({ request }) => answer(VERSIONS, request),
+    handler: async ({ request }) => contentReply(VERSIONS, request),
   }),
   route({
     method: "GET",
@@ -127,7 +127,7 @@ export const factoryFilesRoutes: Route[] = [
     response: z
       .object({ schema_version: z.string(), documents: z.record(z.string(), z.looseObject({})) })
       .meta({ id: "SchemaBundle" }),
-    handler: async ({ request }) => answer(BUNDLE, request),
+    handler: async ({ request }) => contentReply(BUNDLE, request),
   }),
   route({
     method: "GET",
@@ -137,7 +137,7 @@ export const factoryFilesRoutes: Route[] = [
     params: z.object({ schema_version: version, document }),
     conditional: true,
     response: z.looseObject({}).meta({ id: "SchemaDocument" }),
-    handler: async ({ params, request }) => answer(documentOf(params.document), request),
+    handler: async ({ params, request }) => contentReply(documentOf(params.document), request),
   }),
   route({
     method: "GET",
@@ -146,6 +146,6 @@ export const factoryFilesRoutes: Route[] = [
     auth: "none",
     summary: "One JSON Schema document, for editors",
     params: z.object({ schema_version: version, document }),
-    handler: async ({ params, request }) => answer(documentOf(params.document), request, SCHEMA_TYPE),
+    handler: async ({ params, request }) => contentReply(documentOf(params.document), request, SCHEMA_TYPE),
   }),
 ];

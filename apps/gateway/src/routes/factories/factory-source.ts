@@ -76,14 +76,14 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
       body: Files,
       response: verb === "plan" ? Check.extend({ plan: z.array(PlanItem) }).meta({ id: "DefinitionPlan" }) : Check,
       handler: async (input) => {
-        const answer = await factories.checkSource(
+        const response = await factories.checkSource(
           { factoryUid: input.params.uid, files: input.body?.files ?? [], plan: verb === "plan" },
           onBehalf(input, { timeoutMs: APPLY_TIMEOUT_MS }),
         );
         return {
-          valid: answer.valid,
-          diagnostics: answer.diagnostics.map(diagnosticRecord),
-          ...(verb === "plan" ? { plan: answer.plan.map(planRecord) } : {}),
+          valid: response.valid,
+          diagnostics: response.diagnostics.map(diagnosticRecord),
+          ...(verb === "plan" ? { plan: response.plan.map(planRecord) } : {}),
         };
       },
     });

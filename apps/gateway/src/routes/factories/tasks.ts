@@ -53,7 +53,7 @@ const Task = z
   .meta({ id: "FactoryTask" });
 
 const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
-type Asked = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
+type RouteCall = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
 /** Returns the routes of a factory's tasks. */
 export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
@@ -61,7 +61,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
    * Returns the record of a task with its author and the outputs of all run trees of its conversation in the team, if
    * the caller may view them.
    */
-  const whole = async (task: proto.Task, input: Asked) => {
+  const whole = async (task: proto.Task, input: RouteCall) => {
     const { conversationUid, teamUid } = task;
     const described = await runs
       .describeConversation({ conversationUid, teamUid }, onBehalf(input))
@@ -77,15 +77,19 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
    * Returns the records of tasks in lists. Reads requested outputs and current runs from the orchestrator with one call
    * for the whole page.
    */
-  const listed = async (page: readonly proto.Task[], asked: { full: boolean; currentRun: boolean }, input: Asked) => {
-    const isMoreAsked = (asked.full || asked.currentRun) && page.length > 0;
+  const listed = async (
+    page: readonly proto.Task[],
+    include: { full: boolean; currentRun: boolean },
+    input: RouteCall,
+  ) => {
+    const needsConversations = (include.full || include.currentRun) && page.length > 0;
     const [authors, standings] = await Promise.all([
       findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
-      isMoreAsked
+      needsConversations
         ? runs.describeConversations(
             {
               conversationUids: page.map(({ conversationUid }) => conversationUid),
-              withOutputs: asked.full,
+              withOutputs: include.full,
               teamUid: page[0]!.teamUid,
             },
             onBehalf(input),
@@ -98,11 +102,11 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       return {
         ...taskRecord(task),
         ...present({ author: authors.get(task.starterUid) }),
-        ...(asked.full && {
+        ...(include.full && {
           outputs: (standing?.outputs ?? []).map(artifactItem),
           ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
         }),
-        ...(asked.currentRun && standing && !standing.hidden && { current_run: currentRun(standing) }),
+        ...(include.currentRun && standing && !standing.hidden && { current_run: currentRun(standing) }),
       };
     });
   };
@@ -259,7 +263,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
       verbs: ["task.manage"],
       errors: [400, 403, 409, 422],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       params: taskParams,
       response: Task,
       handler: async (input) => {

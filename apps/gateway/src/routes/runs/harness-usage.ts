@@ -74,7 +74,7 @@ export const HarnessUsage = z
   })
   .meta({ id: "HarnessUsage" });
 
-type Answer = z.input<typeof HarnessUsage>;
+type UsageRecord = z.input<typeof HarnessUsage>;
 
 /**
  * Returns the public members of a usage snapshot. `toolCalls.total` is the sum of `byName`. Token counters are not
@@ -91,7 +91,7 @@ export function harnessUsage({
   toolCalls,
   ageSeconds,
   ...tokens
-}: orchestrator.HarnessUsage): Pick<Answer, "age_seconds" | "usage" | "reconciliation"> {
+}: orchestrator.HarnessUsage): Pick<UsageRecord, "age_seconds" | "usage" | "reconciliation"> {
   const byName = Object.fromEntries(Object.entries(toolCalls).map(([name, calls]) => [name, Number(calls)]));
   const total = Object.values(byName).reduce((sum, calls) => sum + calls, 0);
   return {
@@ -113,7 +113,11 @@ export function harnessUsage({
 
 type Tokens = Pick<orchestrator.HarnessUsage, "reportedTokens" | "meteredTokens" | "unmeasuredCalls">;
 
-const reconciliationOf = ({ reportedTokens, meteredTokens, unmeasuredCalls }: Tokens): Answer["reconciliation"] => ({
+const reconciliationOf = ({
+  reportedTokens,
+  meteredTokens,
+  unmeasuredCalls,
+}: Tokens): UsageRecord["reconciliation"] => ({
   reported_tokens: reportedTokens === undefined ? null : Number(reportedTokens),
   metered_tokens: meteredTokens === undefined ? null : Number(meteredTokens),
   unmeasured_call_count: Number(unmeasuredCalls),

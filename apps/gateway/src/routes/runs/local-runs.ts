@@ -62,7 +62,7 @@ const LocalRunReport = z
   .object({ client_id: uuid(), events: z.array(LocalRunEvent).max(EVENTS_MAX).optional() })
   .meta({ id: "LocalRunReport" });
 
-const LocalRunAnswer = z
+const LocalRunResponse = z
   .object({
     lease: z.enum(["held", "stopping", "over"]).meta({
       description:
@@ -75,7 +75,7 @@ const LocalRunAnswer = z
       .meta({ description: "Follow-ups whose receipt has not been reported, oldest first." }),
     state: RunState,
   })
-  .meta({ id: "LocalRunAnswer" });
+  .meta({ id: "LocalRunResponse" });
 
 /**
  * Returns the routes of local runs, which a client such as `millwright run local` executes itself. The platform cancels
@@ -92,7 +92,7 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
         "Registers a run that the client executes itself. The run is INPROGRESS immediately, with `execution_location` LOCAL, and cannot be interrupted; it is cancelled only as a descendant of a cancelled run. Report at least every `report_every_ms`: without a report for more than four times as long, the run becomes ERROR.",
       verbs: ["run.create"],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       teamHeader: true,
       errors: [403, 404, 409],
       body: NewLocalRun,
@@ -116,11 +116,11 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
             idempotencyKey: input.request.idempotency?.key,
           }),
         });
-        const answer = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input));
+        const response = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input));
         return {
-          run_id: answer.run!.uid,
-          state: answer.run!.state as z.input<typeof RunState>,
-          report_every_ms: answer.reportEveryMs,
+          run_id: response.run!.uid,
+          state: response.run!.state as z.input<typeof RunState>,
+          report_every_ms: response.reportEveryMs,
         };
       },
     }),
@@ -136,19 +136,19 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
       bodyBytesMax: 8 * 1024 * 1024,
       params: runParams,
       body: LocalRunReport,
-      response: LocalRunAnswer,
+      response: LocalRunResponse,
       handler: async (input) => {
         const { client_id: clientUid, events = [] } = input.body;
-        const answer = await runs.reportLocalRun(
+        const response = await runs.reportLocalRun(
           { runUid: input.params.runId, clientUid, events: events.map(eventMessage) },
           onBehalf(input),
         );
         return {
-          lease: answer.lease as "held",
-          acked_seq: Number(answer.ackedSeq),
-          followups: answer.followups.map(({ uid, text }) => ({ followup_id: uid, message: text })),
-          state: answer.run!.state as z.input<typeof RunState>,
-          ...present({ lease_expires_at: answer.expiresAt && isoTime(answer.expiresAt) }),
+          lease: response.lease as "held",
+          acked_seq: Number(response.ackedSeq),
+          followups: response.followups.map(({ uid, text }) => ({ followup_id: uid, message: text })),
+          state: response.run!.state as z.input<typeof RunState>,
+          ...present({ lease_expires_at: response.expiresAt && isoTime(response.expiresAt) }),
         };
       },
     }),

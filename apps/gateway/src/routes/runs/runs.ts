@@ -82,8 +82,8 @@ export function runRoutes({
         const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
         const { on_behalf_of: member } = input.body;
         if (member !== undefined) request.creatorUid = await findPrincipal(input.caller, request.ownerUid, member);
-        const answer = await runs.createRuns({ runs: [request] }, onBehalf(input));
-        return createdRun(answer.runs[0]!);
+        const response = await runs.createRuns({ runs: [request] }, onBehalf(input));
+        return createdRun(response.runs[0]!);
       },
     });
   return [
@@ -220,11 +220,11 @@ export function runRoutes({
       response: CreatedRun,
       handler: async (input) => {
         const key = input.request.idempotency?.key;
-        const answer = await runs.retryRun(
+        const response = await runs.retryRun(
           { runUid: input.params.runId, ...idempotencyOf(input.caller, key) },
           onBehalf(input),
         );
-        return createdRun(answer.run!);
+        return createdRun(response.run!);
       },
     }),
     route({

@@ -59,17 +59,17 @@ export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: num
       timeoutMs: 0,
       handler: async (input) => {
         const { query, caller, request } = input;
-        const asked = { teamUid: caller.activeTeamUid ?? "", runUids: query.run_ids ?? [] };
+        const upstreamRequest = { teamUid: caller.activeTeamUid ?? "", runUids: query.run_ids ?? [] };
         if (wantsStream(request)) {
           const after = lastEventId(request) ?? query.since;
           const watched = runs.watchTeamEvents(
-            { ...asked, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) },
+            { ...upstreamRequest, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) },
             onBehalf(input, { timeoutMs: 0 }),
           );
           return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);
         }
         const { events, hasMore } = await runs.listTeamEvents(
-          { ...asked, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit },
+          { ...upstreamRequest, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit },
           onBehalf(input),
         );
         const last = events.at(-1);

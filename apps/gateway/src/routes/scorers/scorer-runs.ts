@@ -203,9 +203,9 @@ const scoreRecord = (score: scoring.RunScore): z.input<typeof RunScore> => ({
 /** Returns the outcome of a verdict with the scorer id in the form in which the judge sent it (uid or number). */
 const verdictRecord = (
   { scorerId, status, error }: scoring.VerdictOutcome,
-  asked: readonly { scorer_id: string | number }[],
+  verdicts: readonly { scorer_id: string | number }[],
 ) => ({
-  scorer_id: asked.find(({ scorer_id: id }) => String(id) === scorerId)?.scorer_id ?? scorerId,
+  scorer_id: verdicts.find(({ scorer_id: id }) => String(id) === scorerId)?.scorer_id ?? scorerId,
   status: status as "accepted" | "rejected",
   ...present({ error: error || undefined }),
 });

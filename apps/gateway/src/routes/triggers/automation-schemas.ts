@@ -39,7 +39,7 @@ const execution = {
   worker_host: z.string().optional(),
 };
 
-const said = {
+const settings = {
   name: z.string().trim().min(1).max(100),
   agent: z.string().nullish().meta({ description: "Name of an agent of the factory. Absent: the foreman." }),
   prompt: z.string().min(1).meta({ description: "The prompt of each run." }),
@@ -47,8 +47,8 @@ const said = {
   ...execution,
 };
 
-export const NewAutomation = z.object({ ...said, enabled: z.boolean().optional() });
-export const AutomationSettings = z.object({ ...said, enabled: z.boolean() });
+export const NewAutomation = z.object({ ...settings, enabled: z.boolean().optional() });
+export const AutomationSettings = z.object({ ...settings, enabled: z.boolean() });
 
 export const Automation = z
   .object({
@@ -110,7 +110,7 @@ export const Replayed = z
   .object({ would_trigger: z.boolean(), label: z.enum(["Would trigger", "Would not trigger"]), decision: Decision })
   .meta({ id: "ReplayedDelivery" });
 
-type Said = {
+type StoredDefinition = {
   readonly triggers?: readonly {
     provider: string;
     event: string;
@@ -121,7 +121,7 @@ type Said = {
 } & Record<string, unknown>;
 
 export function automationRecord(automation: factories.Automation): z.input<typeof Automation> {
-  const { triggers = [], ...keys } = (automation.definition ?? {}) as Said;
+  const { triggers = [], ...keys } = (automation.definition ?? {}) as StoredDefinition;
   return {
     uid: automation.uid,
     factory_uid: automation.factoryUid,

@@ -35,7 +35,7 @@ const aboutEvents = z.object({
 /** Returns the routes of automations and their decisions. Millwright extension. */
 export function automationRoutes({ automations }: Pick<Upstreams, "automations">): Route[] {
   const one = "/factory/{uid}/automations/{automationUid}";
-  const said = (body: { agent?: string | null | undefined }): JsonObject => {
+  const definitionOf = (body: { agent?: string | null | undefined }): JsonObject => {
     const { agent, ...keys } = body;
     return parseStored(JSON.stringify({ ...keys, ...(agent && { agent }) })) as JsonObject;
   };
@@ -78,7 +78,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
         const { automation } = await automations.createAutomation(
           {
             factoryUid: input.params.uid,
-            automation: said(input.body),
+            automation: definitionOf(input.body),
             idempotencyKey: input.request.idempotency?.key ?? "",
           },
           onBehalf(input),
@@ -116,7 +116,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
         automationRecord(
           (
             await automations.replaceAutomation(
-              { ...refOf(input.params), automation: said(input.body) },
+              { ...refOf(input.params), automation: definitionOf(input.body) },
               onBehalf(input),
             )
           ).automation!,
@@ -143,7 +143,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       verbs: ["run.create"],
       errors: [403, 409],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       status: 201,
       params: automationParams,
       response: Decision,
@@ -169,7 +169,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       response: Decisions,
       handler: async (input) =>
         decisionsOf(
-          await automations.listDecisions({ ...refOf(input.params), ...asked(input.query) }, onBehalf(input)),
+          await automations.listDecisions({ ...refOf(input.params), ...decisionQuery(input.query) }, onBehalf(input)),
         ),
     }),
     route({
@@ -184,7 +184,10 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       response: Decisions,
       handler: async (input) =>
         decisionsOf(
-          await automations.listDecisions({ factoryUid: input.params.uid, ...asked(input.query) }, onBehalf(input)),
+          await automations.listDecisions(
+            { factoryUid: input.params.uid, ...decisionQuery(input.query) },
+            onBehalf(input),
+          ),
         ),
     }),
     route({
@@ -197,7 +200,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
       verbs: ["webhook.manage", "run.create"],
       errors: [403, 409],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       params: deliveryParams,
       body: Replay,
       response: Replayed,
@@ -222,7 +225,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
 }
 
 const refOf = ({ uid, automationUid }: z.output<typeof automationParams>) => ({ factoryUid: uid, automationUid });
-const asked = ({ event_uid: eventUid = "", limit, cursor: token = "" }: z.output<typeof aboutEvents>) => ({
+const decisionQuery = ({ event_uid: eventUid = "", limit, cursor: token = "" }: z.output<typeof aboutEvents>) => ({
   eventUid,
   pageSize: limit,
   pageToken: token,

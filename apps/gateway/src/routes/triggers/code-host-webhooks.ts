@@ -192,14 +192,14 @@ export function codeHostWebhookRoutes(
       verbs: ["factory.manage", "run.create"],
       errors: [403, 409],
       idempotent: true,
-      keepsAnswer: true,
+      storesResponse: true,
       params: params.extend({ deliveryUid: pathUid("delivery") }),
       body: Replay.extend({ factory_uid: uuid().meta({ description: "Factory of the automation." }) }),
       response: Replayed,
       handler: async (input) => {
         const { codeHostUid } = await find(input);
         const { factory_uid: factoryUid, automation_uid: automationUid, dry_run: dryRun = false } = input.body;
-        const asked = {
+        const upstreamRequest = {
           codeHostUid,
           deliveryUid: input.params.deliveryUid,
           factoryUid,
@@ -207,7 +207,7 @@ export function codeHostWebhookRoutes(
           dryRun,
           idempotencyKey: input.request.idempotency?.key ?? "",
         };
-        const { wouldTrigger, decision } = await automations.replayDelivery(asked, onBehalf(input));
+        const { wouldTrigger, decision } = await automations.replayDelivery(upstreamRequest, onBehalf(input));
         return replayRecord(wouldTrigger, decision!);
       },
     }),

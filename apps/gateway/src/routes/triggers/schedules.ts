@@ -85,14 +85,14 @@ export function scheduleRoutes({ upstreams: { schedules, catalog }, findProfiles
       response: ScheduledAgent,
       handler: async (input) => {
         const { body, caller, request } = input;
-        const asked = create(scheduler.ScheduleSchema, {
+        const upstreamRequest = create(scheduler.ScheduleSchema, {
           ...settingsOf({ ...body, prompt: body.prompt ?? "" }, caller),
           ...ownerOf(body.team, caller, "schedule"),
         });
         return record(
           (
             await schedules.createSchedule(
-              { schedule: asked, idempotencyKey: request.idempotency?.key ?? "" },
+              { schedule: upstreamRequest, idempotencyKey: request.idempotency?.key ?? "" },
               onBehalf(input),
             )
           ).schedule,
@@ -137,11 +137,14 @@ export function scheduleRoutes({ upstreams: { schedules, catalog }, findProfiles
       body: ReplaceSchedule,
       response: ScheduledAgent,
       handler: async (input) => {
-        const asked = create(scheduler.ScheduleSchema, {
+        const upstreamRequest = create(scheduler.ScheduleSchema, {
           uid: input.params.scheduleId,
           ...settingsOf(input.body, input.caller),
         });
-        return record((await schedules.replaceSchedule({ schedule: asked }, onBehalf(input))).schedule, input);
+        return record(
+          (await schedules.replaceSchedule({ schedule: upstreamRequest }, onBehalf(input))).schedule,
+          input,
+        );
       },
     }),
     route({

@@ -7,24 +7,26 @@ import type { Route } from "./route.ts";
 
 const TIMEOUT_MS = 30_000;
 /** Created once: `abort()` without a reason creates an error with a stack trace on every call. */
-const CLIENT_GONE = new Error("The client has gone.");
+const CLIENT_DISCONNECTED = new Error("The client has disconnected.");
 
 /** Authenticates the caller, validates the input, runs the handler of the route and writes its response. */
-export async function answerRoute(options: RestOptions, route: Route, ctx: RestContext): Promise<void> {
+export async function handleRoute(options: RestOptions, route: Route, ctx: RestContext): Promise<void> {
   ctx.state.route = route;
-  const gone = new AbortController();
-  ctx.res.once("close", () => ctx.res.writableFinished || gone.abort(CLIENT_GONE));
-  const answer = await withinTime(route.timeoutMs ?? TIMEOUT_MS, gone, () => handle(options, route, ctx, gone.signal));
-  if (answer instanceof Reply) {
-    ctx.body = answer.body;
-    ctx.status = answer.status; // set after the body: Koa sets 204 for an empty body
-    ctx.set(answer.headers);
+  const disconnected = new AbortController();
+  ctx.res.once("close", () => ctx.res.writableFinished || disconnected.abort(CLIENT_DISCONNECTED));
+  const result = await withinTime(route.timeoutMs ?? TIMEOUT_MS, disconnected, () =>
+    handle(options, route, ctx, disconnected.signal),
+  );
+  if (result instanceof Reply) {
+    ctx.body = result.body;
+    ctx.status = result.status; // set after the body: Koa sets 204 for an empty body
+    ctx.set(result.headers);
     return;
   }
   ctx.status = route.status ?? (route.response ? 200 : 204);
   if (route.response) {
     ctx.set("content-type", "application/json; charset=utf-8");
-    ctx.body = JSON.stringify(answer);
+    ctx.body = JSON.stringify(result);
   } else ctx.body = null;
 }
 
@@ -55,14 +57,14 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       ...(idempotency ? { idempotency } : {}),
     },
   };
-  return route.keepsAnswer && idempotency && input.caller
-    ? options.answerOnce(input.caller, idempotency, () => route.handler(input))
+  return route.storesResponse && idempotency && input.caller
+    ? options.respondOnce(input.caller, idempotency, () => route.handler(input))
     : route.handler(input);
 }
 
 const hashOf = (bearer: string | undefined): string => (bearer === undefined ? "" : hash("sha256", bearer, "hex"));
 
-async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () => Promise<T>): Promise<T> {
+async function withinTime<T>(timeoutMs: number, disconnected: AbortController, act: () => Promise<T>): Promise<T> {
   if (timeoutMs === 0) return act();
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
@@ -74,7 +76,7 @@ async function withinTime<T>(timeoutMs: number, gone: AbortController, act: () =
           message: `The request took longer than ${timeoutMs / 1000} seconds. Retry it, or request less.`,
         }),
       );
-      gone.abort();
+      disconnected.abort();
     }, timeoutMs);
   });
   try {
