@@ -17,7 +17,7 @@ const create = (body: object) => call("POST", "/agent/identities", body);
 const put = (uid: string, body: unknown) => call("PUT", `/agent/identities/${uid}`, body);
 
 describe("creating an agent", () => {
-  test("needs a name only; every required field is answered", async () => {
+  test("requires only a name and returns every required field", async () => {
     const { status, body } = await create({ name: " builder " });
     expect([status, body]).toEqual([
       201,
@@ -42,7 +42,7 @@ describe("creating an agent", () => {
     ]);
     expect((await call("GET", `/agent/identities/${body.uid}`)).body).toEqual(body);
   });
-  test("keeps every published field", async () => {
+  test("stores every published field", async () => {
     const fields = {
       name: "full",
       agent_type: "IMPLEMENT",
@@ -103,12 +103,12 @@ describe("creating an agent", () => {
       { name: "x", environment_id: "b".repeat(22) },
       "environment_not_in_team",
     ],
-  ])("with %s is a 400 and makes none", async (_what, body, reason) => {
+  ])("returns 400 for %s and creates no agent", async (_what, body, reason) => {
     const before = (await call("GET", "/agent/identities")).body;
     expect(await create(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason } });
     expect((await call("GET", "/agent/identities")).body).toEqual(before);
   });
-  test("keeps each skill once, by its whole spec, as a change does", async () => {
+  test("stores each skill once, with its full spec, as an update does", async () => {
     const { body } = await create({ name: "skilled", skills: ["o/r:x", "o/r:skills/x/SKILL.md"] });
     expect(body.skills).toEqual(["o/r:skills/x/SKILL.md"]);
     expect(await put(body.uid, { skills: ["o/gone:x"] })).toMatchObject({
@@ -118,7 +118,7 @@ describe("creating an agent", () => {
     expect((await put(body.uid, { skills: ["o/r:x"] })).body.skills).toEqual(["o/r:skills/x/SKILL.md"]);
     expect((await put(body.uid, { skills: [] })).body.skills).toEqual([]);
   });
-  test("within a factory of the team: names are unique, and there is one foreman", async () => {
+  test("requires unique names and at most one foreman per factory", async () => {
     const [own, foreign] = [newUid(), newUid()];
     g.knownFactories.set(own, team).set(foreign, newUid());
     expect((await create({ name: "f", agent_type: "FOREMAN", factory_uid: own })).status).toBe(201);
@@ -145,7 +145,7 @@ describe("creating an agent", () => {
 });
 
 describe("changing an agent", () => {
-  test("touches what is sent: null stays, empty clears", async () => {
+  test("changes only sent members: null changes nothing, an empty value clears", async () => {
     const { body: before } = await create({
       name: "p",
       prompt: "old",
@@ -169,7 +169,7 @@ describe("changing an agent", () => {
       "new",
     ]);
   });
-  test("0 and false are values: a limit, a priority and a pause can be taken back", async () => {
+  test("accepts 0 and false: a limit, a priority and a pause can be reset", async () => {
     const { body: before } = await create({ name: "q", concurrency_limit: 2, queue_priority: 5, queue_paused: true });
     expect(
       (await put(before.uid, { concurrency_limit: null, queue_priority: null, queue_paused: null })).body,
@@ -178,7 +178,7 @@ describe("changing an agent", () => {
       (await put(before.uid, { concurrency_limit: 0, queue_priority: 0, queue_paused: false })).body,
     ).toMatchObject({ concurrency_limit: 0, queue_priority: 0, queue_paused: false });
   });
-  test("secrets_append adds, once each, and is refused whole when anything is wrong with it", async () => {
+  test("adds secrets of secrets_append once each, and rejects the whole list on an error", async () => {
     const { body: before } = await create({ name: "s", secrets: [{ name: "A" }] });
     expect((await put(before.uid, { secrets_append: [{ name: "B" }, { name: "A" }] })).body.secrets).toEqual([
       { name: "A" },
@@ -194,7 +194,7 @@ describe("changing an agent", () => {
       expect([body, await put(before.uid, body)]).toMatchObject([body, { status: 400 }]);
     expect((await call("GET", `/agent/identities/${before.uid}`)).body.secrets).toEqual([{ name: "A" }, { name: "B" }]);
   });
-  test("gives the problems of creating one, and changes nothing", async () => {
+  test("returns the problems of a create, and changes nothing", async () => {
     const { body: before } = await create({ name: "unharmed", base_model: "auto" });
     for (const body of [
       { name: "" },
@@ -210,7 +210,7 @@ describe("changing an agent", () => {
 });
 
 describe("another team", () => {
-  test("finds nothing of ours: its answers are those for random ids, to the byte", async () => {
+  test("receives the same bytes as for random ids", async () => {
     const { uid: theirs, key } = await g.newTeam("stranger");
     const agent = (await create({ name: "hidden" })).body.uid;
     const secretKey = (await call("POST", `/team/${team}/keys`, { name: "k" })).body.key.uid;
@@ -255,7 +255,7 @@ describe("another team", () => {
     expect((await call("GET", `/agent/identities`, undefined, key)).body).toEqual({ agents: [] });
     expect((await call("GET", `/agent/identities/${agent}`)).body).toMatchObject({ name: "hidden" });
   });
-  test("the anonymous get 401 everywhere", async () => {
+  test("requests without a key get 401 everywhere", async () => {
     for (const [path, operations] of Object.entries(g.gateway.openApi.paths ?? {}))
       for (const [method, operation] of Object.entries(operations as Record<string, { security: unknown[] }>)) {
         if (operation.security.length !== 1) continue;

@@ -35,7 +35,7 @@ describe("an artifact", () => {
   test.each([
     ["FILE", file],
     ["PLAN", plan],
-  ])("of type %s shows its data", async (type, answer) => {
+  ])("of type %s returns its data", async (type, answer) => {
     api.respondWith({ getArtifact: answer });
     expect((await api.call("GET", PATH)).body).toEqual({
       artifact_uid: ARTIFACT,
@@ -48,7 +48,7 @@ describe("an artifact", () => {
       caller: { principal: { uid: USER } },
     });
   });
-  test("links to what its run tree made, and to the page of its root run when a live task is bound to that", async () => {
+  test("links to the artifacts of its run tree, and to the page of its root run if a task is bound to it", async () => {
     const source = { rootRunUid: RUN, factoryUid: FACTORY, pullRequestUrls: ["https://host.example/pull/1"] };
     const links = async () => (await api.call("GET", PATH)).body.source_links;
     api.respondWith({ getArtifact: { ...file, source }, getTaskByRun: { task: aTask() } });
@@ -65,7 +65,7 @@ describe("an artifact", () => {
     api.respondWith({ getArtifact: { ...file, source: { ...source, factoryUid: "", pullRequestUrls: [] } } });
     expect(await links()).toBeUndefined();
   });
-  test("is downloaded by a redirect that nobody keeps", async () => {
+  test("is downloaded by a redirect without caching", async () => {
     api.respondWith({ getArtifact: file });
     const { status, headers, body } = await api.call("GET", `${PATH}/download`);
     expect([
@@ -76,7 +76,7 @@ describe("an artifact", () => {
       body,
     ]).toEqual([302, file.downloadUrl, "private, no-store", "nosniff", ""]);
   });
-  test("that is a plan has no file", async () => {
+  test("returns 404 for the file of a plan", async () => {
     api.respondWith({ getArtifact: plan });
     expect(await api.call("GET", `${PATH}/download`)).toMatchObject({
       status: 404,
@@ -86,7 +86,7 @@ describe("an artifact", () => {
 });
 
 describe.each([PATH, `${PATH}/download`])("GET %s", (path) => {
-  test("may be asked for anonymously, which the owner is told", async () => {
+  test("accepts requests without a key and reports them to the owner", async () => {
     api.respondWith({ getArtifact: file });
     expect((await api.call("GET", path, { key: null })).status).toBeLessThan(400);
     expect(api.calls[0]).toMatchObject({
@@ -94,14 +94,14 @@ describe.each([PATH, `${PATH}/download`])("GET %s", (path) => {
       caller: { principal: { type: "service", uid: "gateway" } },
     });
   });
-  test("anonymously for what is not public, or does not exist, is a 401", async () => {
+  test("returns 401 without a key if the artifact is not public or absent", async () => {
     api.respondWith({ getArtifact: unauthenticated });
     expect(await api.call("GET", path, { key: null })).toMatchObject({
       status: 401,
       body: { error_code: "authentication_required" },
     });
   });
-  test("with a bad key is a 401, public or not", async () => {
+  test("returns 401 for an invalid key, public or not", async () => {
     api.respondWith({});
     expect(await api.call("GET", path, { key: "bad" })).toMatchObject({
       status: 401,
@@ -129,7 +129,7 @@ describe("PATCH", () => {
     });
     expect(api.calls[0]!.request).toMatchObject({ artifactUid: ARTIFACT, public: isPublic });
   });
-  test("needs a key", async () => {
+  test("requires an API key", async () => {
     api.respondWith({});
     expect((await api.call("PATCH", PATH, { key: null, body: { public: true } })).status).toBe(401);
   });

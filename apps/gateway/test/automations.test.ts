@@ -120,7 +120,7 @@ describe("automations", () => {
     expect((await api.call("DELETE", ONE)).status).toBe(204);
   });
 
-  test("are run now, and say why they fired or did not", async () => {
+  test("are run on request and return why they fired or not", async () => {
     api.respondWith({ runAutomation: { decision: { ...decision, outcome: "fired", runUid: "r-1" } } });
     expect(await api.call("POST", `${ONE}/run`, { headers: { "idempotency-key": "k" } })).toMatchObject({
       status: 201,
@@ -149,7 +149,7 @@ describe("automations", () => {
     }
   });
 
-  test("look at a delivery again", async () => {
+  test("replay a delivery", async () => {
     api.respondWith({ replayDelivery: { decision: { ...decision, eventUid: "" }, wouldTrigger: true } });
     const answer = await api.call("POST", `/api/v1/factory/${FACTORY}/webhooks/${HOOK}/deliveries/${DELIVERY}/replay`, {
       body: { automation_uid: AUTOMATION, dry_run: true },

@@ -256,7 +256,7 @@ describe("GET …/runs", () => {
     expect((await list()).body.data).toEqual([{ ...BENCHMARK_RUN_RECORD, ...progress }]);
     expect(asked("listBenchmarkRuns")).toMatchObject({ states: [], pageSize: 50 });
   });
-  test("adds the creator only with include, and asks the service for the rest", async () => {
+  test("returns the creator only with include, and passes on the other parameters", async () => {
     api.respondWith({ listBenchmarkRuns: { runs: [aBenchmarkRun({ results })] } });
     expect((await list("?include=creator&include=results")).body.data).toEqual([
       { ...BENCHMARK_RUN_RECORD, creator: SUITE_RECORD.creator, results },
@@ -577,12 +577,12 @@ describe("GET …/trials", () => {
     ["?include=details&include=scores", { include: ["scores", "metrics", "execution_history"] }],
     [`?agent_run_id=${RUN.toUpperCase()}`, { agentRunUid: RUN, pageSize: 1 }],
     [`?agent_run_id=${RUN}&limit=1&include=results`, { agentRunUid: RUN, pageSize: 1, include: ["scores", "metrics"] }],
-  ])("understands %s", async (query, expected) => {
+  ])("accepts %s", async (query, expected) => {
     api.respondWith({ listTrials: { trials: [] } });
     expect((await list(query)).status).toBe(200);
     expect(asked("listTrials")).toMatchObject(expected);
   });
-  test("agent_run_id matches any attempt: the service names which", async () => {
+  test("agent_run_id matches any attempt; the service returns which", async () => {
     api.respondWith({
       listTrials: {
         trials: [
@@ -743,7 +743,7 @@ describe("GET …/trials/export", () => {
       "",
     ]);
   });
-  test("is cut off, not completed, when a later page fails", async () => {
+  test("is aborted when a later page fails", async () => {
     api.respondWith({
       listTrials: ({ pageToken }: { pageToken: string }) => {
         if (pageToken !== "") throw absent;

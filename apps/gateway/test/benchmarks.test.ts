@@ -37,7 +37,7 @@ const notAllowed = [
 
 describe("POST /benchmarks", () => {
   const create = (body: unknown, headers = {}) => api.call("POST", BENCHMARKS, { body, headers });
-  test("returns 201 and the suite, and hands on the Idempotency-Key", async () => {
+  test("returns 201 and the suite, and passes on the Idempotency-Key", async () => {
     api.respondWith({ createSuite: { suite: aSuite(), created: true } });
     const { status, body } = await create(NEW, { "idempotency-key": "once" });
     expect([status, body]).toEqual([201, WHOLE]);
@@ -52,7 +52,7 @@ describe("POST /benchmarks", () => {
     expect([status, body]).toEqual([200, WHOLE]);
     expect(asked("createSuite").suite.uid).toBe(SUITE_UID);
   });
-  test("leaves out what a suite does not have", async () => {
+  test("omits members that a suite does not have", async () => {
     api.respondWith({
       createSuite: {
         suite: aSuite({
@@ -278,7 +278,7 @@ describe("tasks of a suite", () => {
     });
     expect(asked("addTask").task.sourceRunUid).toBeUndefined();
   });
-  test("a title that another task has is a 409 that clients must not retry by themselves", async () => {
+  test("returns 409 with x-should-retry: false for the title of another task", async () => {
     api.respondWith({ addTask: upstreamError("conflict", "task_title_taken") });
     const { status, headers, body } = await add(NEW_TASK);
     expect([status, headers.get("x-should-retry"), body.reason]).toEqual([409, "false", "task_title_taken"]);

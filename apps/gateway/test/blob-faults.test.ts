@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
-test("a store that fails is a private 500 whose trace id finds it in the logs; a refusal is not logged as a failure", async () => {
+test("returns 500 without details if the store fails, and logs the cause with the trace id; rejections are not logged as failures", async () => {
   const answer = await fetch(url);
   const body = (await answer.json()) as { trace_id: string };
   expect([answer.status, JSON.stringify(body)]).toEqual([500, expect.not.stringContaining("private")]);

@@ -27,7 +27,7 @@ const refused = { status: 403, body: { error_code: "not_authorized", reason: "si
 beforeEach(async () => void (await api.blobs.put(KEY, Buffer.from("hello"), { contentType: TEXT })));
 
 describe("a signed link", () => {
-  test("gives the bytes under the name it says, and nothing that a browser would run", async () => {
+  test("returns the bytes with the signed name and a type that browsers do not execute", async () => {
     const { status, headers, body } = await ask("GET", await download({ filename: "report.txt" }));
     expect([status, body]).toEqual([200, "hello"]);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -39,23 +39,23 @@ describe("a signed link", () => {
       "cache-control": "private, no-store",
     });
   });
-  test("tolerates a credential", async () =>
+  test("accepts an additional credential", async () =>
     expect((await api.call("GET", await download(), { key: "bad" })).body).toBe("hello"));
-  test("answers HEAD without the bytes", async () => {
+  test("returns headers without bytes for HEAD", async () => {
     const { status, headers, body } = await ask("HEAD", await download());
     expect([status, headers.get("content-length"), body]).toEqual([200, "5", ""]);
   });
-  test("to nothing is a 404", async () => {
+  test("returns 404 for an absent file", async () => {
     await api.blobs.delete(KEY);
     expect((await ask("GET", await download())).status).toBe(404);
   });
-  test("takes an upload, replacing what was there", async () => {
+  test("accepts an upload, which replaces the earlier content", async () => {
     expect((await ask("PUT", await upload("new bytes"), { rawBody: "new bytes" })).status).toBe(200);
     expect(await stored()).toBe("new bytes");
   });
 });
 
-describe("refused and changes nothing:", () => {
+describe("rejects without a change:", () => {
   const tampered: [string, string, () => Promise<string>][] = [
     ["GET", "no signature", async () => `/blobs/${KEY}`],
     ["GET", "another file", async () => (await download()).replace("out.txt", "other.txt")],
@@ -100,13 +100,13 @@ describe("refused and changes nothing:", () => {
     });
     expect(await stored()).toBe("hello");
   });
-  test("an upload that is much too long, told to a client that is still sending", async () => {
+  test("an upload that is far too long, while the client is still sending", async () => {
     expect(await ask("PUT", await upload("12345"), { rawBody: new Uint8Array(20_000_000) })).toMatchObject({
       status: 400,
     });
     expect(await stored()).toBe("hello");
   });
-  test("an upload that breaks off", async () => {
+  test("an upload that is interrupted", async () => {
     const target = await upload("half of it");
     await new Promise<void>((resolve) => {
       const request = httpRequest(`${api.url}${target}`, { method: "PUT", headers: { "content-length": "10" } });

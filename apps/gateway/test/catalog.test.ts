@@ -184,22 +184,22 @@ describe("egress ranges", () => {
   test.each([
     ["no team", undefined],
     ["a team of the caller", TEAM],
-  ])("are told for %s", async (_name, team) => {
+  ])("are returned for %s", async (_name, team) => {
     api.respondWith({});
     expect(
       await api.call("GET", PATH, team === undefined ? {} : { headers: { "x-service-team-uid": team } }),
     ).toMatchObject({ status: 200, body: { cidrs } });
   });
-  test("of a team that the caller is not in are as empty as those of no team at all", async () => {
+  test("are empty for teams that the caller is not in", async () => {
     api.respondWith({});
     for (const team of [OTHER_TEAM, "0198c2d0-0000-7000-8000-00000000ffff", "nonsense"])
       expect((await api.call("GET", PATH, { headers: { "x-service-team-uid": team } })).body).toEqual({ cidrs: [] });
   });
-  test("are not told without a key", async () => {
+  test("require an API key", async () => {
     api.respondWith({});
     expect((await api.call("GET", PATH, { key: null })).status).toBe(401);
   });
-  test("are read in one canonical form, or refused by name", () => {
+  test("are parsed to one canonical form, or rejected with their value", () => {
     const read = (text?: string) =>
       readConfig({ MILLWRIGHT_EGRESS_RANGES: text }, { ranges: egressRangesSetting }).ranges;
     expect([read(" 203.0.113.7/24, 2001:DB8::1/32 ,203.0.113.0/24"), read()]).toEqual([cidrs, []]);
@@ -273,7 +273,7 @@ describe("environments", () => {
     });
     expect(api.calls[0]!.request.environment).toMatchObject({ uid: "", ownerType, ownerUid, config });
   });
-  test("show the newest run in them, and not who works on those of others", async () => {
+  test("include their newest run, and no users of other owners", async () => {
     const lastTaskCreated = {
       id: RUN,
       title: "Fix",
@@ -310,14 +310,14 @@ describe("environments", () => {
       },
     ]);
   });
-  test.each([[true], [false], [undefined]])("are opened to whoever knows the uid: %s", async (linkSharing) => {
+  test.each([[true], [false], [undefined]])("link_sharing can be set to %s", async (linkSharing) => {
     api.respondWith({ createEnvironment: { environment }, replaceEnvironment: { environment } });
     const body = { config, ...(linkSharing === undefined ? {} : { link_sharing: linkSharing }) };
     await api.call("POST", PATH, { body });
     await api.call("PUT", `${PATH}/${UID}`, { body });
     expect(api.calls.map(({ request }) => request.environment.linkSharing)).toEqual([linkSharing, linkSharing]);
   });
-  test("are got by their uid", async () => {
+  test("are read by their uid", async () => {
     api.respondWith({ getEnvironment: { environment: { ...environment, access: "link" } } });
     expect((await api.call("GET", `${PATH}/${UID}`)).body).toMatchObject({ uid: UID, access: "link" });
     expect(api.calls[0]!.request).toMatchObject({ uid: UID });
@@ -326,7 +326,7 @@ describe("environments", () => {
     const GRANT = "0198c2d0-0000-7000-8000-00000000f001";
     const grant = { uid: GRANT, granteeType: "team", granteeUid: TEAM, createdAt: at(CREATED) };
     const teamGrant = { uid: GRANT, team_uid: TEAM, created_at: CREATED };
-    test("are made to teams and users, listed and taken back", async () => {
+    test("are created for teams and users, listed and deleted", async () => {
       api.respondWith({
         createEnvironmentGrant: { grant },
         listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] },
@@ -393,7 +393,7 @@ describe("environments", () => {
     () => api.call("GET", `${PATH}/${UID}`),
     ["getEnvironment", upstreamError("not_found", "environment_not_found")],
   );
-  test("of an agent belong to its team", async () => {
+  test("of an agent are owned by its team", async () => {
     api.respondWith({});
     expect(await api.call("POST", PATH, { key: "agent", body: { config, team: false } })).toMatchObject({
       status: 400,

@@ -65,8 +65,8 @@ const delivery = {
 };
 const asked = () => api.calls.at(-1);
 
-describe("the address that a code host sends its webhooks to", () => {
-  test("is opened with what is shown once, changed, read, rotated and closed", async () => {
+describe("the receiver of a code host's webhooks", () => {
+  test("is created with a secret that is returned once, changed, read, rotated and deleted", async () => {
     api.respondWith({ ...known, putCodeHostWebhook: { webhook, secret: "once" } });
     const opened = await api.call("PUT", PATH);
     expect([opened.status, opened.body, opened.headers.get("cache-control")]).toEqual([
@@ -103,7 +103,7 @@ describe("the address that a code host sends its webhooks to", () => {
     api.respondWith({ ...known, deleteCodeHostWebhook: {} });
     expect((await api.call("DELETE", PATH)).status).toBe(204);
   });
-  test("has what it delivered looked at again", async () => {
+  test("replays its deliveries", async () => {
     const decision = {
       eventUid: "",
       automationUid: AUTOMATION,
@@ -141,7 +141,7 @@ describe("the address that a code host sends its webhooks to", () => {
     });
     expect(absent).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
   });
-  test("has a log, and entries with their payload byte for byte, out of a form too", async () => {
+  test("lists deliveries and returns payloads byte for byte, also of forms", async () => {
     api.respondWith({
       ...known,
       listCodeHostDeliveries: {
@@ -189,11 +189,11 @@ describe("the address that a code host sends its webhooks to", () => {
     }
     expect("payload" in (await read({}, undefined)).body).toBe(false);
   });
-  test("is none for local repositories", async () => {
+  test("does not exist for local repositories", async () => {
     api.respondWith({ listCodeHosts: { codeHosts: [{ ...codeHost, kind: "local" }] } });
     expect(await api.call("PUT", PATH)).toMatchObject({ status: 422, body: { reason: "code_host_sends_nothing" } });
   });
-  test("is refused before its connection is removed, and the connection stays when it cannot be", async () => {
+  test("is removed before its connection, which remains if the removal fails", async () => {
     api.respondWith({ ...known, removeCodeHost: {}, deleteCodeHost: {} });
     expect((await api.call("DELETE", PATH.replace("/webhook", ""))).status).toBe(204);
     expect(api.calls.map(({ method }) => method)).toEqual(["listCodeHosts", "removeCodeHost", "deleteCodeHost"]);
@@ -209,7 +209,7 @@ describe("the address that a code host sends its webhooks to", () => {
     ["GET", `${PATH}/deliveries`],
     ["GET", `${PATH}/deliveries/${ENTRY}`],
   ] as const;
-  test.each(every)("%s %s of another team's connection is that of none", async (method, path) => {
+  test.each(every)("%s %s of another team's connection is like that of an absent one", async (method, path) => {
     api.respondWith({ listCodeHosts: { codeHosts: [{ ...codeHost, uid: ENTRY }] } });
     expect(await api.call(method, path)).toMatchObject({ status: 404, body: { reason: "code_host_not_found" } });
     expect(api.calls.map((call) => call.method)).toEqual(["listCodeHosts"]);

@@ -29,7 +29,7 @@ describe.each([
     { expiresAt: at(CREATED) },
   ],
 ])("%s", (view, method, asked, more) => {
-  test("is a redirect that nobody keeps", async () => {
+  test("redirects to a signed URL without caching", async () => {
     api.respondWith({ [method]: { url: LINK, ...more } });
     const { status, headers, body } = await get(view);
     expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([
@@ -42,7 +42,7 @@ describe.each([
   });
 });
 
-test("the block snapshot's link comes as JSON when it is asked for so", async () => {
+test("returns the link of the block snapshot as JSON on request", async () => {
   api.respondWith({ getBlockSnapshotUrl: { url: LINK, expiresAt: at(CREATED) } });
   expect(await get("block-snapshot?redirect=false")).toMatchObject({
     status: 200,

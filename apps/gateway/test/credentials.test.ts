@@ -31,7 +31,7 @@ const aMember = async (role: string) => {
 };
 
 describe("a key", () => {
-  test("is answered once and stored as a hash; the list shows its beginning", async () => {
+  test("is returned once and stored as a hash; lists return its prefix", async () => {
     const { status, body } = await order({ name: "mine" });
     expect([status, body.api_key]).toEqual([201, expect.stringMatching(/^mw_[\w-]{43}$/)]);
     const listed = (await call("GET", `/team/${team}/keys`)).body.keys.find(
@@ -41,7 +41,7 @@ describe("a key", () => {
     const stored = JSON.stringify((await g.database.sql.query("SELECT * FROM api_keys")).rows);
     expect([stored.includes(body.api_key), stored.includes(APP_KEY)]).toEqual([false, false]);
   });
-  test("works until it is revoked, and not for one request longer", async () => {
+  test("is rejected from the first request after its revocation", async () => {
     const { body } = await order({});
     expect((await whoami(body.api_key)).status).toBe(200);
     expect((await call("DELETE", `/team/${team}/keys/${body.key.uid}`)).status).toBe(204);
@@ -58,7 +58,7 @@ describe("a key", () => {
     g.clock.advance(1);
     expect((await whoami(body.api_key)).status).toBe(401);
   });
-  test("notes its use to the minute", async () => {
+  test("records its last use to the minute", async () => {
     const { body } = await order({});
     await whoami(body.api_key);
     const used = async () =>
@@ -76,13 +76,13 @@ describe("a key", () => {
     [{ agent_uid: "x" }],
     [{ kind: "worker", scopes: ["run.view"] }],
     [{ kind: "worker", all_teams: true }],
-  ])("is not made of %j", async (body) =>
+  ])("is not created from %j", async (body) =>
     expect(await order(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } }),
   );
 });
 
 describe("scopes", () => {
-  test("narrow the role, and a key cannot order one that does more", async () => {
+  test("limit the role, and a key cannot create a key with more scopes", async () => {
     const { body } = await order({ scopes: ["run.view", "team.manage"] });
     expect((await whoami(body.api_key)).body).toMatchObject({
       platform_admin: false,
@@ -93,7 +93,7 @@ describe("scopes", () => {
     expect(inherited.body.key.scopes).toEqual(["run.view", "team.manage"]);
     expect(await call("GET", `/team/${team}/secrets`, undefined, body.api_key)).toMatchObject({ status: 403 });
   });
-  test("bound keys that are ordered for agents too, and the first answer to an Idempotency-Key", async () => {
+  test("limit keys created for agents too, and the stored response of an Idempotency-Key", async () => {
     const { body } = await order({ scopes: ["run.view", "agent.manage"] });
     const agent = await anAgent();
     const made = await order({ agent_uid: agent }, body.api_key);
@@ -105,7 +105,7 @@ describe("scopes", () => {
     expect(again.body).toEqual(first.body);
     expect(narrow.body.api_key).not.toBe(first.body.api_key);
   });
-  test("and life are inherited by keys that a key orders for its owner", async () => {
+  test("and expiry are inherited by keys that a key creates for its owner", async () => {
     const soon = new Date(g.clock.now().getTime() + 60_000).toISOString();
     const { body } = await order({ expires_at: soon });
     expect((await order({}, body.api_key)).body.key.expires_at).toBe(soon);
@@ -113,8 +113,8 @@ describe("scopes", () => {
   });
 });
 
-describe("whose key", () => {
-  test("a member orders their own, and sees and revokes only their own", async () => {
+describe("the holder of a key", () => {
+  test("a member creates, sees and revokes only own keys", async () => {
     const viewer = await aMember("viewer");
     const own = await order({ name: "own" }, viewer.key);
     expect(own).toMatchObject({ status: 201, body: { key: { user_uid: viewer.uid } } });
@@ -126,7 +126,7 @@ describe("whose key", () => {
     for (const body of [{ user_uid: newUid() }, { agent_uid: newUid() }, { kind: "worker" }])
       expect([body, await order(body, viewer.key)]).toMatchObject([body, { status: 403 }]);
   });
-  test("an owner creates keys for nobody else, neither for a member nor for a stranger", async () => {
+  test("an owner cannot create keys for other people", async () => {
     const { uid: blue, key: blueKey } = await g.newTeam("two-teams");
     const member = await call("POST", `/team/${blue}/members`, { email: "blue-member@example.com" }, blueKey);
     for (const uid of [member.body.uid, (await whoami(APP_KEY)).body.principal.uid, newUid()])
@@ -135,7 +135,7 @@ describe("whose key", () => {
         body: { error_code: "not_authorized" },
       });
   });
-  test("an agent acts in its one team with a member's permissions, whatever the team header says", async () => {
+  test("an agent has a member's permissions in its team, whatever the team header", async () => {
     const uid = await anAgent();
     const { body } = await order({ agent_uid: uid });
     const me = (await whoami(body.api_key, { "x-service-team-uid": newUid() })).body;
@@ -152,14 +152,14 @@ describe("whose key", () => {
     ] as const)
       expect([path, await call(method, path, sent, body.api_key)]).toMatchObject([path, { status: 403 }]);
   });
-  test("an agent's keys end with the agent", async () => {
+  test("deletes an agent's keys with the agent", async () => {
     const uid = await anAgent();
     const { body } = await order({ agent_uid: uid });
     expect((await call("DELETE", `/agent/identities/${uid}`)).status).toBe(204);
     expect((await whoami(body.api_key)).status).toBe(401);
     expect((await g.database.sql.query("SELECT 1 FROM api_keys WHERE agent_uid = $1", [uid])).rowCount).toBe(0);
   });
-  test("a worker key sees no team over REST, and the orchestrator learns which team it serves", async () => {
+  test("a worker key has no team over REST, and the orchestrator receives the team that it serves", async () => {
     const { body } = await order({ kind: "worker" });
     expect(body.api_key).toMatch(/^mww_/);
     expect((await whoami(body.api_key)).body).toMatchObject({ principal: { type: "worker" }, teams: [] });
@@ -186,7 +186,7 @@ describe("whose key", () => {
 
 describe("the active team", () => {
   test.each(["x-service-team-uid", "x-warp-team-uid"])(
-    "is chosen by %s; a team one is not in acts like a random or malformed one",
+    "is selected by %s; other teams are like random or malformed ones",
     async (header) => {
       const { uid } = await g.newTeam(`foreign-${header}`);
       for (const value of [uid, newUid(), "nonsense"]) {
@@ -201,7 +201,7 @@ describe("the active team", () => {
       expect((await whoami(APP_KEY, { [header]: team.toUpperCase() })).body.active_team_uid).toBe(team);
     },
   );
-  test("is needed on a create by people in several teams", async () => {
+  test("is required to create resources for members of several teams", async () => {
     const { uid, key } = await g.newTeam("several");
     const { email, uid: me } = (await whoami(APP_KEY)).body.principal;
     const { body: invitation } = await call("POST", `/team/${uid}/invitations`, { email }, key);
@@ -220,7 +220,7 @@ describe("the active team", () => {
 describe("the token of a run", () => {
   const lease = { runUid: newUid(), rootRunUid: newUid(), creatorUid: newUid(), agentUid: newUid(), teamUid: "" };
 
-  test("is good while its attempt holds the lease, and for its run only", async () => {
+  test("is valid for its run while its attempt has the lease", async () => {
     g.leases.set("7.2", { ...lease, teamUid: team });
     const token = await g.runToken({ execution: "7", attempt: 2 });
     const me = (await whoami(token)).body;
@@ -237,7 +237,7 @@ describe("the token of a run", () => {
     g.leases.clear();
     expect(await whoami(token)).toMatchObject({ status: 401, body: { reason: "lease_lost" } });
   });
-  test("that is forged, expired or malformed never reaches the orchestrator", async () => {
+  test("is not sent to the orchestrator if it is forged, expired or malformed", async () => {
     g.leases.set("7.2", { ...lease, teamUid: team });
     const good = await g.runToken({ execution: 7, attempt: 2 });
     const [head, body] = good.split(".");
@@ -256,7 +256,7 @@ describe("the token of a run", () => {
 describe("secrets", () => {
   const secrets = (rest = "") => `/team/${team}/secrets${rest}`;
 
-  test("are written and never readable; services get their values", async () => {
+  test("cannot be read; services receive their values", async () => {
     expect(await call("POST", secrets(), { name: "TOKEN", value: "canary-1" })).toMatchObject({
       status: 201,
       body: { name: "TOKEN", version: 1 },
@@ -300,7 +300,7 @@ describe("secrets", () => {
       body: { reason: "secret_not_found" },
     });
   });
-  test("reach the webhooks that name them before a change is acknowledged, in order; when they cannot, it is a 500 and the old value stays", async () => {
+  test("reach webhooks that use them, in order, before a change is acknowledged; otherwise the change fails with 500", async () => {
     g.pushed.length = 0;
     const valueOf = async () =>
       (
@@ -338,7 +338,7 @@ describe("secrets", () => {
     );
     await call("DELETE", secrets("/PUSHED"));
   });
-  test("that several people replace and delete at once are there or not, and nobody gets an error of ours", async () => {
+  test("can be replaced and deleted concurrently without a 5xx", async () => {
     const at = secrets("/CONTESTED");
     for (let round = 0; round < 5; round++) {
       await call("PUT", at, { value: "first" });
@@ -356,10 +356,10 @@ describe("secrets", () => {
     ["no value", { name: "A" }],
     ["a number", { name: "A", value: 1 }],
     ["64 Ki characters and one", { name: "A", value: "x".repeat(65_537) }],
-  ])("are not made of %s", async (_what, body) =>
+  ])("are not created from %s", async (_what, body) =>
     expect(await call("POST", secrets(), body)).toMatchObject({ status: 400 }),
   );
-  test("leave no trace of their values: not in answers, events, audit, other rows, or logs", async () => {
+  test("do not appear in responses, events, the audit log, other rows or logs", async () => {
     await call("POST", secrets(), { name: "CANARY", value: "canary-everywhere" });
     await call("POST", secrets(), { name: "CANARY", value: "canary-everywhere" });
     await eventually(
@@ -377,7 +377,7 @@ describe("secrets", () => {
 });
 
 describe("the audit log", () => {
-  test("names actor, fact and request of every change, of upstreams too; newest first, page by page", async () => {
+  test("lists actor, event and request of every change of all services, newest first, in pages", async () => {
     const { uid, key } = await g.newTeam("audited");
     const made = await call("POST", `/team/${uid}/keys`, { name: "k" }, key, { "x-request-id": "audit-me" });
     await g.publish({ type: "millwright.factory.created.v1", entity: "factory", entityUid: newUid(), teamUid: uid });

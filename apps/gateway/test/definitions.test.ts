@@ -69,7 +69,7 @@ const plan = async (...asked: Parameters<typeof stage>) =>
   Object.fromEntries((await stage(...asked)).plan.map((item) => [`${item.kind} ${item.name}`, item.action]));
 
 describe("a staged definition", () => {
-  test("changes nothing until it is activated; repeating either converges", async () => {
+  test("changes nothing until it is activated; both operations are idempotent", async () => {
     expect(await plan(1, [foreman, builder])).toEqual({
       "factory factory.yaml": "create",
       "agent builder": "create",
@@ -88,7 +88,7 @@ describe("a staged definition", () => {
       "agent lead": "unchanged",
     });
   });
-  test("that names a missing secret is refused with a diagnostic, and not stored", async () => {
+  test("with a missing secret is rejected with a diagnostic, and not stored", async () => {
     const { diagnostics } = await stage(1, [foreman, { ...builder, secrets: ["NONE"] }]);
     expect(diagnostics).toEqual([
       expect.objectContaining({
@@ -102,7 +102,7 @@ describe("a staged definition", () => {
       domainError({ kind: "conflict", reason: "stage_missing", retryable: true }),
     );
   });
-  test("whose automation names an agent that neither it nor the factory has is refused with a diagnostic", async () => {
+  test("with an automation of an unknown agent is rejected with a diagnostic", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);
     const automations = [
@@ -123,7 +123,7 @@ describe("a staged definition", () => {
       }),
     ]);
   });
-  test("whose foreman would be the factory's second is refused with a diagnostic: activating it could only fail", async () => {
+  test("with a second foreman of the factory is rejected with a diagnostic", async () => {
     g.knownFactories.set(factory, team);
     await call("POST", "/agent/identities", { name: "by hand", agent_type: "FOREMAN", factory_uid: factory });
     const { diagnostics } = await stage(1, [foreman]);
@@ -140,7 +140,7 @@ describe("a staged definition", () => {
     expect((await stage(1, [foreman])).diagnostics).toEqual([]);
     expect(await activate(1)).toBe(1);
   });
-  test("with a foreman keeps people from making another one, until it serves or is dropped", async () => {
+  test("with a foreman blocks the creation of another one until it is activated or discarded", async () => {
     g.knownFactories.set(factory, team);
     const other = (await call("POST", "/agent/identities", { name: "other", factory_uid: factory })).body;
     await stage(1, [foreman]);
@@ -166,14 +166,14 @@ describe("a staged definition", () => {
     await g.definitions.discardDefinition({ factoryUid: factory, version: 2n }, asFactories());
     expect((await call("GET", `/agent/identities/${lead.uid}`)).body).toMatchObject({ queue_paused: true });
   });
-  test("that is dropped, or was only planned, cannot be activated", async () => {
+  test("that is discarded or only planned cannot be activated", async () => {
     await stage(1, [foreman], {}, true);
     await stage(2, [foreman]);
     await g.definitions.discardDefinition({ factoryUid: factory, version: 2n }, asFactories());
     for (const version of [1, 2])
       await expect(activate(version)).rejects.toEqual(domainError({ reason: "stage_missing" }));
   });
-  test("of another team's factory is refused", async () => {
+  test("of another team's factory is rejected", async () => {
     await stage(1, [foreman]);
     await activate(1);
     const { uid } = await g.newTeam("thief");
@@ -184,7 +184,7 @@ describe("a staged definition", () => {
       ),
     ).rejects.toEqual(domainError({ reason: "factory_team_mismatch" }));
   });
-  test("is taken from factories alone", async () => {
+  test("is accepted from the factories service only", async () => {
     const asked = g.definitions.stageDefinition(
       { factoryUid: factory, teamUid: team, version: 1n, definition: {}, dryRun: true },
       on(aCaller()),
@@ -194,7 +194,7 @@ describe("a staged definition", () => {
 });
 
 describe("activation", () => {
-  test("goes forward only; agents keep their uids; those without a file go, with their keys", async () => {
+  test("never goes back; agents retain their uids; agents without a file are deleted with their keys", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);
     const before = new Map((await agents()).map(({ name, uid }) => [name, uid]));
@@ -206,7 +206,7 @@ describe("activation", () => {
     expect(await agents()).toEqual([expect.objectContaining({ uid: before.get("lead"), prompt: "Lead on." })]);
     expect((await call("GET", "/whoami", undefined, issued.api_key)).status).toBe(401);
   });
-  test("may hand the foreman's part to another agent", async () => {
+  test("can make another agent the foreman", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);
     await stage(2, [
@@ -218,14 +218,14 @@ describe("activation", () => {
       await g.identityOf("factories").findForeman({ teamUid: team, factoryUid: factory }, asFactories()),
     ).toMatchObject({ agentName: "builder", definitionVersion: 2n });
   });
-  test("keeps a credential strategy that the file no longer names", async () => {
+  test("retains a credential strategy that the file no longer sets", async () => {
     await stage(1, [{ ...foreman, credential_strategy: "CREATOR" }]);
     await activate(1);
     await stage(2, [{ ...foreman, prompt: "Changed." }]);
     await activate(2);
     expect(await agents()).toEqual([expect.objectContaining({ prompt: "Changed.", credential_strategy: "CREATOR" })]);
   });
-  test("is heard from the factories' feed as well, exactly once", async () => {
+  test("is also applied from the feed of factories, exactly once", async () => {
     await stage(1, [foreman, builder]);
     for (let i = 0; i < 2; i++)
       await g.publish({
@@ -239,7 +239,7 @@ describe("activation", () => {
     const { rows } = await g.database.sql.query("SELECT 1 FROM stream.dead_lettered_events");
     expect(rows).toEqual([]);
   });
-  test("of one team is never hindered by another's agents of that factory uid", async () => {
+  test("of one team is independent of another team's agents of the same factory uid", async () => {
     const { uid } = await g.newTeam("namesake");
     await g.database.sql.query(
       `INSERT INTO agents (uid, team_uid, factory_uid, name, agent_type) VALUES ($1, $2, $3, 'lead', 'FOREMAN')`,
@@ -251,7 +251,7 @@ describe("activation", () => {
 });
 
 describe("file-managed agents", () => {
-  test("are changed in their files", async () => {
+  test("can be changed in their files only", async () => {
     await stage(1, [foreman]);
     await activate(1);
     const path = `/agent/identities/${(await agents())[0]?.uid}`;
@@ -266,7 +266,7 @@ describe("file-managed agents", () => {
     });
     expect(await call("DELETE", path)).toMatchObject({ status: 400, body: { reason: "agent_file_managed" } });
   });
-  test("go with their factory", async () => {
+  test("are deleted with their factory", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);
     await g.publish({ type: "millwright.factory.deleted.v1", entity: "factory", entityUid: factory, teamUid: team });
@@ -277,7 +277,7 @@ describe("file-managed agents", () => {
   });
 });
 
-describe("what runs are configured with", () => {
+describe("the configuration of runs", () => {
   test("an agent's level, its factory's and its team's, with versions; by uid and by name", async () => {
     await stage(4, [foreman, builder], { mcp_servers: { docs: { warp_id: "d" } } });
     await activate(4);
@@ -331,11 +331,11 @@ describe("what runs are configured with", () => {
       domainError({ reason: "agent_not_found" }),
     );
   });
-  test("a factory without a foreman has nobody to give work to", async () => {
+  test("a factory without a foreman returns foreman_missing", async () => {
     const asked = g.identityOf("factories").findForeman({ teamUid: team, factoryUid: factory }, asFactories());
     await expect(asked).rejects.toEqual(domainError({ kind: "conflict", reason: "foreman_missing", retryable: false }));
   });
-  test("a third-party harness keeps its own model and the secret that it signs in with", async () => {
+  test("a third-party harness retains its model and its sign-in secret", async () => {
     await stage(1, [
       { ...foreman, harness: { type: "claude", model: "m", auth: { source: "managedSecret", secret_name: "TOKEN" } } },
     ]);
@@ -364,7 +364,7 @@ test("profiles are found by uid and e-mail address, within one's own teams", asy
   expect(await found({ uids: [me.uid, agent] }, aCaller())).toEqual([]);
 });
 
-test("every change is an event of its transaction, in the feed", async () => {
+test("every change publishes an event in its transaction", async () => {
   const { uid } = await g.newTeam("fed");
   const { events: all } = await g.feed.read({ after: 0n, limit: 1000, waitMs: 0 }, asFactories());
   expect(all.filter((event) => event.teamUid === uid).map((event) => event.type)).toEqual([

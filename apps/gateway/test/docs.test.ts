@@ -30,7 +30,7 @@ const raw = (path: string, headers: Record<string, string> = {}) =>
 const scripts = (): string[] =>
   [...(page.body as string).matchAll(/<script type="module" src="([^"]+)"><\/script>/g)].map(([, src]) => src!);
 
-test("the reference is a page for everybody, asked for anew each time", () => {
+test("the reference is public and revalidated on every request", () => {
   expect([page.status, page.headers.get("content-type"), page.headers.get("cache-control")]).toEqual([
     200,
     "text/html; charset=utf-8",
@@ -64,7 +64,7 @@ test("nothing on it comes from another host, and its policy lets nothing", async
   expect((await api.call("GET", /spec-url="([^"]+)"/.exec(page.body)![1]!, { key: null })).body.openapi).toBe("3.1.0");
 });
 
-test("its scripts are named after their content and kept for ever, smaller for those who unpack", async () => {
+test("its scripts are named by their content, cached permanently and compressed", async () => {
   expect(scripts()).toHaveLength(2);
   for (const path of scripts()) {
     const plain = await raw(path);

@@ -44,12 +44,12 @@ const shown = {
 };
 
 describe("a factory", () => {
-  test("shows every published field, with the caller's own permissions", async () => {
+  test("returns every published field, with the caller's permissions", async () => {
     api.respondWith({ getFactory: { factory: aFactory() } });
     expect((await api.call("GET", `${PATH}/${FACTORY}`)).body).toEqual(shown);
     expect((await api.call("GET", `${PATH}/${FACTORY}`, { key: "of_no_team" })).body.permissions).toEqual([]);
   });
-  test("shows what it has", async () => {
+  test("returns optional members that are set", async () => {
     const fields = {
       alias: "roof",
       description: "d",
@@ -135,7 +135,7 @@ describe("the list of factories", () => {
 
 describe("creating, changing and deleting", () => {
   const create = (body: object, more = {}) => api.call("POST", PATH, { body, ...more });
-  test("create passes fields, team and idempotency key on", async () => {
+  test("create passes on fields, team and Idempotency-Key", async () => {
     api.respondWith({ createFactory: { factory: aFactory() } });
     const body = {
       name: " Roofs ",
@@ -256,7 +256,7 @@ describe("dispatch", () => {
   const sent = { runUid: RUN, foremanAgent: "foreman", ticketRef: "adhoc:1" };
   const dispatch = (body: object = { prompt: "Mend it" }, headers: Record<string, string> = {}) =>
     api.call("POST", RUNS, { body, headers });
-  test("answers the run's record with foreman, ticket and link", async () => {
+  test("returns the run with foreman, ticket and link", async () => {
     api.respondWith({
       dispatchRun: sent,
       getRun: { run: aRun({ metadata: { ticket_source: "adhoc", ticket_id: "1" } }) },
@@ -277,7 +277,7 @@ describe("dispatch", () => {
     ]);
     expect(api.calls[0]!.request).toMatchObject({ factoryUid: FACTORY, prompt: "Mend it", idempotencyKey: "" });
   });
-  test("keeps the prompt as it is, and passes everything on", async () => {
+  test("passes on all members, with the prompt unchanged", async () => {
     api.respondWith({ dispatchRun: sent, getRun: { run: aRun() } });
     await dispatch(
       { prompt: "  keep\n", title: "t", ticket_ref: "linear:A:1", ticket_url: "https://t.example/1" },
@@ -294,7 +294,7 @@ describe("dispatch", () => {
   test.each([
     upstreamError("permission_denied", "not_authorized"),
     upstreamError("unavailable", "service_unavailable"),
-  ])("once accepted is never answered with a upstreamError of the read", async (error) => {
+  ])("returns success once accepted, even if the read afterwards fails", async (error) => {
     api.respondWith({ dispatchRun: sent, getRun: error });
     expect(await dispatch()).toMatchObject({
       status: 201,
@@ -309,7 +309,7 @@ describe("dispatch", () => {
     upstreamError("permission_denied", "not_authorized"),
     upstreamError("conflict", "idempotency_mismatch"),
   ]);
-  test("without a foreman must not be repeated by clients", async () => {
+  test("has x-should-retry: false without a foreman", async () => {
     api.respondWith({ dispatchRun: upstreamError("conflict", "foreman_missing") });
     expect((await dispatch()).headers.get("x-should-retry")).toBe("false");
   });

@@ -19,7 +19,7 @@ const DOCUMENTS = [
   "benchmark_suite_task",
 ].map((name) => `${name}.schema.json`);
 
-test("the versions are listed with where their documents are", async () => {
+test("lists the schema versions with the URLs of their documents", async () => {
   const { status, body } = await api.call("GET", ALL);
   expect([status, body]).toEqual([
     200,
@@ -28,7 +28,7 @@ test("the versions are listed with where their documents are", async () => {
   expect((await api.call("GET", body.versions[0].schema_url)).status).toBe(200);
 });
 
-test("a bundle has every document by its id, each of which can be had alone", async () => {
+test("returns a bundle with every document by id, and each document alone", async () => {
   const { body } = await api.call("GET", BUNDLE);
   expect([body.schema_version, Object.keys(body.documents).toSorted()]).toEqual(["v1alpha1", DOCUMENTS.toSorted()]);
   for (const name of DOCUMENTS) {
@@ -38,7 +38,7 @@ test("a bundle has every document by its id, each of which can be had alone", as
 });
 
 describe.each([ALL, BUNDLE, `${BUNDLE}/agent.schema.json`])("%s", (path) => {
-  test("is not sent again to a client that has it", async () => {
+  test("returns 304 to a client that has the current version", async () => {
     const first = await api.call("GET", path);
     const etag = first.headers.get("etag")!;
     expect([etag, first.headers.get("content-type")]).toEqual([
@@ -52,19 +52,19 @@ describe.each([ALL, BUNDLE, `${BUNDLE}/agent.schema.json`])("%s", (path) => {
     expect((await api.call("GET", path, { headers: { "if-none-match": '"other"' } })).status).toBe(200);
   });
 
-  test("needs a key", async () => {
+  test("requires an API key", async () => {
     expect((await api.call("GET", path, { key: null })).status).toBe(401);
   });
 });
 
 test.each([`${ALL}/v2`, `${BUNDLE}/nothing.schema.json`, `${BUNDLE}/agent.md`, `${BUNDLE}/constructor`])(
-  "%s is not there",
+  "returns 404 for %s",
   async (path) => {
     expect((await api.call("GET", path)).status).toBe(404);
   },
 );
 
-test("editors have the documents without a key, with the references beside each other", async () => {
+test("serves the documents to editors without a key, with relative references", async () => {
   const { status, headers, body } = await api.call("GET", "/schemas/v1alpha1/agent.schema.json", { key: null });
   expect([status, headers.get("content-type")]).toEqual([200, "application/schema+json; charset=utf-8"]);
   const { pathname } = new URL(body.$ref, "http://mill.example/schemas/v1alpha1/agent.schema.json");
@@ -79,7 +79,7 @@ test("editors have the documents without a key, with the references beside each 
   ).toBe(304);
 });
 
-describe("files are checked by themselves", () => {
+describe("validation of files", () => {
   const FILES = [
     {
       path: "factory.yaml",
@@ -93,7 +93,7 @@ describe("files are checked by themselves", () => {
   ];
   const validate = (files: unknown) => api.call("POST", "/api/v1/factory-files/validate", { body: { files } });
 
-  test("a valid tree, with what only an apply could find", async () => {
+  test("returns what only an apply can check for a valid tree", async () => {
     const { status, body } = await validate(FILES);
     expect([status, body]).toEqual([
       200,
@@ -120,7 +120,7 @@ describe("files are checked by themselves", () => {
     expect(api.calls).toEqual([]);
   });
 
-  test("a broken tree of 200 errors, at 200 places", async () => {
+  test("returns 200 errors at their 200 places", async () => {
     const content = `---\n${Array.from({ length: 200 }, (_, n) => `wrong${n}: x`).join("\n")}\n---\nWork.\n`;
     const { body } = await validate([...FILES, { path: "agents/hand/agent.md", content }]);
     const errors = body.diagnostics.filter(({ severity }: any) => severity === "error");
@@ -130,13 +130,13 @@ describe("files are checked by themselves", () => {
     ]);
   });
 
-  test("what cannot be read is not checked further", async () => {
+  test("does not check unreadable files further", async () => {
     const { body } = await validate([...FILES, { path: "agents/hand/agent.md", content: "no frontmatter" }]);
     expect([body.valid, body.validation_scope.state_independent]).toEqual([false, "not_run"]);
   });
 
   test.each([undefined, "x", [{ path: "a" }], Array.from({ length: 2_001 }, () => ({ path: "a", content: "" }))])(
-    "a body without files is refused",
+    "returns 400 for a body without files",
     async (files) => {
       expect((await validate(files)).status).toBe(400);
     },

@@ -18,7 +18,7 @@ const asked = () => api.calls.filter((call) => call.method === "listPullRequests
 const list = (query = "", headers = {}) => api.call("GET", `${PULLS}${query}`, { headers });
 const answer = (page: object = {}) => api.respondWith({ listPullRequests: { scope, data: [], ...page } });
 
-test("returns exactly the members of the specification; what is not known is null", async () => {
+test("returns exactly the members of the specification, with null for unknown values", async () => {
   answer({ data: [aPullRequest(), unreported], nextPageToken: "next" });
   const { body, headers } = await list();
   expect(body).toEqual({
@@ -30,12 +30,12 @@ test("returns exactly the members of the specification; what is not known is nul
   expect(asked()[0]).toMatchObject({ factoryUid: FACTORY, pageSize: 50, pageToken: "", repo: "", states: [] });
 });
 
-test("leaves the cursor out on the last page", async () => {
+test("omits the cursor on the last page", async () => {
   answer({ data: [unreported] });
   expect((await list()).body.page_info).toEqual({ has_next_page: false });
 });
 
-test("hands on filters, the page size and the cursor", async () => {
+test("passes on filters, the page size and the cursor", async () => {
   answer();
   const times =
     "opened_after=2026-11-01&opened_before=2026-11-02T00:00:00%2B01:00&merged_after=2026-11-03&merged_before=2026-11-04&updated_after=2026-11-05";
@@ -133,7 +133,7 @@ test("exports all pages as NDJSON, one record per line", async () => {
   ]);
 });
 
-test("exports as many pull requests as limit says, from the cursor on", async () => {
+test("exports at most limit pull requests, starting at the cursor", async () => {
   api.respondWith({ listPullRequests: pages });
   expect((await list("?limit=1&cursor=c", { accept: "application/x-ndjson" })).body).toBe(
     `${JSON.stringify(PULL_REQUEST)}\n`,
@@ -168,7 +168,7 @@ test.each([
   ["text/csv;q=0", "application/json; charset=utf-8"],
   ["*/*", "application/json; charset=utf-8"],
   ["text/html", "application/json; charset=utf-8"],
-])("Accept: %s is answered as %s", async (accept, type) => {
+])("returns for Accept: %s the type %s", async (accept, type) => {
   answer();
   expect((await list("", { accept })).headers.get("content-type")).toBe(type);
 });

@@ -57,7 +57,7 @@ describe("a user of the platform joins a team", () => {
       ).toBe(team.uid);
     await call("DELETE", `/team/${ada!.uid}/members/${accepted.body.member.uid}`, undefined, ada!.key);
   });
-  test("in no other way: nobody adds them, creates a team for them or a key in their name", async () => {
+  test("in no other way: they cannot be added, made owner of a new team or given a key", async () => {
     expect(await call("POST", `/team/${ada!.uid}/members`, { email: bob!.email }, ada!.key)).toMatchObject({
       status: 409,
       body: { reason: "invitation_required" },
@@ -75,7 +75,7 @@ describe("a user of the platform joins a team", () => {
 });
 
 describe("an invitation", () => {
-  test("is for nobody but the invited person: others find it as little as a random one", async () => {
+  test("is visible to the invited person only; for others it is like a random one", async () => {
     const { email } = await aPerson(`eve-${newUid()}`);
     const { body: invitation } = await invite(email);
     for (const uid of [invitation.uid, newUid()]) {
@@ -193,7 +193,7 @@ describe("an invitation", () => {
 });
 
 describe("a key", () => {
-  test("that an owner was shown for a new member has no personal rights; the first that the member creates with it has, and no later one", async () => {
+  test("that an owner received for a new member has no personal rights; the first key that the member creates with it has", async () => {
     const { body: member } = await call(
       "POST",
       `/team/${ada!.uid}/members`,
@@ -212,7 +212,7 @@ describe("a key", () => {
       await call("POST", `/team/${ada!.uid}/keys`, { name: "wide", all_teams: true }, member.api_key),
     ).toMatchObject({ status: 403 });
   });
-  test("reaches what its person owns within its scopes; one of an agent reaches nothing personal", async () => {
+  test("has access to its person's resources within its scopes; an agent's key has none", async () => {
     const { body: scoped } = await call(
       "POST",
       `/team/${bob!.uid}/keys`,
@@ -232,7 +232,7 @@ describe("a key", () => {
     const { body: key } = await call("POST", `/team/${bob!.uid}/keys`, { name: "bot", agent_uid: agent.uid }, bob!.key);
     expect(await whoami(key.api_key)).toMatchObject({ personal_permissions: [] });
   });
-  test("for one team of a platform administrator orders none with administration rights", async () => {
+  test("for one team of a platform administrator cannot create keys with administration rights", async () => {
     const team = (await teamsOf(APP_KEY))[0]!;
     const { body: narrow } = await call("POST", `/team/${team}/keys`, { name: "one team" }, APP_KEY);
     expect(await call("POST", `/team/${team}/keys`, { name: "wide", all_teams: true }, narrow.api_key)).toMatchObject({

@@ -13,7 +13,7 @@ afterEach(() => db.close());
 
 const verify = (key: Uint8Array) => verifyMasterKey(db.database.sql, key);
 
-test("the first key is recorded, and every other key is refused by name", async () => {
+test("records the first key, and rejects every other key with its id", async () => {
   await verify(KEY);
   await verify(KEY);
   await expect(verify(OTHER)).rejects.toThrow(
@@ -21,7 +21,7 @@ test("the first key is recorded, and every other key is refused by name", async 
   );
 });
 
-test("a platform without a record is compared with its newest secret", async () => {
+test("verifies the key with the newest secret if no key is recorded", async () => {
   const [team, secret] = [newUid(), newUid()];
   await db.database.sql.query("INSERT INTO teams (uid, name) VALUES ($1, 'works')", [team]);
   const sealed = Vault.fromMasterKey(KEY).seal("hunter2", `secret:${secret}`);

@@ -32,7 +32,7 @@ async function send(count: number, path: string): Promise<Record<number, number>
   );
 }
 
-test("60 requests a minute per key and factory succeed, over both replicas and all endpoints together", async () => {
+test("allows 60 requests per minute per key and factory, over both replicas and all endpoints", async () => {
   const factory = newUid();
   expect(await send(70, costsOf(factory))).toEqual({ 200: 60, 429: 10 });
   const { status, headers, body } = await get(pullsOf(factory), 1);
@@ -46,7 +46,7 @@ test("60 requests a minute per key and factory succeed, over both replicas and a
   expect((await get(costsOf(newUid()))).status).toBe(200);
 });
 
-test("Retry-After is the time until the oldest request has left the window, and is enough", async () => {
+test("returns the time until the oldest request leaves the window as Retry-After", async () => {
   const factory = newUid();
   await get(costsOf(factory));
   platform.clock.advance(20_500);
@@ -58,7 +58,7 @@ test("Retry-After is the time until the oldest request has left the window, and 
   expect([(await get(costsOf(factory))).status, (await get(costsOf(factory), 1)).status]).toEqual([200, 429]);
 });
 
-test("another key has a limit of its own, and spelling the scheme differently is the same key", async () => {
+test("counts each key separately, whatever the case of the scheme", async () => {
   const factory = newUid();
   await send(60, costsOf(factory));
   const { key } = await platform.newTeam("other");
@@ -68,13 +68,13 @@ test("another key has a limit of its own, and spelling the scheme differently is
   ).toBe(429);
 });
 
-test("requests that are refused for their parameters do not count", async () => {
+test("does not count requests with invalid parameters", async () => {
   const factory = newUid();
   expect(await send(61, `${costsOf(factory)}?group_by_period=year`)).toEqual({ 400: 61 });
   expect((await get(costsOf(factory))).status).toBe(200);
 });
 
-test("counts are deleted when their minute is over", async () => {
+test("deletes counts after their minute", async () => {
   await get(costsOf(newUid()));
   platform.clock.advance(60_000);
   await pruneMetricsRequests(platform.database.sql, platform.clock.now());

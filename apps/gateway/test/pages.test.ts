@@ -204,10 +204,10 @@ describe("without a link", () => {
     });
   });
   test.each(["millwright_session=x", "millwright_session=", "other=member"])(
-    "the cookie %s is nobody's",
+    "the cookie %s is rejected",
     async (cookie) => expect((await open(RUN_PATH, { cookie })).status).toBe(401),
   );
-  test("a wrong key is told so, on a page that runs nothing", async () => {
+  test("a wrong key gets an error page without scripts", async () => {
     const { status, headers, body } = await signIn({ key: HOSTILE, next: RUN_PATH });
     expect([status, headers.get("set-cookie")]).toEqual([401, null]);
     expect(body).not.toContain("<script");
@@ -218,7 +218,7 @@ describe("without a link", () => {
     "the form does not lead to %s",
     async (next) => expect((await signIn({ key: "member", next })).headers.get("location")).toBe("/"),
   );
-  test("a form that is too long, or no form, is refused", async () => {
+  test("a form that is too long or malformed is rejected", async () => {
     expect((await signIn({ key: "k".repeat(10_000) })).status).toBe(400);
     expect((await api.call("GET", "/sign-in/", { key: null })).status).toBe(405);
   });

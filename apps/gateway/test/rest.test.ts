@@ -229,7 +229,7 @@ describe("routing", () => {
   test("a literal path wins over a parameter, whatever the order of declaration", async () => {
     expect((await get("/things/special")).body).toEqual({ saw: "literal" });
   });
-  test("a malformed id answers as an absent thing, except where the specification says 400", async () => {
+  test("a malformed id is like an absent resource, except where the specification requires 400", async () => {
     expect(await get("/things/nonsense")).toMatchObject({
       status: 404,
       body: { reason: "thing_not_found", error_code: "resource_not_found" },
@@ -403,7 +403,7 @@ describe("problems", () => {
 });
 
 test.each(["mw_", "mww_", "mwr_", "mws_"])(
-  "a key that was put where it does not belong is not told again: %s",
+  "does not repeat a key that was sent in the wrong place: %s",
   async (prefix) => {
     const key = `${prefix}${"aB3-_".repeat(8)}`;
     for (const path of [`/api/v1/${key}`, `/api/v1/things/${key}`, `/api/v1/named?name=${key}`]) {
@@ -434,7 +434,7 @@ test("every answer has a request id, taken from the client when well-formed, and
 describe("a request's trace", () => {
   const PARENT = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", isSampled: true };
 
-  test("goes on from the client's traceparent; the span is named after the route, and says nothing of path, query or body", async () => {
+  test("continues the client's traceparent; the span has the route's name and no path, query or body", async () => {
     tracer.spans.length = 0;
     await api.call("GET", `/api/v1/things/${UID}?q=hunter2`, {
       headers: { traceparent: formatTraceparent(PARENT), "x-request-id": "mine-2" },
@@ -489,7 +489,7 @@ describe("a request's trace", () => {
     expect(JSON.stringify(tracer.spans)).not.toMatch(new RegExp(`hunter2|${UID}`));
   });
 
-  test("a refusal is no fault of the server", async () => {
+  test("a rejected request is not an error of the server", async () => {
     tracer.spans.length = 0;
     await get("/taken");
     await get("/nowhere");
@@ -518,7 +518,7 @@ test("the OpenAPI document describes every route, and is public", async () => {
   });
 });
 
-test("two declarations of one operation are refused at start", () => {
+test("rejects two declarations of one operation at the start", () => {
   const options = {
     publicUrl: "",
     teamHeaders: [],

@@ -18,7 +18,7 @@ const path = (view: string) => `/api/v1/agent/runs/${RUN}/${view}`;
 const get = (view: string, headers: Record<string, string> = {}) => api.call("GET", path(view), { headers });
 
 describe("the timeline", () => {
-  test("has lifecycle events with what they carry", async () => {
+  test("returns lifecycle events with their payloads", async () => {
     const [e1, e2, e3] = [1, 2, 3].map((n) => `0198c2d0-0000-7000-8000-0000000000${n}1`);
     const event = { eventUuid: e1, runUid: RUN, eventType: "oz_run_created", occurredAt: at(CREATED) };
     const session = { ...event, eventUuid: e3, eventType: "shared_session_started", payload: { session_id: "s" } };
@@ -58,7 +58,7 @@ describe("the timeline", () => {
 });
 
 describe("the conversation", () => {
-  test("keeps its nested steps as they are", async () => {
+  test("returns nested steps unchanged", async () => {
     const inner = { id: "s2", messages: [{ role: "assistant", content: [{ type: "text", text: "<hi>" }] }], steps: [] };
     const steps = [{ id: "s1", messages: [], steps: [inner], description: "mend" }];
     api.respondWith({ getConversation: { conversationUid: CONVERSATION, steps } });
@@ -82,7 +82,7 @@ describe("the conversation", () => {
 });
 
 describe("the transcript", () => {
-  test("is a redirect that nobody keeps", async () => {
+  test("redirects to a signed URL without caching", async () => {
     api.respondWith({ getTranscriptUrl: { url: "https://mill.example/blobs/t?sig=x" } });
     const { status, headers, body } = await get("transcript", { accept: "application/octet-stream" });
     expect([status, headers.get("location"), headers.get("cache-control"), body]).toEqual([
@@ -120,7 +120,7 @@ const shown = (seq: number) => ({
 });
 
 describe("events as pages", () => {
-  test("go on after their last seq", async () => {
+  test("continue after the last seq of a page", async () => {
     api.respondWith({
       listRunEvents: { events: [anEvent(1n), anEvent(2n, { executionId: 7n, attempt: 1 })], hasMore: true },
     });
@@ -167,7 +167,7 @@ describe("events as a stream", () => {
   const watch = (view = "events", headers: Record<string, string> = {}) =>
     api.call("GET", path(view), { headers: { ...live, ...headers }, skipValidation: true });
 
-  test("are watched in the trace of their request, to the end", async () => {
+  test("are read with the trace of the request until the run ends", async () => {
     api.respondWith({
       getRun: { run: aRun() },
       watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],
@@ -181,7 +181,7 @@ describe("events as a stream", () => {
     ]);
   });
 
-  test("tell between them what the model is just saying, without an id", async () => {
+  test("include deltas of the model's text, without an id", async () => {
     const said = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
     api.respondWith({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
     const { body } = await watch();
@@ -190,7 +190,7 @@ describe("events as a stream", () => {
     );
   });
 
-  test("carry the same JSON, their seq as id, and an end", async () => {
+  test("have the JSON of pages, the seq as id, and an end event", async () => {
     api.respondWith({
       getRun: { run: aRun() },
       watchRunEvents: () => [{ events: [anEvent(1n), anEvent(2n)] }, { events: [] }, { events: [anEvent(3n)] }],
@@ -218,7 +218,7 @@ describe("events as a stream", () => {
       request: { runUid: RUN, afterSeq },
     });
   });
-  test("break off without an end when the source fails, so that the client comes back", async () => {
+  test("end without an end event if the source fails, so that the client reconnects", async () => {
     api.respondWith({
       getRun: { run: aRun() },
       async *watchRunEvents() {
@@ -230,7 +230,7 @@ describe("events as a stream", () => {
     expect(body).toContain("id: 1\n");
     expect(body).not.toContain("event: end");
   });
-  test("tell nothing more once the run is not the caller's to see, and have no end then", async () => {
+  test("stop without an end event when the caller loses access to the run", async () => {
     let looks = 0;
     api.respondWith({
       getRun: () => {
@@ -246,12 +246,12 @@ describe("events as a stream", () => {
       false,
     ]);
   });
-  test("of a hidden run are a problem, not a stream", async () => {
+  test("return a problem instead of a stream for a hidden run", async () => {
     api.respondWith({ getRun: upstreamError("not_found", "run_not_found") });
     expect(await watch()).toMatchObject({ status: 404, body: { reason: "run_not_found" } });
     expect(api.calls.map((call) => call.method)).toEqual(["getRun"]);
   });
-  test("stop at the source when the reader goes", async () => {
+  test("stop at the source when the client disconnects", async () => {
     api.respondWith({
       getRun: { run: aRun() },
       async *watchRunEvents() {

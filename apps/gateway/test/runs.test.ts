@@ -20,7 +20,7 @@ const post = (path: string, body: unknown, more: { key?: string; headers?: Recor
   api.call("POST", path, { body, ...more });
 
 describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
-  test("queues a run of the caller's team and answers its ids", async () => {
+  test("queues a run of the caller's team and returns its ids", async () => {
     api.respondWith(created);
     const answer = await post(path, { prompt: "Mend the roof", unknown_member: { deep: [1] } });
     expect([answer.status, answer.body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED" }]);
@@ -48,7 +48,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     ])
       expect(requested()[absent]).toBeUndefined();
   });
-  test("passes every published member on", async () => {
+  test("passes on every published member", async () => {
     api.respondWith(created);
     await post(path, {
       prompt: "p",
@@ -86,12 +86,12 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       ["b.png", "image/png", ""],
     ]);
   });
-  test("leaves out what nobody may send", async () => {
+  test("ignores members that clients cannot set", async () => {
     api.respondWith(created);
     await post(path, { prompt: "p", config: { name: "n", experimental: { fast: [true] } } });
     expect(requested().config).toEqual({ name: "n" });
   });
-  test("of an agent's key is executed by that agent, unless another is named, and created by whom it acts for", async () => {
+  test("with an agent's key is executed by the agent unless another is given, on behalf of its principal", async () => {
     for (const [body, agentUid, creatorUid] of [
       [{}, AGENT, undefined],
       [{ agent_name: "implementer" }, undefined, undefined],
@@ -102,7 +102,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       expect([requested().agentUid, requested().creatorUid]).toEqual([agentUid, creatorUid]);
     }
   });
-  test("is answered like the first time when it is repeated, wherever the run has got to", async () => {
+  test("returns the first response when it is repeated, whatever the run's state", async () => {
     api.respondWith({ createRuns: { runs: [{ run: aRun({ state: "SUCCEEDED" }), created: false }] } });
     expect((await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } })).body).toEqual({
       run_id: RUN,
@@ -110,16 +110,16 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
       state: "QUEUED",
     });
   });
-  test("tells when the system is full", async () => {
+  test("reports when the system is at capacity", async () => {
     api.respondWith({ createRuns: { runs: [{ run: aRun(), created: true, atCapacity: true }] } });
     expect((await post(path, { prompt: "p" })).body.at_capacity).toBe(true);
   });
-  test("takes an idempotency key of 24 hours", async () => {
+  test("accepts an Idempotency-Key for 24 hours", async () => {
     api.respondWith(created);
     await post(path, { prompt: "p" }, { headers: { "idempotency-key": "k-1" } });
     expect([requested().idempotencyKey, requested().causeKey]).toEqual(["k-1", undefined]);
   });
-  test("under a run's token makes a child of it, exactly once per tool call", async () => {
+  test("creates a child run with a run's token, once per tool call", async () => {
     api.respondWith(created);
     await post(
       path,
@@ -137,7 +137,7 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
     expect([requested().idempotencyKey, requested().agentUid]).toEqual([undefined, undefined]);
     expect(api.calls[0]!.caller.run).toMatchObject({ runUid: RUN, attempt: 1 });
   });
-  test("under a run's token is executed by the run's agent, unless another is named", async () => {
+  test("is executed by the run's agent with a run's token, unless another is given", async () => {
     api.respondWith(created);
     await post(path, { prompt: "p" }, { key: "run_of_agent" });
     expect([requested().agentUid, requested().parentRunUid]).toEqual([AGENT, RUN]);
@@ -146,13 +146,13 @@ describe.each(["/api/v1/agent/run", RUNS])("POST %s", (path) => {
 
 describe("POST /agent/runs/{runId}/retry", () => {
   const answer = { retryRun: { run: { run: aRun(), created: true, atCapacity: true } } };
-  test("answers the new run's ids", async () => {
+  test("returns the new run's ids", async () => {
     api.respondWith(answer);
     const { status, body } = await post(`${RUNS}/${RUN}/retry`, undefined, { headers: { "idempotency-key": "k-1" } });
     expect([status, body]).toEqual([200, { run_id: RUN, task_id: RUN, state: "QUEUED", at_capacity: true }]);
     expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, idempotencyKey: "k-1", causeKey: "" });
   });
-  test("under a run's token happens once per tool call", async () => {
+  test("is executed once per tool call with a run's token", async () => {
     api.respondWith(answer);
     await post(`${RUNS}/${RUN}/retry`, undefined, { key: "run_of_agent", headers: { "idempotency-key": "c7-2" } });
     expect(api.calls[0]!.request).toMatchObject({ idempotencyKey: "", causeKey: `${RUN}:c7-2` });
@@ -172,7 +172,7 @@ describe("a run that its client executes", () => {
       expiresAt: at(CREATED),
     },
   };
-  test("is registered with its command, which stands for title and prompt", async () => {
+  test("is created with its command as title and prompt", async () => {
     api.respondWith(local);
     const { status, body } = await post(`${RUNS}/local`, started, { headers: { "idempotency-key": "k" } });
     expect([status, body]).toEqual([200, { run_id: RUN, state: "QUEUED", report_every_ms: 10_000 }]);
@@ -182,7 +182,7 @@ describe("a run that its client executes", () => {
       run: { prompt: "npm test", title: "npm test", source: "LOCAL", ownerUid: TEAM, idempotencyKey: "k" },
     });
   });
-  test("reports, and is answered what its command has to know", async () => {
+  test("returns lease and follow-ups to its reports", async () => {
     api.respondWith(local);
     const events = [
       { seq: 1, kind: "output", stream: "stderr", text: "x", at: CREATED },
@@ -241,7 +241,7 @@ describe("attached files", () => {
     data: Buffer.alloc(bytes).toString("base64"),
   });
   const tenMegabytes = file(10_000_000);
-  test("of 10 MB are taken, five of them", async () => {
+  test("accepts five attachments of 10 MB", async () => {
     api.respondWith(created);
     expect(
       (
@@ -254,7 +254,7 @@ describe("attached files", () => {
     ).toBe(200);
     expect(requested().attachments.map((one: any) => one.data.length)).toEqual(Array(5).fill(10_000_000));
   });
-  test("images without names are named by place and type", async () => {
+  test("names unnamed images by position and type", async () => {
     api.respondWith(created);
     await post(RUNS, {
       prompt: "p",
@@ -269,7 +269,7 @@ describe("attached files", () => {
   test.each([
     ["larger ones", [file(10_000_001)], []],
     ["more than five in all", Array(3).fill(file(1)), Array(3).fill(file(1))],
-  ])("%s are refused", async (_name, attachments, images) => {
+  ])("rejects %s", async (_name, attachments, images) => {
     api.respondWith({});
     expect(await post(RUNS, { prompt: "p", attachments, images })).toMatchObject({
       status: 400,
@@ -469,7 +469,7 @@ describe("a run", () => {
       request_usage: usage,
     });
   });
-  test("of people who are gone has no profiles", async () => {
+  test("has no profiles of deleted users", async () => {
     api.respondWith({ getRun: { run: aRun({ creatorUid: "gone", executorUid: "gone" }) } });
     const { body } = await api.call("GET", `${RUNS}/${RUN}`);
     expect([body.creator, body.executor]).toEqual([undefined, undefined]);
@@ -483,7 +483,7 @@ describe("a run", () => {
 
 describe("the list of runs", () => {
   const page = { listRuns: { runs: [aRun()], nextPageToken: "next" } };
-  test("is asked with the defaults", async () => {
+  test("is read with the defaults", async () => {
     api.respondWith(page);
     const { body } = await api.call("GET", RUNS);
     expect(body).toMatchObject({ runs: [{ run_id: RUN }], page_info: { has_next_page: true, next_cursor: "next" } });
@@ -498,7 +498,7 @@ describe("the list of runs", () => {
       factoryUids: [],
     });
   });
-  test("is asked with every filter", async () => {
+  test("is read with every filter", async () => {
     api.respondWith(page);
     const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&sort_by=title&sort_order=asc&limit=500&cursor=c`;
     await api.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
@@ -532,7 +532,7 @@ describe("the list of runs", () => {
       ["2026-11-20T00:00:00Z", "2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"].map((time) => Date.parse(time) / 1000),
     );
   });
-  test("is asked for pairs of metadata, unless a team of whose runs it speaks has that switched off", async () => {
+  test("filters by metadata unless a listed team has disabled it", async () => {
     api.respondWith(page);
     await api.call("GET", `${RUNS}?metadata[ticket_id]=7&metadata[a.b]=`, { headers: { "x-service-team-uid": TEAM } });
     expect(api.calls[0]!.request.metadata).toEqual({ ticket_id: "7", "a.b": "" });
@@ -546,11 +546,14 @@ describe("the list of runs", () => {
     });
     expect(api.calls).toHaveLength(2);
   });
-  test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])("takes a skill by either name: %s", async (query) => {
-    api.respondWith(page);
-    await api.call("GET", `${RUNS}?${query}`);
-    expect(api.calls[0]!.request).toMatchObject({ skillSpec: "a" });
-  });
+  test.each(["skill=a", "skill_spec=a", "skill=a&skill_spec=a"])(
+    "accepts a skill filter by either name: %s",
+    async (query) => {
+      api.respondWith(page);
+      await api.call("GET", `${RUNS}?${query}`);
+      expect(api.calls[0]!.request).toMatchObject({ skillSpec: "a" });
+    },
+  );
   test("has no cursor on its last page", async () => {
     api.respondWith({ listRuns: { runs: [] } });
     expect((await api.call("GET", RUNS)).body).toEqual({ runs: [], page_info: { has_next_page: false } });
@@ -590,7 +593,7 @@ describe("cancel", () => {
     ["", false],
     ["?tree=true", true],
     ["?tree=false", false],
-  ])("%s answers the bare id", async (query, tree) => {
+  ])("%s returns the id only", async (query, tree) => {
     api.respondWith({ cancelRun: { run: aRun() } });
     expect(await api.call("POST", `${RUNS}/${RUN}/cancel${query}`)).toMatchObject({ status: 200, body: RUN });
     expect(api.calls[0]!.request).toMatchObject({ runUid: RUN, tree, cause: "" });
@@ -608,7 +611,7 @@ describe("cancel", () => {
       upstreamError("conflict", "run_pending", { retryable: true }),
     ],
   );
-  test("of a pending run asks to come back", async () => {
+  test("of a pending run has Retry-After", async () => {
     api.respondWith({ cancelRun: upstreamError("conflict", "run_pending", { retryable: true }) });
     const { headers } = await api.call("POST", `${RUNS}/${RUN}/cancel`);
     expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["true", "1"]);
@@ -640,7 +643,7 @@ describe("a run by an external reference", () => {
 });
 
 describe("the usage of a harness", () => {
-  test("is unavailable, not zero, where none is published", async () => {
+  test("is unavailable, not zero, if the harness publishes none", async () => {
     api.respondWith({ getHarnessUsage: { runUid: RUN, conversationUid: CONVERSATION } });
     expect((await api.call("GET", `${RUNS}/${RUN}/harness-usage`)).body).toEqual({
       available: false,
@@ -680,7 +683,7 @@ const CONVERSATION_PATH = `/api/v1/agent/conversations/${CONVERSATION}`;
 
 describe("a follow-up", () => {
   const path = `${RUNS}/${RUN}/followups`;
-  test("names its files, and what they are to be called", async () => {
+  test("references its files and their names", async () => {
     api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     await post(path, { attachments: [{ attachment_id: "a1" }, { attachment_id: "a2", file_name: "plan.txt" }] });
     expect(api.calls[0]!.request).toMatchObject({
@@ -695,7 +698,7 @@ describe("a follow-up", () => {
     ["queued_prompt", undefined],
     ["handoff_execution", "u1"],
     ["queue_pending", "u1"],
-  ])("answers %s with its id", async (outcome, followupUid) => {
+  ])("returns %s with its id", async (outcome, followupUid) => {
     api.respondWith({ createFollowup: { outcome, followupUid, runUid: RUN } });
     expect((await post(path, { message: "go on" })).body).toEqual({ outcome, followup_id: followupUid ?? null });
     expect(api.calls[0]!.request).toMatchObject({
@@ -707,7 +710,7 @@ describe("a follow-up", () => {
       idempotencyKey: "",
     });
   });
-  test("passes mode, attachments and idempotency key on", async () => {
+  test("passes on mode, attachments and Idempotency-Key", async () => {
     api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     await post(
       path,
@@ -761,7 +764,7 @@ describe.each([
 ])("files for %s", (_what, target, asked, named, absent) => {
   const path = `${target}/attachments/prepare`;
   const file = { filename: "a.png", mime_type: "image/png" };
-  test("are given an id and an address each, in their order", async () => {
+  test("have an id and an upload URL each, in order", async () => {
     const uid = (n: number) => `0190c1a2-0000-7000-8000-00000000000${n}`;
     const prepared = (n: number) => ({
       uid: uid(n),
@@ -815,9 +818,9 @@ describe.each([
   );
 });
 
-describe("the fates of follow-ups", () => {
+describe("the states of follow-ups", () => {
   const path = `${RUNS}/${RUN}/followups`;
-  test("are listed with who sent them", async () => {
+  test("are listed with their senders", async () => {
     const sent = { uid: "u1", text: "go on", authorType: "user", authorUid: USER, createdAt: at(CREATED) };
     api.respondWith({
       listFollowups: {
@@ -855,7 +858,7 @@ describe.each([
   ["a run", `${RUNS}/${RUN}`, { runUid: RUN, conversationUid: "" }, "run_not_found"],
   ["a conversation", CONVERSATION_PATH, { runUid: "", conversationUid: CONVERSATION }, "conversation_not_found"],
 ])("an interrupt of %s", (_what, path, target, absent) => {
-  test("is accepted and names the run", async () => {
+  test("is accepted and returns the run's id", async () => {
     api.respondWith({ interruptRun: { runUid: RUN } });
     expect(await post(`${path}/interrupt`, undefined)).toMatchObject({ status: 202, body: { run_id: RUN } });
     expect(api.calls[0]!.request).toMatchObject(target);
@@ -875,7 +878,7 @@ describe.each([
 });
 
 describe("a conversation", () => {
-  test("takes follow-ups for its newest run, and names it", async () => {
+  test("sends follow-ups to its newest run and returns its id", async () => {
     api.respondWith({ createFollowup: { outcome: "live_session", followupUid: "u1", runUid: RUN } });
     expect((await post(`${CONVERSATION_PATH}/followups`, { message: "go on" })).body).toEqual({
       outcome: "live_session",
@@ -911,7 +914,7 @@ describe("a conversation", () => {
 });
 
 describe("the queue", () => {
-  test("tells position and reason, or neither", async () => {
+  test("returns position and reason, or neither", async () => {
     api.respondWith({
       getQueueStatus: { state: "QUEUED", position: 3, reason: "workers_busy", message: "All workers are busy." },
     });

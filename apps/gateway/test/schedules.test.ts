@@ -120,7 +120,7 @@ const FULL_ASKED = {
 };
 const asked = () => api.calls.find(({ method }) => /Schedule|setEnabled|listSlots/.test(method))!.request;
 
-describe("a schedule is shown", () => {
+describe("a schedule is returned", () => {
   test.each([
     ["whole", schedule, shown],
     ["with the least", least, leastShown],
@@ -170,7 +170,7 @@ describe("creating", () => {
     expect([status, made]).toEqual([201, shown]);
     expect(asked().schedule).toMatchObject(expected);
   });
-  test("hands the key against repetition on", async () => {
+  test("passes on the Idempotency-Key", async () => {
     api.respondWith({ ...environments, createSchedule: { schedule } });
     await create(BODY, { headers: { "idempotency-key": "k" } });
     expect(asked().idempotencyKey).toBe("k");
@@ -188,7 +188,7 @@ describe("creating", () => {
     await create(BODY, { key: "of_no_team" });
     expect(asked().schedule).toMatchObject({ ownerType: "user", ownerUid: USER });
   });
-  test("for a team that one is not in is the same 404 for every uid", async () => {
+  test("returns the same 404 for every team that the caller is not in", async () => {
     api.respondWith({});
     expect((await create(BODY, { headers: { "x-service-team-uid": RUN } })).body).toMatchObject({
       status: 404,
@@ -280,7 +280,7 @@ describe("replacing", () => {
     expect([answer.status, answer.body]).toEqual([200, shown]);
     expect(asked().schedule).toMatchObject(expected);
   });
-  test("without a configuration leaves it", async () => {
+  test("without a configuration leaves the configuration unchanged", async () => {
     api.respondWith({ ...environments, replaceSchedule: { schedule } });
     await api.call("PUT", `${PATH}/${UID}`, { body: PUT });
     expect([asked().schedule.agentConfig, asked().schedule.timeZone, asked().schedule.catchUpSeconds]).toEqual([
@@ -307,7 +307,7 @@ describe.each([
   ["resume", true],
 ])("%s", (verb, enabled) => {
   const ask = () => api.call("POST", `${PATH}/${UID}/${verb}`);
-  test("switches, and answers the schedule", async () => {
+  test("returns the changed schedule", async () => {
     api.respondWith({ ...environments, setEnabled: { schedule } });
     const { status, body } = await ask();
     expect([status, body]).toEqual([200, shown]);
@@ -322,7 +322,7 @@ describe.each([
 
 describe("deleting", () => {
   const ask = () => api.call("DELETE", `${PATH}/${UID}`);
-  test("answers that it is done", async () => {
+  test("returns success", async () => {
     api.respondWith({ deleteSchedule: {} });
     const { status, body } = await ask();
     expect([status, body]).toEqual([200, { success: true }]);
@@ -347,7 +347,7 @@ testUpstreamErrors(
 describe("the slots", () => {
   const fired = { slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN, decidedAt: at(UPDATED) };
   const skipped = { slotAt: at(CREATED), state: "skipped", reason: "spawn_failed", message: "No.", runUid: "" };
-  test("say what became of each", async () => {
+  test("are returned with their outcomes", async () => {
     api.respondWith({ listSlots: { slots: [fired, skipped], nextPageToken: "next" } });
     const { body } = await api.call("GET", `${PATH}/${UID}/slots?state=fired&state=skipped&limit=2&cursor=c`);
     expect(body).toEqual({
@@ -359,7 +359,7 @@ describe("the slots", () => {
     });
     expect(asked()).toMatchObject({ scheduleUid: UID, states: ["fired", "skipped"], pageSize: 2, pageToken: "c" });
   });
-  test("are fifty at a time", async () => {
+  test("are returned in pages of fifty", async () => {
     api.respondWith({ listSlots: { slots: [], nextPageToken: "" } });
     expect((await api.call("GET", `${PATH}/${UID}/slots`)).body).toEqual({
       slots: [],
@@ -388,7 +388,7 @@ describe("the slots", () => {
 describe("the page to which runs link", () => {
   const open = (cookie?: string) =>
     api.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
-  test("shows the schedule and its slots to those who signed in", async () => {
+  test("shows the schedule and its slots to signed-in users", async () => {
     const signedIn = await api.call("POST", "/sign-in/", {
       key: null,
       rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(),
@@ -406,7 +406,7 @@ describe("the page to which runs link", () => {
     for (const text of ["&lt;b&gt;", "0 3 * * *", "Europe/Berlin", "fired", `/runs/${RUN}`, "No such model."])
       expect(body).toContain(text);
   });
-  test("asks everybody else to sign in", async () => {
+  test("requires other visitors to sign in", async () => {
     api.respondWith({});
     expect([(await open()).status, api.calls]).toEqual([401, []]);
   });

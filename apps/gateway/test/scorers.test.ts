@@ -85,7 +85,7 @@ describe("POST /factory/{uid}/scorers", () => {
     expect((await create({ ...BODY, ...more })).status).toBe(201);
     expect(membersOf(asked("createScorer").scorer, expected)).toMatchObject(expected);
   });
-  test("hands on the Idempotency-Key", async () => {
+  test("passes on the Idempotency-Key", async () => {
     api.respondWith({ createScorer: { scorer: aScorer() } });
     await create(BODY, { "idempotency-key": "once" });
     expect(asked("createScorer").idempotencyKey).toBe("once");
@@ -428,7 +428,7 @@ describe("GET …/results", () => {
     expect([status, body]).toEqual([200, { results: [], page_info: { has_next_page: false } }]);
     expect(asked("listResults").runUids).toEqual(uids(100));
   });
-  test("asks for no run in place of what is no id of a run", async () => {
+  test("sends the nil UUID for malformed run ids", async () => {
     api.respondWith({ listResults: { results: [], nextPageToken: "" } });
     await list(byRun(["run_1", RUN.toUpperCase()]));
     expect(asked("listResults").runUids).toEqual([NIL_UUID, RUN]);
@@ -742,7 +742,7 @@ describe("self-improvement", () => {
     created_at: CREATED,
     updated_at: UPDATED,
   };
-  test("is read with what happened last", async () => {
+  test("is read with its last result", async () => {
     api.respondWith({
       getSelfImprovement: { selfImprovement: { ...config, lastRunUid: RUN, lastRunAt: at(UPDATED) } },
     });

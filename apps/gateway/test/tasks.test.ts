@@ -46,7 +46,7 @@ const reads: [string, string, object][] = [
   ["getTaskByRun", `${FACTORY_PATH}/task-by-run?run_id=${RUN}`, { factoryUid: FACTORY, runUid: RUN }],
 ];
 describe.each(reads)("%s", (method, path, asked) => {
-  test("shows the task with its author and the outputs of its trees", async () => {
+  test("returns the task with its author and the outputs of its run trees", async () => {
     api.respondWith({ [method]: { task: TASK_OF_ADA() }, describeConversation: described });
     expect((await api.call("GET", path)).body).toEqual(whole);
     expect(api.calls).toMatchObject([
@@ -54,14 +54,14 @@ describe.each(reads)("%s", (method, path, asked) => {
       { method: "describeConversation", request: { conversationUid: CONVERSATION, runUid: "", teamUid: TEAM } },
     ]);
   });
-  test("shows the task even when its conversation is hidden", async () => {
+  test("returns the task even if its conversation is hidden", async () => {
     api.respondWith({
       [method]: { task: aTask() },
       describeConversation: upstreamError("not_found", "conversation_not_found"),
     });
     expect((await api.call("GET", path)).body).toEqual({ ...shown, outputs: [] });
   });
-  test("says so when its outputs cannot be read now", async () => {
+  test("reports if its outputs cannot be read", async () => {
     api.respondWith({
       [method]: { task: aTask() },
       describeConversation: upstreamError("unavailable", "service_unavailable"),
@@ -77,7 +77,7 @@ describe.each(reads)("%s", (method, path, asked) => {
 
 describe("the list of tasks", () => {
   const page = { listTasks: { tasks: [aTask({ description: "d", stage: "REVIEW" })], nextPageToken: "n" } };
-  test("is asked with the defaults, and leaves outputs out", async () => {
+  test("is read with the defaults, without outputs", async () => {
     api.respondWith(page);
     expect((await api.call("GET", TASKS)).body).toEqual({
       tasks: [{ ...shown, description: "d", stage: "REVIEW" }],
@@ -94,7 +94,7 @@ describe("the list of tasks", () => {
       pageToken: "",
     });
   });
-  test("is asked with every filter", async () => {
+  test("is read with every filter", async () => {
     api.respondWith(page);
     await api.call(
       "GET",
@@ -117,7 +117,7 @@ describe("the list of tasks", () => {
       ["2026-11-20", "2026-11-21", "2026-11-20T10:00:00Z"].map((time) => Date.parse(time) / 1000),
     );
   });
-  test("adds with one call for the page what is asked for live, and says nothing of a hidden run", async () => {
+  test("reads requested live data with one call per page, without hidden runs", async () => {
     const standing = {
       conversationUid: CONVERSATION,
       runUid: RUN,
@@ -238,7 +238,7 @@ describe("POST", () => {
       { title: "t", conversation_id: "c", stage: "SPEC", description: "d" },
       { conversationUid: "c", stage: "SPEC", description: "d" },
     ],
-  ])("%j makes a task", async (body, fields) => {
+  ])("creates a task from %j", async (body, fields) => {
     api.respondWith({ createTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await post(body, { "idempotency-key": "k" })).toMatchObject({ status: 201, body: whole });
     const { request } = api.calls[0]!;
@@ -272,7 +272,7 @@ describe("POST", () => {
 });
 
 describe("DELETE", () => {
-  test("is answered without a body", async () => {
+  test("returns no body", async () => {
     api.respondWith({ deleteTask: {} });
     expect(await api.call("DELETE", `${TASKS}/${TASK}`)).toMatchObject({ status: 204, body: "" });
     expect(api.calls).toMatchObject([{ method: "deleteTask", request: { factoryUid: FACTORY, taskUid: TASK } }]);
@@ -286,7 +286,7 @@ describe("DELETE", () => {
 
 describe("cancel", () => {
   const cancel = () => api.call("POST", `${TASKS}/${TASK}/cancel`);
-  test("shows the refreshed task", async () => {
+  test("returns the updated task", async () => {
     api.respondWith({ cancelTask: { task: TASK_OF_ADA() }, describeConversation: described });
     expect(await cancel()).toMatchObject({ status: 200, body: whole });
     expect(api.calls[0]).toMatchObject({ method: "cancelTask", request: { factoryUid: FACTORY, taskUid: TASK } });

@@ -34,7 +34,7 @@ const shown = (sequence: number) => ({
 
 describe("a team's events as pages", () => {
   const get = (query = "", headers: Record<string, string> = {}) => api.call("GET", `${PATH}${query}`, { headers });
-  test("go on after their last sequence", async () => {
+  test("continue after the last sequence of a page", async () => {
     api.respondWith({ listTeamEvents: { events: [anEvent(3n), anEvent(9n)], hasMore: true } });
     expect((await get("?limit=2")).body).toEqual({
       events: [shown(3), shown(9)],
@@ -51,7 +51,7 @@ describe("a team's events as pages", () => {
     expect((await get(query)).body).toEqual({ events: [], page_info: { has_next_page: false } });
     expect(api.calls[0]!.request).toMatchObject({ afterSequence, pageSize });
   });
-  test("are of the active team, and of the runs that are named", async () => {
+  test("are limited to the active team and the given runs", async () => {
     api.respondWith({ listTeamEvents: { events: [], hasMore: false } });
     await get("?run_ids=a&run_ids=b", { "x-service-team-uid": TEAM });
     expect(api.calls[0]!.request).toMatchObject({ teamUid: TEAM, runUids: ["a", "b"] });
@@ -82,7 +82,7 @@ describe("a team's events as a stream", () => {
   const block = (sequence: number) =>
     `id: ${sequence}\nevent: run_succeeded\ndata: ${JSON.stringify(shown(sequence))}\n\n`;
 
-  test("say where they begin, so that nothing is missed before the first", async () => {
+  test("begin with their position, so that no event is missed", async () => {
     api.respondWith({
       watchTeamEvents: () => [
         { events: [], afterSequence: 41n },
@@ -114,7 +114,7 @@ describe("a team's events as a stream", () => {
     expect(api.calls[0]!.request).toMatchObject({ runUids: [RUN], teamUid: "" });
     expect(api.calls[0]!.request.afterSequence).toBe(afterSequence);
   });
-  test("tell nothing of a team that is not the caller's any more", async () => {
+  test("contain no events of teams that the caller has left", async () => {
     api.respondWith({
       watchTeamEvents: () => [
         { events: [], afterSequence: 1n },
@@ -130,7 +130,7 @@ describe("a team's events as a stream", () => {
       false,
     ]);
   });
-  test("break off when the source fails", async () => {
+  test("end when the source fails", async () => {
     api.respondWith({
       async *watchTeamEvents() {
         yield { events: [], afterSequence: 7n };
@@ -163,7 +163,7 @@ describe.each([
   beforeAll(async () => void (impatient = await startRestApi({ stuckMs: 300 })));
   afterAll(() => impatient.close());
 
-  test("is disconnected, and what it was told does not pile up", async () => {
+  test("is disconnected, and its events are not buffered without limit", async () => {
     let told = 0;
     impatient.respondWith({
       getRun: { run: aRun() },

@@ -20,7 +20,7 @@ const call = (method: string, path: string, body?: unknown, key: string = APP_KE
   g.api.call(method, `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
 
 describe("the first start", () => {
-  test("makes a team, its owner with the chosen key, and a worker key", async () => {
+  test("creates a team, its owner with the chosen key, and a worker key", async () => {
     expect(g.keys).toEqual({ apiKey: APP_KEY, workerKey: expect.stringMatching(/^mww_/) });
     expect((await call("GET", "/whoami")).body).toMatchObject({
       principal: { type: "user", email: "owner@localhost" },
@@ -28,13 +28,13 @@ describe("the first start", () => {
       teams: [{ name: "default", role: "owner", permissions: expect.arrayContaining(["team.manage"]) }],
     });
   });
-  test("happens once: a second start answers the same worker key and no API key", async () => {
+  test("happens once: a second start returns the same worker key and no API key", async () => {
     const again = await g.compose();
     expect(await again.bootstrap()).toEqual({ workerKey: g.keys.workerKey });
     await again.stop();
     expect((await call("GET", "/team")).body.teams).toHaveLength(1);
   });
-  test("leaves an operator who has lost the key a way to another one, which the audit log knows and which takes nothing from the first", async () => {
+  test("allows an operator to create another owner key, which is audited and does not affect the first", async () => {
     const key = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock });
     expect((await call("GET", "/whoami", undefined, key)).body).toMatchObject({
       principal: { email: "owner@localhost" },
@@ -55,7 +55,7 @@ describe("the first start", () => {
   });
 });
 
-test("an operator creates a key for a person who has lost theirs; it reaches all of the person", async () => {
+test("an operator creates a key for a person who lost theirs, with all of the person's rights", async () => {
   const { uid, key } = await g.newTeam("lost");
   const again = await issueOwnerKey({ db: new IdentityDb(g.database), clock: g.clock }, "Lost@Example.com");
   expect((await call("GET", "/whoami", undefined, again)).body).toMatchObject({
@@ -93,7 +93,7 @@ test("a person whom their only team removed gets a key from the operator, joins 
 });
 
 describe("teams", () => {
-  test("are made by platform administrators, with an owner and their key", async () => {
+  test("are created by platform administrators, with an owner and a key", async () => {
     const { status, body } = await call("POST", "/team", { name: " Blue ", owner_email: "Blue@Example.com" });
     expect([status, body]).toEqual([
       201,
@@ -116,14 +116,14 @@ describe("teams", () => {
     });
   });
   test.each([[{}], [{ name: "" }], [{ name: "  " }], [{ name: 1 }], [{ name: "x", owner_email: "nobody" }], [[]]])(
-    "%j makes none",
+    "are not created from %j",
     async (body) => {
       const before = (await g.database.sql.query("SELECT uid FROM teams")).rowCount;
       expect(await call("POST", "/team", body)).toMatchObject({ status: 400, body: { error_code: "invalid_request" } });
       expect((await g.database.sql.query("SELECT uid FROM teams")).rowCount).toBe(before);
     },
   );
-  test("a patch changes what is sent and nothing else", async () => {
+  test("changes only the sent members", async () => {
     const before = (await call("GET", `/team/${team}`)).body;
     g.clock.advance(1000);
     expect((await call("PATCH", `/team/${team}`, {})).body).toEqual(before);
@@ -149,7 +149,7 @@ describe("teams", () => {
       expect(await call("PATCH", `/team/${team}`, wrong)).toMatchObject({ status: 400 });
     expect((await call("GET", `/team/${team}`)).body).toEqual(body);
   });
-  test("a team sets its limit and pauses itself; its weight beside other teams is the operator's to say, of any team", async () => {
+  test("a team changes its limit and pause; only platform administrators change the weight of teams", async () => {
     const { body } = await call("POST", "/team", { name: "Red", owner_email: "red@example.com" });
     const red = `/team/${body.team.uid}`;
     expect(body.team).toMatchObject({ concurrency_limit: 0, queue_weight: 1, queue_paused: false });
@@ -179,7 +179,7 @@ describe("teams", () => {
 });
 
 describe("members", () => {
-  test("are added, changed and removed by owners; the last owner stays", async () => {
+  test("are added, changed and removed by owners, except the last owner", async () => {
     const added = await call("POST", `/team/${team}/members`, { email: "Ada@example.com", role: "viewer" });
     expect(added).toMatchObject({
       status: 201,
@@ -208,13 +208,13 @@ describe("members", () => {
     expect((await call("DELETE", member)).status).toBe(204);
     expect(await call("DELETE", member)).toMatchObject({ status: 404, body: { reason: "member_not_found" } });
   });
-  test("lose the keys they have in the team with their membership", async () => {
+  test("lose their keys of the team with their membership", async () => {
     const { body: member } = await call("POST", `/team/${team}/members`, { email: "leaver@example.com" });
     expect((await call("GET", "/whoami", undefined, member.api_key)).status).toBe(200);
     await call("DELETE", `/team/${team}/members/${member.uid}`);
     expect((await call("GET", "/whoami", undefined, member.api_key)).status).toBe(401);
   });
-  test("of a lower role get 403 inside their own team", async () => {
+  test("with a lower role get 403 inside their own team", async () => {
     const { body: member } = await call("POST", `/team/${team}/members`, { email: "admin@example.com", role: "admin" });
     for (const [method, path, body] of [
       ["PATCH", `/team/${team}`, { name: "x" }],
@@ -229,7 +229,7 @@ describe("members", () => {
         { status: 403, body: { error_code: "not_authorized" } },
       ]);
   });
-  test("a walk over the pages sees everyone once, whoever is added meanwhile", async () => {
+  test("pages contain every member once, also if members are added concurrently", async () => {
     const { uid, key } = await g.newTeam("walk");
     // all within one millisecond of the test clock
     for (let i = 0; i < 5; i++) await call("POST", `/team/${uid}/members`, { email: `m${i}@example.com` }, key);
@@ -257,7 +257,7 @@ describe("members", () => {
 });
 
 describe("idempotency", () => {
-  test("a repeated create gets the first answer for 24 hours, a different body a conflict, and nothing happens twice", async () => {
+  test("a repeated create returns the first response for 24 hours, and 409 for another body", async () => {
     const send = (body: unknown, path = `/team/${team}/keys`) =>
       g.api.call("POST", `/api/v1${path}`, { body, headers: { "idempotency-key": "once" } });
     const first = await send({ name: "once" });
@@ -276,7 +276,7 @@ describe("idempotency", () => {
     expect(rows.some(({ response }) => response.includes("mw_"))).toBe(false);
     g.clock.set(NOW);
   });
-  test("repeats at the same moment make one thing", async () => {
+  test("concurrent repetitions create one resource", async () => {
     const answers = await Promise.all(
       Array.from({ length: 4 }, () =>
         g.api.call("POST", `/api/v1/team/${team}/keys`, {
@@ -288,7 +288,7 @@ describe("idempotency", () => {
     expect(new Set(answers.map(({ body }) => body.api_key)).size).toBe(1);
     expect((await g.database.sql.query("SELECT uid FROM api_keys WHERE name = 'race'")).rowCount).toBe(1);
   });
-  describe("what others do is answered as the first time", () => {
+  describe("returns stored responses of other services' operations", () => {
     const { member } = CALLERS;
     const once = () =>
       respondOnce({
@@ -298,7 +298,7 @@ describe("idempotency", () => {
       });
     const asked = (body = "b") => ({ key: newUid(), operation: "POST /x", bodyHash: body });
 
-    test("for 24 hours, to whoever may do the same, for the same body; a refusal is not kept", async () => {
+    test("for 24 hours, to callers with the same rights, for the same body; errors are not stored", async () => {
       const request = asked();
       await expect(once()(member, request, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
       expect(await once()(member, request, async () => ({ n: 1 }))).toEqual({ n: 1 });
@@ -313,7 +313,7 @@ describe("idempotency", () => {
       g.clock.set(NOW);
     });
 
-    test("at the same moment: all like the one that was done first", async () => {
+    test("to concurrent repetitions: the response that was stored first", async () => {
       const request = asked();
       let finish: (answer: string) => void = () => {};
       const begun = Promise.withResolvers<void>();
@@ -329,7 +329,7 @@ describe("idempotency", () => {
     });
   });
 
-  test("a refused create leaves no trace, so that it can be repeated in earnest", async () => {
+  test("a rejected create stores nothing, so its key can be used again", async () => {
     const send = (body: unknown) =>
       g.api.call("POST", `/api/v1/team/${team}/keys`, { body, headers: { "idempotency-key": "refused" } });
     expect((await send({ name: "a", agent_uid: newUid() })).status).toBe(404);

@@ -82,7 +82,7 @@ describe.each(SPELLINGS)("%s", (path, ref) => {
     api.respondWith({ deleteWebhook: {} });
     expect((await api.call("DELETE", path)).status).toBe(204);
   });
-  test("has a log, and entries with their payload byte for byte", async () => {
+  test("lists deliveries and returns payloads byte for byte", async () => {
     api.respondWith({ listDeliveries: { deliveries: [delivery], nextPageToken: "next" } });
     const list = await api.call("GET", `${path}/deliveries?limit=1&cursor=c`);
     expect(list.body).toEqual({
@@ -150,7 +150,7 @@ describe.each([
   [`/api/v1/factory/${FACTORY}/webhooks`, "", {}, "test-filter"],
   ["/api/v1/factory/webhooks", `?factory_uid=${FACTORY}`, { factory_uid: FACTORY }, "dry-run"],
 ])("%s", (path, query, named, verb) => {
-  test("lists, and creates with what is shown once", async () => {
+  test("lists, and creates with a secret that is returned once", async () => {
     api.respondWith({ listWebhooks: { webhooks: [webhook] } });
     expect((await api.call("GET", path + query)).body).toEqual({
       webhooks: [shown],
@@ -250,5 +250,5 @@ describe.each([
   );
 });
 
-test("the published list names its factory", async () =>
+test("the published list contains the factory", async () =>
   expect((await api.call("GET", "/api/v1/factory/webhooks")).status).toBe(400));
