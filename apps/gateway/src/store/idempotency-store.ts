@@ -83,7 +83,13 @@ const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
 const seal = (vault: Vault, row: Row, response: unknown): string => vault.seal(JSON.stringify(response), placeOf(row));
 
 /** Inserts the row of a key. Returns whether the key is new or its earlier row has expired. */
-async function claim(sql: Sql, row: Row, bodyHash: string, now: Date, response: string | null = null): Promise<boolean> {
+async function claim(
+  sql: Sql,
+  row: Row,
+  bodyHash: string,
+  now: Date,
+  response: string | null = null,
+): Promise<boolean> {
   const { rowCount } = await sql.query(
     `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, response) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
      ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, response = excluded.response, expires_at = excluded.expires_at
