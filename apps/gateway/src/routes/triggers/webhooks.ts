@@ -87,7 +87,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
     return { webhooks: found.map(webhookRecord), page_info: pageInfo(undefined) };
   };
   const create = async (factoryUid: string, body: z.output<typeof NewWebhook>, input: RouteInput & Caller) => {
-    const webhook = {
+    const newWebhook = {
       factoryUid,
       name: body.name,
       authMode: body.auth_mode ?? "",
@@ -99,7 +99,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
       enabled: body.enabled ?? true,
     };
     const { webhook: made, secret } = await webhooks.createWebhook(
-      { webhook, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" },
+      { webhook: newWebhook, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" },
       onBehalf(input),
     );
     return { ...webhookRecord(made!), ...(secret && { secret }) };
