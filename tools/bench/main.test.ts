@@ -31,6 +31,11 @@ test.each([
     ["--out", join(file, "below")],
     `--out ${join(file, "below")} is not a directory, and none can be made there (ENOTDIR).\n`,
   ],
+  [
+    "a file in place of the data directory",
+    ["--data", file, "--out", dir],
+    `--data ${file} is not a directory, and none can be made there (EEXIST).\n`,
+  ],
   ["no time", ["--minutes", "0"], "--minutes must be a positive number.\n"],
   [
     "a scenario that there is not",

@@ -38,11 +38,13 @@ export const NO_MERGES: MergeCounts = {
 
 /** Returns the merges of all periods and of each, with the medians of their stages. */
 export function measureMerges({ periods, times }: MergedPullRequests): { total: Merges; periods: Merges[] } {
+  const durations = new Float64Array(times.kickoffAt.length);
+  const stageOf = (name: keyof CycleTime) => measureStage(STAGES[name], periods, times, durations);
   const stages = {
-    kickoffToPr: measureStage("kickoffToPr", periods, times),
-    prToFirstReview: measureStage("prToFirstReview", periods, times),
-    firstReviewToMerge: measureStage("firstReviewToMerge", periods, times),
-    kickoffToMerge: measureStage("kickoffToMerge", periods, times),
+    kickoffToPr: stageOf("kickoffToPr"),
+    prToFirstReview: stageOf("prToFirstReview"),
+    firstReviewToMerge: stageOf("firstReviewToMerge"),
+    kickoffToMerge: stageOf("kickoffToMerge"),
   };
   const mergesOf = (counts: MergeCounts, read: (stage: MeasuredStage) => LatencyStage): Merges => ({
     ...counts,
@@ -69,11 +71,17 @@ const addCounts = (a: MergeCounts, b: MergeCounts): MergeCounts => ({
 
 type MeasuredStage = { readonly total: LatencyStage; readonly periods: readonly LatencyStage[] };
 
-/** All durations are in one array, of which each period has a part: an array per period and stage would cost more than the medians. */
-function measureStage(name: keyof CycleTime, periods: readonly MergeCounts[], times: MilestoneTimes): MeasuredStage {
-  const [start, end] = STAGES[name];
+/**
+ * Writes the durations of a stage into one array, of which each period has a part: an array per period and stage would cost more than the
+ * medians.
+ */
+function measureStage(
+  [start, end]: (typeof STAGES)[keyof CycleTime],
+  periods: readonly MergeCounts[],
+  times: MilestoneTimes,
+  durations: Float64Array,
+): MeasuredStage {
   const [starts, ends] = [times[start], times[end]];
-  const durations = new Float64Array(starts.length);
   let [read, measured] = [0, 0];
   const stages = periods.map(({ merged }) => {
     const first = measured;
@@ -81,12 +89,12 @@ function measureStage(name: keyof CycleTime, periods: readonly MergeCounts[], ti
       const duration = ends[read]! - starts[read]!;
       if (duration >= 0) durations[measured++] = duration;
     }
-    return stageOf(durations.subarray(first, measured));
+    return latencyOf(durations.subarray(first, measured));
   });
-  return { total: stageOf(durations.subarray(0, measured)), periods: stages };
+  return { total: latencyOf(durations.subarray(0, measured)), periods: stages };
 }
 
-function stageOf(durations: Float64Array): LatencyStage {
+function latencyOf(durations: Float64Array): LatencyStage {
   const milliseconds = median(durations);
   return { medianSeconds: milliseconds === null ? null : milliseconds / 1000, measured: durations.length };
 }

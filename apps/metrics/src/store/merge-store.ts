@@ -149,13 +149,15 @@ const NOT_KNOWN = -(2 ** 31);
 
 /** Returns packed times in milliseconds; NaN: not known. */
 function toTimes(packed: readonly Buffer[]): Float64Array {
-  const bytes = Buffer.concat(packed);
-  const times = new Float64Array(bytes.length / BYTES);
-  const halves = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (let index = 0; index < times.length; index++) {
-    const high = halves.getInt32(index * BYTES);
-    const micros = high * 2 ** 32 + halves.getUint32(index * BYTES + 4);
-    times[index] = high === NOT_KNOWN ? Number.NaN : EPOCH_MS + micros / 1000;
+  const times = new Float64Array(packed.reduce((bytes, { length }) => bytes + length, 0) / BYTES);
+  let count = 0;
+  for (const bytes of packed) {
+    const halves = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (let offset = 0; offset < bytes.length; offset += BYTES) {
+      const high = halves.getInt32(offset);
+      const micros = high * 2 ** 32 + halves.getUint32(offset + BYTES / 2);
+      times[count++] = high === NOT_KNOWN ? Number.NaN : EPOCH_MS + micros / 1000;
+    }
   }
   return times;
 }
