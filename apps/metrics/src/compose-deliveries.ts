@@ -9,12 +9,11 @@ import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Logger, Tracer } from "@millwright/telemetry";
 import { WorkQueue } from "@millwright/work";
 import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
-import { urlKey } from "./domain/url-key.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
 import { planAfterDelivery } from "./store/poll-store.ts";
-import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
+import { pullRequestFactStore, pullRequestKeys } from "./store/pull-request-fact-store.ts";
 import { REPLAY_FACTS, replayStore, type ReplayPage } from "./store/replay-store.ts";
-import { RECORD_DELIVERY, recordDelivery, type RecordDeliveryDeps } from "./usecases/record-delivery.ts";
+import { RECORD_DELIVERY, recordDeliveries, type RecordDeliveriesDeps } from "./usecases/record-deliveries.ts";
 import { replayFacts, type ReplayFactsDeps } from "./usecases/replay-facts.ts";
 import { REPRICE_RUNS, repriceRuns } from "./usecases/reprice-runs.ts";
 
@@ -34,7 +33,8 @@ export type DeliveriesOptions = {
 const CONSUMER = { name: "deliveries", source: "webhook-ingress" };
 /** How long a delivery stays claimed by a process that died. */
 const LEASE_SECONDS = 30;
-const CONCURRENCY = 4;
+/** Deliveries that are recorded in one transaction, and how many such transactions a replica has at once. */
+const BATCHES = { sizeMax: 250, concurrency: 2 };
 /** One change causes several deliveries in quick succession; the pull request is read once for all of them. */
 const POLL_AFTER_DELIVERY_MS = 120_000;
 
@@ -57,13 +57,13 @@ export function composeDeliveries({
   };
   const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
   /** A new delivery makes its pull request due to be read; for a replayed one this was done when it was new. */
-  const recordingNew: RecordDeliveryDeps<Sql> = {
+  const recordingNew: RecordDeliveriesDeps<Sql> = {
     ...recording,
     pullRequests: {
-      record: (teamUid, facts, finish) =>
-        recording.pullRequests.record(teamUid, facts, async (tx) => {
+      record: (reported, finish) =>
+        recording.pullRequests.record(reported, async (tx) => {
           const pollAt = new Date(clock.now().getTime() + POLL_AFTER_DELIVERY_MS / timeScale);
-          await planAfterDelivery(tx, teamUid, urlKey(facts.pullRequest.url), pollAt);
+          await planAfterDelivery(tx, pullRequestKeys(reported), pollAt);
           await finish(tx);
         }),
     },
@@ -75,7 +75,8 @@ export function composeDeliveries({
     clock,
     log,
     tracer,
-    handlers: onDeliveryEvents(),
+    handlers: {},
+    batchHandlers: onDeliveryEvents(),
     ...(wakeups && { wakeups }),
   });
   const work = new WorkQueue({
@@ -84,9 +85,18 @@ export function composeDeliveries({
     log,
     tracer,
     leaseSeconds: LEASE_SECONDS / timeScale,
-    concurrency: CONCURRENCY,
+    batches: {
+      [RECORD_DELIVERY]: {
+        ...BATCHES,
+        handle: (items, context) =>
+          recordDeliveries(
+            recordingNew,
+            items.map(({ key }) => key),
+            (tx) => context.finish(tx),
+          ),
+      },
+    },
     handlers: {
-      [RECORD_DELIVERY]: ({ key }, context) => recordDelivery(recordingNew, key, (tx) => context.finish(tx)),
       [REPLAY_FACTS]: ({ payload }, context) => replayFacts(replaying, payload as ReplayPage, context),
       [REPRICE_RUNS]: ({ key }, { signal }) => repriceRuns({ database, clock }, Number(key), signal),
     },

@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import type { Consumer } from "@millwright/events";
 import { readAppliedAt, readOldestUnshown, type FeedOfReader } from "./store/freshness-store.ts";
-import { RECORD_DELIVERY } from "./usecases/record-delivery.ts";
+import { RECORD_DELIVERY } from "./usecases/record-deliveries.ts";
 
 export type FollowedFeed = { readonly feed: FeedOfReader; readonly consumer: Consumer };
 

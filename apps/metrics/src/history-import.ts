@@ -10,7 +10,7 @@ const BATCH = 200;
 /** Facts for the database of the metrics service, stored in the way in which the service stores what it reads. */
 export type HistoryImport = {
   storeRuns(runs: readonly RunSnapshot[]): Promise<void>;
-  storePullRequest(teamUid: string, facts: PullRequestFacts): Promise<void>;
+  storePullRequests(teamUid: string, facts: readonly PullRequestFacts[]): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -31,7 +31,11 @@ export function openHistoryImport(databaseUrl: string): HistoryImport {
         });
       }
     },
-    storePullRequest: (teamUid, facts) => pullRequests.record(teamUid, facts, async () => {}),
+    async storePullRequests(teamUid, facts) {
+      const reported = facts.map((each) => ({ teamUid, facts: each }));
+      for (let first = 0; first < reported.length; first += BATCH)
+        await pullRequests.record(reported.slice(first, first + BATCH), async () => {});
+    },
     close: () => database.close(),
   };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { DomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { eventually, seededRandom } from "@millwright/testing";
@@ -318,6 +319,58 @@ test("reads a delivery again until the webhook ingress answers", async () => {
   await world.rows("UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE state = 'waiting'");
   await on.settle();
   expect((await on.record(factoryUid)).historyComplete).toBe(true);
+});
+
+test("records the other deliveries of a batch if one cannot be, and gives up only that one", async () => {
+  await on.produced(factoryUid, URL);
+  on.github(...opened());
+  const bad = on.github(...pushed("bbb", 5, ADA));
+  on.github(...comment(1, 11));
+  on.github(...merged(20));
+  world.webhookIngress.beforeGet = (uid) => {
+    if (uid === bad) throw new DomainError({ kind: "invalid_argument", reason: "bad", message: "Broken payload." });
+  };
+  await world.settle();
+  await world.service.work.drain();
+  expect(await world.rows("SELECT key, state FROM stream.work_items WHERE state <> 'done'")).toEqual([
+    { key: bad, state: "dead_lettered" },
+  ]);
+  const { state, humanInteractions } = await on.record(factoryUid);
+  expect([state, humanInteractions!.codePush, humanInteractions!.comment]).toEqual(["merged", 0, 1]);
+});
+
+test("reads payloads in several responses if one does not take them all", async () => {
+  world.webhookIngress.batchMax = 2;
+  for (let id = 1; id <= 5; id++) on.github(...comment(id, id));
+  await on.settle();
+  expect(await on.activities()).toHaveLength(5);
+});
+
+test("records deliveries of many pull requests and teams once, also by two replicas at the same time", async () => {
+  const other = world.replica();
+  const deliver = (number: number, teamUid: string) =>
+    world.webhookIngress.deliver({
+      ...{ teamUid, provider: "github", event: "pull_request", action: "closed", receivedAt: NOW },
+      body: githubExample("pull_request", "closed", {
+        "pull_request.number": number,
+        "pull_request.html_url": `https://github.com/acme/shop-${number % 3}/pull/${number}`,
+        "repository.full_name": `acme/shop-${number % 3}`,
+        "pull_request.updated_at": at(number),
+        "pull_request.closed_at": at(1440 * (number % 5)),
+        "pull_request.merged_at": at(1440 * (number % 5)),
+      }),
+    });
+  for (let number = 1; number <= 300; number++) {
+    const uid = deliver(number, number % 2 === 0 ? TEAM : OTHER_TEAM);
+    if (number % 4 === 0) world.webhookIngress.publish(uid);
+  }
+  await world.settle();
+  await Promise.all([world.service.work.drain(), other.work.drain()]);
+  await on.settle();
+  const [counts] = await world.rows(
+    "SELECT (SELECT count(*) FROM pull_requests) AS facts, (SELECT sum(merged)::integer FROM repository_merge_days) AS merged",
+  );
+  expect(counts).toEqual({ facts: 300, merged: 300 });
 });
 
 test("projects facts that are stored while a run that produced the pull request is being stored", async () => {

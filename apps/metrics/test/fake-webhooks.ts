@@ -1,3 +1,4 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { events, webhooks } from "@millwright/contracts";
@@ -23,7 +24,7 @@ export class FakeWebhooks {
   static readonly allow = {
     ...allowServices(events.EventFeedService, { read: ["metrics"] }),
     ...allowServices(webhooks.CodeHostWebhookService, {
-      getCodeHostDelivery: ["metrics"],
+      batchGetCodeHostDeliveries: ["metrics"],
       getCodeHostWebhook: ["metrics"],
       walkCodeHostDeliveries: ["metrics"],
     }),
@@ -32,6 +33,8 @@ export class FakeWebhooks {
   readonly feed: FakeEvent[] = [];
   /** Before a delivery is returned; may throw. */
   beforeGet: (uid: string) => Promise<void> | void = () => {};
+  /** How many deliveries one response takes. */
+  batchMax = Infinity;
   /** The account under which the platform acts at the code host. */
   botLogin = "millwright[bot]";
 
@@ -61,26 +64,11 @@ export class FakeWebhooks {
       getCodeHostWebhook: ({ codeHostUid, teamUid }) => ({
         webhook: { codeHostUid, teamUid, provider: "github", botLogin: this.botLogin },
       }),
-      getCodeHostDelivery: async ({ deliveryUid }) => {
-        await this.beforeGet(deliveryUid);
-        const { uid, teamUid, provider, event, action, body, receivedAt } = this.#get(deliveryUid);
-        const delivery = {
-          uid,
-          teamUid,
-          provider,
-          event,
-          action,
-          deliveryId: `d-${uid}`,
-          outcome: "accepted",
-          receivedAt: timestampFromDate(receivedAt),
-        };
-        const header = provider === "github" ? "x-github-event" : "x-gitlab-event";
-        return {
-          delivery,
-          body: new TextEncoder().encode(JSON.stringify(body)),
-          headers: { [header]: event },
-          botLogin: this.botLogin,
-        };
+      batchGetCodeHostDeliveries: async ({ deliveryUids }) => {
+        const stored = deliveryUids.filter((uid) => this.deliveries.has(uid));
+        const read = stored.slice(0, this.batchMax);
+        for (const uid of read) await this.beforeGet(uid);
+        return { deliveries: read.map((uid) => this.#stored(uid)), omittedUids: stored.slice(read.length) };
       },
       walkCodeHostDeliveries: ({ pageSize, pageToken }) => {
         const { page, nextPageToken } = pageOf([...this.deliveries.values()], pageSize, pageToken);
@@ -95,6 +83,20 @@ export class FakeWebhooks {
     this.deliveries.clear();
     this.feed.length = 0;
     this.beforeGet = () => {};
+    this.batchMax = Infinity;
+  }
+
+  #stored(deliveryUid: string): MessageInitShape<typeof webhooks.GetCodeHostDeliveryResponseSchema> {
+    const { uid, teamUid, provider, event, action, body, receivedAt } = this.#get(deliveryUid);
+    return {
+      delivery: {
+        ...{ uid, teamUid, provider, event, action, deliveryId: `d-${uid}`, outcome: "accepted" },
+        receivedAt: timestampFromDate(receivedAt),
+      },
+      body: new TextEncoder().encode(JSON.stringify(body)),
+      headers: { [provider === "github" ? "x-github-event" : "x-gitlab-event"]: event },
+      botLogin: this.botLogin,
+    };
   }
 
   #get(uid: string): FakeDelivery {

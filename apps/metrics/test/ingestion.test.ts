@@ -7,7 +7,7 @@ import { newUid } from "@millwright/ids";
 import { call } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
 import { enqueueWork } from "@millwright/work";
-import { RECORD_DELIVERY } from "../src/usecases/record-delivery.ts";
+import { RECORD_DELIVERY } from "../src/usecases/record-deliveries.ts";
 import { computeInterval, finishRun, modelCall, producedPullRequest, runSnapshot } from "./run-samples.ts";
 import { NOW, OWNER, startWorld, TEAM, type World } from "./setup.ts";
 

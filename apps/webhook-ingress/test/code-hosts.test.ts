@@ -480,6 +480,34 @@ describe("the log", () => {
       refused("delivery_not_found"),
     );
   });
+  test("returns accepted deliveries to the metrics service in one response, as long as their bodies fit", async () => {
+    const metrics = () => call(serviceCaller("metrics", newUid()));
+    const { uid, secret } = await hosts.open();
+    for (const id of ["a", "b", "c"]) await hosts.github(uid, secret, { id });
+    await hosts.github(uid, "wrong", { id: "d" });
+    const log = await hosts.logOf(uid);
+    const uidOf = (id: string) => log.find(({ deliveryId }) => deliveryId === id)!.uid;
+    const refusedUid = log.find(({ outcome }) => outcome !== "accepted")!.uid;
+    const deliveryUids = [uidOf("c"), newUid(), refusedUid, uidOf("a"), uidOf("b")];
+    const all = await w.asMetrics.batchGetCodeHostDeliveries({ deliveryUids }, metrics());
+    expect(all.deliveries.map(({ delivery }) => delivery?.deliveryId)).toEqual(["c", "a", "b"]);
+    expect(all.deliveries[0]).toEqual(await w.asMetrics.getCodeHostDelivery({ deliveryUid: uidOf("c") }, metrics()));
+    await w.rows("UPDATE code_host_deliveries SET body = $2 WHERE uid = ANY($1::uuid[])", [
+      [uidOf("c"), uidOf("a")],
+      Buffer.alloc(5 * 1024 * 1024),
+    ]);
+    const part = await w.asMetrics.batchGetCodeHostDeliveries({ deliveryUids }, metrics());
+    expect(part.deliveries.map(({ delivery }) => delivery?.uid)).toEqual([uidOf("c")]);
+    expect(part.omittedUids).toEqual([uidOf("a"), uidOf("b")]);
+    const tooMany = Array.from({ length: 501 }, () => newUid());
+    for (const wrong of [["x"], tooMany])
+      await expect(w.asMetrics.batchGetCodeHostDeliveries({ deliveryUids: wrong }, metrics())).rejects.toEqual(
+        refused("invalid_delivery_uids"),
+      );
+    await expect(hosts.client.batchGetCodeHostDeliveries({ deliveryUids }, call(OWNER))).rejects.toEqual(
+      refused("service_only"),
+    );
+  });
   test("is walked by the metrics service: every accepted delivery of all connections once, oldest first", async () => {
     const metrics = () => call(serviceCaller("metrics", newUid()));
     const walker = w.asMetrics;

@@ -66,22 +66,30 @@ export async function claim(
   return rows;
 }
 
-/** Renews the claim. Returns false if it was lost. */
-export async function renew(sql: Sql, { id, lease }: WorkItem, leaseSeconds: number): Promise<boolean> {
+/** SQL: the claimed items whose ids are $1 and whose leases are $2, row by row. */
+const CLAIMED =
+  "FROM unnest($1::bigint[], $2::uuid[]) AS claimed (id, lease) WHERE w.id = claimed.id AND w.lease = claimed.lease";
+const claimsOf = (items: readonly WorkItem[]): unknown[] => [
+  items.map(({ id }) => id),
+  items.map(({ lease }) => lease),
+];
+
+/** Renews the claims. Returns how many were not lost. */
+export async function renew(sql: Sql, items: readonly WorkItem[], leaseSeconds: number): Promise<number> {
   const { rowCount } = await sql.query(
-    "UPDATE stream.work_items SET due_at = now() + make_interval(secs => $3) WHERE id = $1 AND lease = $2",
-    [id, lease, leaseSeconds],
+    `UPDATE stream.work_items w SET due_at = now() + make_interval(secs => $3) ${CLAIMED}`,
+    [...claimsOf(items), leaseSeconds],
   );
-  return rowCount === 1;
+  return rowCount;
 }
 
-/** Marks the item done. Returns false if the claim was lost. */
-export async function finish(sql: Sql, { id, lease }: WorkItem): Promise<boolean> {
+/** Marks the items done. Returns how many were: a lost claim changes nothing. */
+export async function finish(sql: Sql, items: readonly WorkItem[]): Promise<number> {
   const { rowCount } = await sql.query(
-    "UPDATE stream.work_items SET state = 'done', lease = NULL, ended_at = now(), last_error = NULL WHERE id = $1 AND lease = $2",
-    [id, lease],
+    `UPDATE stream.work_items w SET state = 'done', lease = NULL, ended_at = now(), last_error = NULL ${CLAIMED}`,
+    claimsOf(items),
   );
-  return rowCount === 1;
+  return rowCount;
 }
 
 /** Returns the item to the queue for a later attempt. */

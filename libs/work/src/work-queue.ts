@@ -1,5 +1,5 @@
 import type { Clock } from "@millwright/clock";
-import { BackgroundLoop } from "@millwright/database";
+import { BackgroundLoop, isTransient } from "@millwright/database";
 import type { Database, Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import { parseTraceparent, traced, type Logger, type Tracer } from "@millwright/telemetry";
@@ -22,8 +22,8 @@ export type WorkContext = {
   /** Aborted when the claim was lost or the process stops: return soon, without completing the item. */
   signal: AbortSignal;
   /**
-   * Marks the item done within the handler's own transaction, so that its local effect happens once.
-   * Throws if the claim was lost; let the transaction roll back.
+   * Marks the item, or all items of the batch, done within the handler's own transaction, so that its local effect
+   * happens once. Throws if a claim was lost; let the transaction roll back.
    */
   finish(tx: Sql): Promise<void>;
 };
@@ -33,6 +33,16 @@ export type WorkContext = {
  * idempotent by `item.key`.
  */
 export type WorkHandler = (item: WorkItem, context: WorkContext) => Promise<void>;
+
+/** Processes items of one kind together: all of them, or by throwing none. Items that were tried before come alone. */
+export type WorkBatchHandler = (items: readonly WorkItem[], context: WorkContext) => Promise<void>;
+
+export type WorkBatches = {
+  readonly sizeMax: number;
+  /** Maximum number of concurrent batches of this process. */
+  readonly concurrency: number;
+  readonly handle: WorkBatchHandler;
+};
 
 export type WorkQueueDeps = {
   database: Database;
@@ -53,10 +63,21 @@ export type WorkQueueDeps = {
    * Kinds that may wait long for external systems, with their own concurrency, so that they do not block other kinds.
    */
   separate?: Readonly<Record<string, number>>;
+  /**
+   * Kinds that are processed in batches, each with its own concurrency. If a batch fails, its halves are processed
+   * separately: an item is dead-lettered for a failure of its own only.
+   */
+  batches?: Readonly<Record<string, WorkBatches>>;
 };
 
-/** Kinds of work that share a concurrency limit, and their running items. */
-type Pool = { readonly kinds: readonly string[]; readonly slots: number; readonly active: Set<Promise<void>> };
+/** Kinds of work that share a concurrency limit, and their running batches. */
+type Pool = {
+  readonly kinds: readonly string[];
+  readonly slots: number;
+  /** Items that one slot processes at once. */
+  readonly batchSize: number;
+  readonly active: Set<Promise<void>>;
+};
 
 const RETRY_SCHEDULE_SECONDS = [1, 5, 15, 60, 300, 900, 3600];
 const POLL_MS = 1000;
@@ -86,18 +107,17 @@ export class WorkQueue {
     this.#sql = deps.database.sql;
     this.#leaseSeconds = deps.leaseSeconds ?? 30;
     this.#schedule = deps.retrySchedule ?? RETRY_SCHEDULE_SECONDS;
-    const { separate = {} } = deps;
+    const { separate = {}, batches = {} } = deps;
+    const pool = (kinds: readonly string[], slots: number, batchSize = 1): Pool => {
+      return { kinds, slots, batchSize, active: new Set() };
+    };
     this.#lanes = [
-      {
-        kinds: Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined),
-        slots: deps.concurrency ?? 4,
-        active: new Set(),
-      },
-      ...Object.entries(separate).map(([kind, slots]) => ({
-        kinds: [kind],
-        slots,
-        active: new Set<Promise<void>>(),
-      })),
+      pool(
+        Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined),
+        deps.concurrency ?? 4,
+      ),
+      ...Object.entries(separate).map(([kind, slots]) => pool([kind], slots)),
+      ...Object.entries(batches).map(([kind, { concurrency, sizeMax }]) => pool([kind], concurrency, sizeMax)),
     ];
     this.#loop = new BackgroundLoop({
       everyMs: POLL_MS,
@@ -162,14 +182,14 @@ export class WorkQueue {
     return claimed;
   }
 
-  async #claimAndRunIn({ kinds, slots, active }: Pool): Promise<number> {
+  async #claimAndRunIn({ kinds, slots, batchSize, active }: Pool): Promise<number> {
     const free = slots - active.size;
-    if (free <= 0) return 0;
-    const items = await claim(this.#sql, kinds, free, this.#leaseSeconds, this.#served);
+    if (free <= 0 || kinds.length === 0) return 0;
+    const items = await claim(this.#sql, kinds, free * batchSize, this.#leaseSeconds, this.#served);
     const teams = new Set(items.map(({ teamUid }) => teamUid ?? NO_TEAM));
     this.#served = [...this.#served.filter((team) => !teams.has(team)), ...teams].slice(-SERVED_MAX);
-    for (const item of items) {
-      const running = this.#run(item).finally(() => {
+    for (let first = 0; first < items.length; first += batchSize) {
+      const running = this.#run(items.slice(first, first + batchSize)).finally(() => {
         active.delete(running);
         this.wake();
       });
@@ -178,39 +198,68 @@ export class WorkQueue {
     return items.length;
   }
 
-  /** Never throws: an outcome that cannot be recorded is retried when the lease ends. */
-  async #run(item: WorkItem): Promise<void> {
+  /**
+   * Never throws: an outcome that cannot be recorded is retried when the lease ends. Items that failed before, or whose
+   * process died, are processed one by one, so that one of them does not cost the others all their attempts.
+   */
+  async #run(items: readonly WorkItem[]): Promise<void> {
     const lost = new AbortController();
-    const renewing = setInterval(() => void this.#renewClaim(item, lost), (this.#leaseSeconds * 1000) / 3);
+    const renewing = setInterval(() => void this.#renewClaims(items, lost), (this.#leaseSeconds * 1000) / 3);
     const signal = AbortSignal.any([lost.signal, this.#stopping.signal]);
+    const fresh = items.filter(({ attempts }) => attempts === 1);
     try {
-      if (item.attempts > this.#schedule.length + 1) throw new Error("Its process died at every try.");
-      await this.#try(item, signal);
-      await finish(this.#sql, item);
-    } catch (error) {
-      await this.#fail(item, error).catch((cause) =>
-        this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"),
-      );
+      if (fresh.length > 0) await this.#process(fresh, signal);
+      for (const item of items) if (item.attempts > 1) await this.#process([item], signal);
     } finally {
       clearInterval(renewing);
     }
   }
 
-  async #try(item: WorkItem, signal: AbortSignal): Promise<void> {
-    const { handlers, tracer } = this.#deps;
-    const cause = parseTraceparent(item.traceparent);
-    const attributes = { "millwright.work.kind": item.kind, "millwright.work.attempts": item.attempts };
-    const fields = { workKind: item.kind, workId: item.id };
+  async #process(items: readonly WorkItem[], signal: AbortSignal): Promise<void> {
+    try {
+      if (items.some(({ attempts }) => attempts > this.#schedule.length + 1))
+        throw new Error("Its process died at every try.");
+      signal.throwIfAborted();
+      await this.#try(items, signal);
+      await finish(this.#sql, items);
+    } catch (error) {
+      const mayPass = isTransient(error) || (isDomainError(error) && error.retryable);
+      if (items.length > 1 && !mayPass && !this.#stopping.signal.aborted) {
+        const half = Math.ceil(items.length / 2);
+        await this.#process(items.slice(0, half), signal);
+        await this.#process(items.slice(half), signal);
+        return;
+      }
+      for (const item of items)
+        await this.#fail(item, error).catch((cause) =>
+          this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"),
+        );
+    }
+  }
+
+  async #try(items: readonly WorkItem[], signal: AbortSignal): Promise<void> {
+    const { handlers, batches, tracer } = this.#deps;
+    const [item] = items as [WorkItem];
+    const links = items.flatMap(({ traceparent }) => parseTraceparent(traceparent) ?? []);
+    const isSingle = items.length === 1;
+    const attributes = {
+      "millwright.work.kind": item.kind,
+      "millwright.work.attempts": item.attempts,
+      ...(!isSingle && { "messaging.batch.message_count": items.length }),
+    };
+    const fields = { workKind: item.kind, ...(isSingle && { workId: item.id }) };
+    const context: WorkContext = { signal, finish: (tx) => finishIn(tx, items) };
+    const batch = batches?.[item.kind];
     await traced(
       `work ${item.kind}`,
-      { tracer, kind: "consumer", parent: cause, links: cause ? [cause] : [], attributes, fields },
-      async () => handlers[item.kind]?.(item, { signal, finish: (tx) => finishIn(tx, item) }),
+      { tracer, kind: "consumer", parent: isSingle ? links[0] : undefined, links, attributes, fields },
+      async () => (batch ? batch.handle(items, context) : handlers[item.kind]?.(item, context)),
     );
   }
 
-  async #renewClaim(item: WorkItem, lost: AbortController): Promise<void> {
-    const isClaimed = await renew(this.#sql, item, this.#leaseSeconds).catch(() => true); // the next renewal decides
-    if (!isClaimed) lost.abort(new Error("The claim was lost."));
+  async #renewClaims(items: readonly WorkItem[], lost: AbortController): Promise<void> {
+    const claimed = await renew(this.#sql, items, this.#leaseSeconds).catch(() => items.length); // the next renewal decides
+    if (claimed === 0) lost.abort(new Error("The claim was lost."));
   }
 
   async #fail(item: WorkItem, error: unknown): Promise<void> {
@@ -235,8 +284,8 @@ export class WorkQueue {
   }
 }
 
-async function finishIn(tx: Sql, item: WorkItem): Promise<void> {
-  if (!(await finish(tx, item))) throw new Error("The claim was lost.");
+async function finishIn(tx: Sql, items: readonly WorkItem[]): Promise<void> {
+  if ((await finish(tx, items)) < items.length) throw new Error("The claim was lost.");
 }
 
 const describe = (error: unknown): string =>

@@ -6,7 +6,7 @@ import { currentScope, inScope, NO_TRACER, type TraceContext } from "@millwright
 import { eventually, memoryLog, memoryTracer, missingTables, pagesRead, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
 import { enqueueAllWork, enqueueWork, WORK_TABLES_SQL, WorkQueue } from "@millwright/work";
-import type { WorkHandler, WorkQueueDeps } from "@millwright/work";
+import type { WorkBatchHandler, WorkHandler, WorkQueueDeps } from "@millwright/work";
 import { claim } from "../src/work-items.ts";
 
 let t: TestDatabase;
@@ -283,6 +283,65 @@ describe("a failing item", () => {
       if (item.key === "bad") throw new Error("bad");
     }).drain();
     expect(await states()).toEqual(["bad waiting 1", "good done 1"]);
+  });
+});
+
+describe("items that are processed in batches", () => {
+  const batchQueue = (handle: WorkBatchHandler, sizeMax = 3) =>
+    aQueue(async () => {}, { handlers: {}, batches: { call: { sizeMax, concurrency: 1, handle } } });
+  const keysOf = (items: readonly { readonly key: string }[]) => items.map(({ key }) => key).toSorted();
+
+  test("are passed to the handler together, up to the size of a batch, and completed in its transaction", async () => {
+    await enqueue("a", "b", "c", "d");
+    const seen: string[][] = [];
+    await batchQueue(async (items, context) => {
+      seen.push(keysOf(items));
+      await t.database.transaction((tx) => context.finish(tx));
+    }).drain();
+    expect([seen, await states()]).toEqual([
+      [["a", "b", "c"], ["d"]],
+      ["a done 1", "b done 1", "c done 1", "d done 1"],
+    ]);
+  });
+
+  test("are completed although one of them fails, and only that one is dead-lettered", async () => {
+    await enqueue("a", "b", "bad", "c", "d");
+    await batchQueue(async (items) => {
+      if (items.some(({ key }) => key === "bad"))
+        throw new DomainError({ kind: "invalid_argument", reason: "bad", message: "Bad." });
+    }, 10).drain();
+    expect(await states()).toEqual(["a done 1", "b done 1", "bad dead_lettered 1", "c done 1", "d done 1"]);
+  });
+
+  test("wait together after a failure that may pass, and are then processed one by one", async () => {
+    await enqueue("a", "b", "c");
+    const seen: string[][] = [];
+    const queue = batchQueue(async (items) => {
+      seen.push(keysOf(items));
+      if (items.length > 1 || items[0]!.key === "b")
+        throw new DomainError({ kind: "unavailable", reason: "upstream_away", message: "Later.", retryable: true });
+    });
+    await queue.drain();
+    expect(await states()).toEqual(["a waiting 1", "b waiting 1", "c waiting 1"]);
+    await makeDue();
+    await queue.drain();
+    expect([seen[0], seen.slice(1).flat().toSorted()]).toEqual([
+      ["a", "b", "c"],
+      ["a", "b", "c"],
+    ]);
+    expect(await states()).toEqual(["a done 2", "b waiting 2", "c done 2"]);
+  });
+
+  test("are completed without those whose claim was lost", async () => {
+    await enqueue("a", "b");
+    let effects: string[] = [];
+    await batchQueue(async (items, context) => {
+      if (items.length === 2)
+        await t.database.sql.query("UPDATE stream.work_items SET lease = gen_random_uuid() WHERE key = 'a'");
+      await t.database.transaction((tx) => context.finish(tx));
+      effects = [...effects, ...keysOf(items)];
+    }).drain();
+    expect([effects, await states()]).toEqual([["b"], ["a running 1", "b done 1"]]);
   });
 });
 

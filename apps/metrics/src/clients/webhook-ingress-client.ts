@@ -2,10 +2,9 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { webhooks } from "@millwright/contracts";
-import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { AcceptedDelivery } from "../usecases/record-delivery.ts";
+import type { AcceptedDelivery } from "../usecases/record-deliveries.ts";
 
 /** Small enough that a page is recorded within seconds. */
 const WALK_PAGE = 50;
@@ -14,17 +13,14 @@ const WALK_PAGE = 50;
 export function webhookIngressClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
   return {
-    /** Returns an accepted delivery; undefined if there is none, or it is no longer stored. */
-    async find(uid: string): Promise<AcceptedDelivery | undefined> {
-      const caller = serviceCaller(signer.service, newUid());
-      const found = await client.getCodeHostDelivery({ deliveryUid: uid }, call(caller)).catch((error: unknown) => {
-        if (isDomainError(error) && error.kind === "not_found") return undefined;
-        throw error;
-      });
-      if (!found?.delivery?.receivedAt || !found.body) return undefined;
-      const { body, headers, botLogin } = found;
-      const { teamUid, provider, receivedAt } = found.delivery;
-      return { teamUid, provider, headers, body, botLogin, receivedAt: timestampDate(receivedAt) };
+    /** Reads accepted deliveries, as many at once as one response takes. Those that are no longer stored are left out. */
+    async *read(uids: readonly string[]): AsyncGenerator<AcceptedDelivery[]> {
+      for (let deliveryUids = [...uids]; deliveryUids.length > 0;) {
+        const caller = serviceCaller(signer.service, newUid());
+        const { deliveries, omittedUids } = await client.batchGetCodeHostDeliveries({ deliveryUids }, call(caller));
+        yield deliveries.flatMap((found) => toAccepted(found) ?? []);
+        deliveryUids = omittedUids;
+      }
     },
 
     /** Lists a page of all accepted deliveries that are still stored, oldest first. */
@@ -33,4 +29,15 @@ export function webhookIngressClient(transport: Transport, signer: CallerSigner)
       return client.walkCodeHostDeliveries({ pageSize: WALK_PAGE, pageToken }, call(caller));
     },
   };
+}
+
+function toAccepted({
+  delivery,
+  body,
+  headers,
+  botLogin,
+}: webhooks.GetCodeHostDeliveryResponse): AcceptedDelivery | undefined {
+  if (!delivery?.receivedAt || !body) return undefined;
+  const { teamUid, provider, receivedAt } = delivery;
+  return { teamUid, provider, headers, body, botLogin, receivedAt: timestampDate(receivedAt) };
 }

@@ -58,6 +58,9 @@ export type PullRequestFacts = {
   readonly historyReadTo?: Date | undefined;
 };
 
+/** Facts of a pull request, as they were reported to a team. */
+export type ReportedFacts = { readonly teamUid: string; readonly facts: PullRequestFacts };
+
 const URL_LENGTH_MAX = 1000;
 const NAME_LENGTH_MAX = 500;
 const INT4_MAX = 2_147_483_647;

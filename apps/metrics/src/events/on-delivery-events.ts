@@ -1,12 +1,17 @@
-import type { EventHandlers } from "@millwright/events";
-import { enqueueWork } from "@millwright/work";
-import { mayReportPullRequest, RECORD_DELIVERY } from "../usecases/record-delivery.ts";
+import type { EventsHandlers } from "@millwright/events";
+import { enqueueAllWork } from "@millwright/work";
+import { mayReportPullRequest, RECORD_DELIVERY } from "../usecases/record-deliveries.ts";
 
-/** Deliveries that a code host has sent. The event does not carry the payload: it is read afterwards. */
-export const onDeliveryEvents = (): EventHandlers => ({
-  async "millwright.code_host_delivery.accepted.v1"(tx, { entityUid: deliveryUid, teamUid, occurredAt, payload }) {
-    if (teamUid === undefined || !mayReportPullRequest(payload["event"])) return;
-    const receivedAt = occurredAt.toISOString();
-    await enqueueWork(tx, { kind: RECORD_DELIVERY, key: deliveryUid, payload: { receivedAt }, teamUid });
+/** Deliveries that a code host has sent. The events do not carry the payloads: these are read afterwards. */
+export const onDeliveryEvents = (): EventsHandlers => ({
+  async "millwright.code_host_delivery.accepted.v1"(tx, events) {
+    await enqueueAllWork(
+      tx,
+      events.flatMap(({ entityUid: key, teamUid, occurredAt, traceparent, payload }) => {
+        if (teamUid === undefined || !mayReportPullRequest(payload["event"])) return [];
+        const receivedAt = occurredAt.toISOString();
+        return { kind: RECORD_DELIVERY, key, payload: { receivedAt }, teamUid, ...(traceparent && { traceparent }) };
+      }),
+    );
   },
 });

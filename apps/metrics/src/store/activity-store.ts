@@ -1,34 +1,36 @@
 import type { Sql } from "@millwright/database";
 import type { Activity } from "../domain/pull-request-fact.ts";
-import { jsonColumns } from "./json-columns.ts";
+import { jsonColumns, statementsOf } from "./json-columns.ts";
+
+export type ActivityOf = { readonly teamUid: string; readonly urlKey: string; readonly activity: Activity };
 
 /**
- * Stores what was done to a pull request; a repeated activity changes nothing. A dismissal marks its review, also if it is stored before the
- * review itself.
+ * Stores what was done to pull requests; a repeated activity changes nothing. A dismissal marks its review, also if it is
+ * stored before the review itself.
  */
-export async function storeActivities(
-  tx: Sql,
-  teamUid: string,
-  urlKey: string,
-  activities: readonly Activity[],
-): Promise<void> {
+export async function storeActivities(tx: Sql, activities: readonly ActivityOf[]): Promise<void> {
   if (activities.length === 0) return;
-  const rows = activities.map(({ key, kind, actorLogin, isPerson, isDismissed, isApproximate, occurredAt }) => ({
-    activity_key: key,
-    kind,
-    actor_login: actorLogin,
-    is_person: isPerson,
-    is_dismissed: isDismissed,
-    is_approximate: isApproximate ?? false,
-    occurred_at: occurredAt.toISOString(),
+  const rows = activities.map(({ teamUid, urlKey, activity }) => ({
+    team_uid: teamUid,
+    url_key: urlKey,
+    activity_key: activity.key,
+    kind: activity.kind,
+    actor_login: activity.actorLogin,
+    is_person: activity.isPerson,
+    is_dismissed: activity.isDismissed,
+    is_approximate: activity.isApproximate ?? false,
+    occurred_at: activity.occurredAt,
   }));
+  const statements = statementsOf(rows, (row) => `${row.team_uid} ${row.url_key} ${row.activity_key}`);
   await Promise.all([
-    tx.query(STORE, [teamUid, urlKey, JSON.stringify(rows)]),
-    tx.query(WITHDRAW_APPROVALS, [teamUid, urlKey]),
+    ...statements.map((statement) => tx.query(STORE, [JSON.stringify(statement)])),
+    tx.query(WITHDRAW_APPROVALS, [rows.map((row) => row.team_uid), rows.map((row) => row.url_key)]),
   ]);
 }
 
 const COLUMNS = jsonColumns({
+  team_uid: "uuid",
+  url_key: "text",
   activity_key: "text",
   kind: "text",
   actor_login: "text",
@@ -40,10 +42,9 @@ const COLUMNS = jsonColumns({
 
 /** A dismissal does not name the verdict, so the review's own activity decides the kind. */
 const STORE = `
-  INSERT INTO pull_request_activities AS a (team_uid, url_key, ${COLUMNS.list()})
-  SELECT $1, $2, ${COLUMNS.list()}
-    FROM json_to_recordset($3::json) AS new (${COLUMNS.definitions})
-   ORDER BY activity_key
+  INSERT INTO pull_request_activities AS a (${COLUMNS.list()})
+  SELECT ${COLUMNS.list()}
+    FROM json_to_recordset($1::json) AS new (${COLUMNS.definitions})
   ON CONFLICT (team_uid, url_key, activity_key) DO UPDATE
   SET kind = CASE WHEN excluded.is_dismissed THEN a.kind ELSE excluded.kind END,
       is_dismissed = a.is_dismissed OR excluded.is_dismissed,
@@ -53,8 +54,9 @@ const STORE = `
 const WITHDRAW_APPROVALS = `
   UPDATE pull_request_activities a
      SET is_dismissed = true
-   WHERE a.team_uid = $1
-     AND a.url_key = $2
+    FROM (SELECT DISTINCT team_uid, url_key FROM unnest($1::uuid[], $2::text[]) AS given (team_uid, url_key)) changed
+   WHERE a.team_uid = changed.team_uid
+     AND a.url_key = changed.url_key
      AND a.activity_key LIKE 'approval:%'
      AND NOT a.is_dismissed
      AND EXISTS (SELECT FROM pull_request_activities w

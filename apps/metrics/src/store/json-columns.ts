@@ -9,6 +9,21 @@ export type JsonColumns = {
   readonly excluded: string;
 };
 
+/**
+ * Splits rows so that no part has two rows of one key, because ON CONFLICT DO UPDATE changes a row once per statement.
+ * Rows of one key remain in order.
+ */
+export function statementsOf<Row>(rows: readonly Row[], keyOf: (row: Row) => string): Row[][] {
+  const counts = new Map<string, number>();
+  const statements: Row[][] = [];
+  for (const row of rows) {
+    const count = counts.get(keyOf(row)) ?? 0;
+    counts.set(keyOf(row), count + 1);
+    (statements[count] ??= []).push(row);
+  }
+  return statements;
+}
+
 /** Describes columns by their types, so that a column is added in one place. */
 export function jsonColumns(types: Readonly<Record<string, string>>): JsonColumns {
   const names = Object.keys(types);

@@ -1,4 +1,5 @@
 import type { Sql } from "@millwright/database";
+import type { PullRequestKeys } from "./pull-request-fact-store.ts";
 
 /** A claimed repository. `leaseEndsAt` names the claim: it is lost as soon as it has changed. */
 export type RepositoryClaim = {
@@ -144,23 +145,31 @@ export async function planChanged(
   await sql.query(
     `UPDATE polled_pull_requests p
         SET poll_at = least(p.poll_at, $4), is_final = false
-       FROM unnest($2::text[], $3::timestamptz[]) AS change (url_key, changed_at)
+       FROM (SELECT d.url_key
+               FROM unnest($2::text[], $3::timestamptz[]) AS change (url_key, changed_at)
+               JOIN polled_pull_requests d ON d.team_uid = $1 AND d.url_key = change.url_key
+              WHERE d.changed_at IS NULL OR d.changed_at < change.changed_at
+              ORDER BY d.url_key -- in one order, so that transactions do not deadlock
+                FOR NO KEY UPDATE OF d) changed
       WHERE p.team_uid = $1
-        AND p.url_key = change.url_key
-        AND (p.changed_at IS NULL OR p.changed_at < change.changed_at)`,
+        AND p.url_key = changed.url_key`,
     [teamUid, changes.map(({ urlKey }) => urlKey), changes.map(({ changedAt }) => changedAt), now],
   );
 }
 
-/** Plans the next read of a pull request no later than `pollAt`, because a delivery reports a change. */
-export async function planAfterDelivery(tx: Sql, teamUid: string, urlKey: string, pollAt: Date): Promise<void> {
+/** Plans the next read of pull requests no later than `pollAt`, because deliveries report a change. */
+export async function planAfterDelivery(tx: Sql, { teamUids, urlKeys }: PullRequestKeys, pollAt: Date): Promise<void> {
   await tx.query(
     `UPDATE polled_pull_requests p
-        SET poll_at = least(p.poll_at, $3), is_final = false
-      WHERE p.team_uid = $1
-        AND p.url_key = $2
-        AND (p.poll_at IS NOT NULL OR p.is_final)`,
-    [teamUid, urlKey, pollAt],
+        SET poll_at = $3, is_final = false
+       FROM (SELECT team_uid, url_key
+               FROM unnest($1::uuid[], $2::text[]) AS key (team_uid, url_key)
+               JOIN polled_pull_requests d USING (team_uid, url_key)
+              WHERE d.poll_at > $3 OR d.is_final
+              ORDER BY team_uid, url_key -- in one order, so that transactions do not deadlock
+                FOR NO KEY UPDATE OF d) changed
+      WHERE (p.team_uid, p.url_key) = (changed.team_uid, changed.url_key)`,
+    [teamUids, urlKeys, pollAt],
   );
 }
 

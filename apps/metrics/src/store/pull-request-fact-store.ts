@@ -1,42 +1,59 @@
 import type { Database, Sql } from "@millwright/database";
-import type { PullRequestFacts, PullRequestState } from "../domain/pull-request-fact.ts";
+import type { PullRequestState, ReportedFacts } from "../domain/pull-request-fact.ts";
 import { urlKey } from "../domain/url-key.ts";
 import { isCurrent, storeActivities } from "./activity-store.ts";
 import { lockFactories } from "./factory-lock.ts";
-import { jsonColumns } from "./json-columns.ts";
+import { jsonColumns, statementsOf } from "./json-columns.ts";
 import { projectPullRequests } from "./project-pull-requests.ts";
 
 /** Pull requests as code hosts report them. */
 export function pullRequestFactStore(database: Database) {
   return {
     /**
-     * Stores facts of a pull request and projects it for every factory that produced it, in one transaction that `finish` takes part in. The
-     * order in which facts are stored does not matter.
+     * Stores facts of pull requests and projects these for every factory that produced them, in one transaction that
+     * `finish` takes part in. The order in which facts are stored does not matter.
      */
-    async record(teamUid: string, facts: PullRequestFacts, finish: (tx: Sql) => Promise<void>): Promise<void> {
-      const key = urlKey(facts.pullRequest.url);
-      let factories = await producersOf(database.sql, teamUid, key);
+    async record(reported: readonly ReportedFacts[], finish: (tx: Sql) => Promise<void>): Promise<void> {
+      const keys = pullRequestKeys(reported);
+      let factories = factoriesOf(await producersOf(database.sql, keys));
       for (;;) {
         const locked = factories;
         const missed = await database.transaction(async (tx) => {
-          // Sent at once, executed in this order: a delivery costs three round trips instead of ten.
-          const [, , producers] = await Promise.all([
+          // Sent at once, executed in this order: a batch costs three round trips instead of ten.
+          const [, , , producers] = await Promise.all([
+            lockTeams(tx, keys),
             lockFactories(tx, locked),
-            lockPullRequest(tx, teamUid, key),
-            producersOf(tx, teamUid, key),
+            lockPullRequests(tx, keys),
+            producersOf(tx, keys),
           ]);
-          if (producers.some((uid) => !locked.includes(uid))) return producers;
+          const found = factoriesOf(producers);
+          if (found.some((uid) => !locked.includes(uid))) return found;
           await Promise.all([
-            storeFact(tx, teamUid, key, facts),
-            storeActivities(tx, teamUid, key, facts.activities),
-            setClosingOfGitlab(tx, teamUid, key),
-            ...producers.map((factoryUid) => projectPullRequests(tx, factoryUid, [key])),
+            storeFacts(tx, reported),
+            storeActivities(
+              tx,
+              reported.flatMap(({ teamUid, facts }) =>
+                facts.activities.map((activity) => ({
+                  teamUid,
+                  urlKey: urlKey(facts.pullRequest.url),
+                  activity,
+                })),
+              ),
+            ),
+            setClosingOfGitlab(tx, keys),
+            ...found.map((factoryUid) =>
+              projectPullRequests(
+                tx,
+                factoryUid,
+                producers.filter((each) => each.factory_uid === factoryUid).map((each) => each.url_key),
+              ),
+            ),
           ]);
           await finish(tx);
           return undefined;
         });
         if (!missed) return;
-        factories = missed; // a run of a further factory produced it in the meantime
+        factories = missed; // a run of a further factory produced one of them in the meantime
       }
     },
 
@@ -59,54 +76,99 @@ export function pullRequestFactStore(database: Database) {
 
 export type KnownPullRequest = { readonly state: PullRequestState; readonly hasApproximateActivities: boolean };
 
-/** Factories whose runs produced a pull request. */
-async function producersOf(sql: Sql, teamUid: string, key: string): Promise<string[]> {
-  const { rows } = await sql.query<{ factory_uid: string }>(
-    "SELECT DISTINCT factory_uid FROM produced_pull_requests WHERE team_uid = $1 AND url_key = $2",
-    [teamUid, key],
+/** Pull requests of teams, as two arrays of the same length. */
+export type PullRequestKeys = { readonly teamUids: readonly string[]; readonly urlKeys: readonly string[] };
+
+/** Returns the pull requests that facts are about, each once. */
+export function pullRequestKeys(reported: readonly ReportedFacts[]): PullRequestKeys {
+  const teams = new Map(
+    reported.map(({ teamUid, facts }) => {
+      const key = urlKey(facts.pullRequest.url);
+      return [`${teamUid} ${key}`, { teamUid, key }];
+    }),
   );
-  return rows.map((row) => row.factory_uid);
+  return {
+    teamUids: [...teams.values()].map((each) => each.teamUid),
+    urlKeys: [...teams.values()].map((each) => each.key),
+  };
+}
+
+/** SQL for the keys whose arrays are $1 and $2. */
+const KEYS = "unnest($1::uuid[], $2::text[]) AS key (team_uid, url_key)";
+
+type Producer = { readonly factory_uid: string; readonly url_key: string };
+
+/** Returns the factories whose runs produced the pull requests. */
+async function producersOf(sql: Sql, { teamUids, urlKeys }: PullRequestKeys): Promise<Producer[]> {
+  const { rows } = await sql.query<Producer>(
+    `SELECT DISTINCT p.factory_uid, p.url_key
+       FROM ${KEYS}
+       JOIN produced_pull_requests p USING (team_uid, url_key)`,
+    [teamUids, urlKeys],
+  );
+  return rows;
+}
+
+const factoriesOf = (producers: readonly Producer[]): string[] => [
+  ...new Set(producers.map(({ factory_uid: uid }) => uid)),
+];
+
+/**
+ * Has one transaction at a time store facts of a team: facts of several pull requests change sums of several days, which
+ * two transactions would lock in different orders.
+ */
+async function lockTeams(tx: Sql, { teamUids }: PullRequestKeys): Promise<void> {
+  await tx.query(
+    `SELECT pg_advisory_xact_lock(hashtextextended('facts of team ' || uid, 0))::text
+       FROM (SELECT DISTINCT uid FROM unnest($1::uuid[]) AS uid ORDER BY 1) teams`,
+    [teamUids],
+  );
 }
 
 /**
- * Waits for transactions that add a producer of the pull request, and has later ones wait until this transaction ends; a trigger takes the same lock
- * for them. Like them, the caller has locked factories before.
+ * Waits for transactions that add a producer of one of the pull requests, and has later ones wait until this transaction
+ * ends; a trigger takes the same lock for them. Like them, the caller has locked factories before.
  */
-async function lockPullRequest(tx: Sql, teamUid: string, key: string): Promise<void> {
+async function lockPullRequests(tx: Sql, { teamUids, urlKeys }: PullRequestKeys): Promise<void> {
   await tx.query(
-    "SELECT pg_advisory_xact_lock(hashtextextended('pull request ' || $1::uuid || ' ' || $2::text, 0))::text",
-    [teamUid, key],
+    `SELECT pg_advisory_xact_lock(hashtextextended('pull request ' || team_uid || ' ' || url_key, 0))::text
+       FROM (SELECT team_uid, url_key FROM ${KEYS} ORDER BY 1, 2) keys`,
+    [teamUids, urlKeys],
   );
 }
 
-/** Stores the fact. Of status and size the newest known one remains; a merge remains whatever else is reported. */
-async function storeFact(tx: Sql, teamUid: string, key: string, facts: PullRequestFacts): Promise<void> {
-  const fact = facts.pullRequest;
-  await tx.query(STORE, [
-    teamUid,
-    key,
-    JSON.stringify({
-      url: fact.url,
-      provider: fact.provider,
-      repo_full_name: fact.repoFullName,
-      pr_number: fact.prNumber,
-      author_login: fact.authorLogin,
-      opened_at: fact.openedAt,
-      merged_at: fact.mergedAt,
-      updated_at: fact.updatedAt,
-      title: fact.status?.title,
-      state: fact.status?.state ?? "open",
-      closed_at: fact.status?.closedAt,
-      state_at: fact.status && fact.updatedAt,
-      additions: fact.size?.additions,
-      deletions: fact.size?.deletions,
-      changed_files: fact.size?.changedFiles,
-      num_commits: fact.size?.numCommits,
-      measured_at: fact.size && fact.updatedAt,
-      history_read_to: facts.historyReadTo,
-    }),
-  ]);
+/** Stores the facts. Of status and size the newest known one remains; a merge remains whatever else is reported. */
+async function storeFacts(tx: Sql, reported: readonly ReportedFacts[]): Promise<void> {
+  const rows = reported.map(toRow);
+  await Promise.all(
+    statementsOf(rows, (row) => `${row.team_uid} ${row.url_key}`).map((statement) =>
+      tx.query(STORE, [JSON.stringify(statement)]),
+    ),
+  );
 }
+
+const toRow = ({ teamUid, facts: { pullRequest: fact, historyReadTo } }: ReportedFacts) => ({
+  team_uid: teamUid,
+  url_key: urlKey(fact.url),
+  url: fact.url,
+  provider: fact.provider,
+  repo_full_name: fact.repoFullName,
+  pr_number: fact.prNumber,
+  author_login: fact.authorLogin,
+  opened_at: fact.openedAt,
+  merged_at: fact.mergedAt,
+  updated_at: fact.updatedAt,
+  title: fact.status?.title,
+  state: fact.status?.state ?? "open",
+  closed_at: fact.status?.closedAt,
+  state_at: fact.status && fact.updatedAt,
+  additions: fact.size?.additions,
+  deletions: fact.size?.deletions,
+  changed_files: fact.size?.changedFiles,
+  num_commits: fact.size?.numCommits,
+  measured_at: fact.size && fact.updatedAt,
+  history_read_to: historyReadTo,
+});
 
 /** Whether the fact to store has newer values; of two facts of the same time, those with the greater values, whichever was stored first. */
 const isNewer = (time: string, ...values: readonly ((table: string) => string)[]): string => {
@@ -128,6 +190,8 @@ const HAS_NEWER_STATE = isNewer("state_at", rank, (table) => `coalesce(${table}.
 const IS_MERGED = "p.merged_at IS NOT NULL OR excluded.merged_at IS NOT NULL";
 
 const COLUMNS = jsonColumns({
+  team_uid: "uuid",
+  url_key: "text",
   url: "text",
   provider: "text",
   repo_full_name: "text",
@@ -149,9 +213,9 @@ const COLUMNS = jsonColumns({
 });
 
 const STORE = `
-  INSERT INTO pull_requests AS p (team_uid, url_key, recorded_at, ${COLUMNS.list()})
-  SELECT $1::uuid, $2::text, now(), ${COLUMNS.list()}
-    FROM json_to_record($3::json) AS fact (${COLUMNS.definitions})
+  INSERT INTO pull_requests AS p (recorded_at, ${COLUMNS.list()})
+  SELECT now(), ${COLUMNS.list()}
+    FROM json_to_recordset($1::json) AS fact (${COLUMNS.definitions})
   ON CONFLICT (team_uid, url_key) DO UPDATE
   SET author_login = least(p.author_login, excluded.author_login),
       opened_at = least(p.opened_at, excluded.opened_at),
@@ -169,19 +233,23 @@ const STORE = `
       history_read_to = greatest(p.history_read_to, excluded.history_read_to)`;
 
 /** GitLab's payloads lack the time of the closing: it is that of the last closing that was observed. */
-async function setClosingOfGitlab(tx: Sql, teamUid: string, key: string): Promise<void> {
+async function setClosingOfGitlab(tx: Sql, { teamUids, urlKeys }: PullRequestKeys): Promise<void> {
   await tx.query(
     `UPDATE pull_requests p
-        SET closed_at = coalesce((SELECT max(occurred_at)
-                                    FROM pull_request_activities a
-                                   WHERE a.team_uid = p.team_uid
-                                     AND a.url_key = p.url_key
-                                     AND a.activity_key LIKE 'close:%'
-                                     AND ${isCurrent("a", "p")}), p.closed_at)
-      WHERE p.team_uid = $1
-        AND p.url_key = $2
+        SET closed_at = closing.occurred_at
+       FROM ${KEYS}
+      CROSS JOIN LATERAL (SELECT max(a.occurred_at) AS occurred_at
+                            FROM pull_request_activities a
+                            JOIN pull_requests pr USING (team_uid, url_key)
+                           WHERE a.team_uid = key.team_uid
+                             AND a.url_key = key.url_key
+                             AND a.activity_key LIKE 'close:%'
+                             AND ${isCurrent("a", "pr")}) closing
+      WHERE p.team_uid = key.team_uid
+        AND p.url_key = key.url_key
         AND p.provider = 'GITLAB'
-        AND p.state = 'closed'`,
-    [teamUid, key],
+        AND p.state = 'closed'
+        AND closing.occurred_at IS NOT NULL`,
+    [teamUids, urlKeys],
   );
 }

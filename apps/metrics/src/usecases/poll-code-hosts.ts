@@ -152,7 +152,11 @@ async function storeChanges(
   teamUid: string,
   facts: readonly PullRequestFacts[],
 ): Promise<void> {
-  for (const each of facts) await deps.pullRequests.record(teamUid, each, async () => {});
+  if (facts.length === 0) return;
+  await deps.pullRequests.record(
+    facts.map((each) => ({ teamUid, facts: each })),
+    async () => {},
+  );
   const changes = facts.map(({ pullRequest }) => ({
     urlKey: urlKey(pullRequest.url),
     changedAt: pullRequest.updatedAt,
@@ -177,7 +181,8 @@ async function pollPullRequest(deps: PollCodeHostsDeps, claim: PullRequestClaim)
     const { state, changedAt } = read ?? { state: known.state, changedAt: claim.changedAt ?? now };
     const pollAt = nextPullRequestPoll({ provider, state, changedAt }, now, deps.timeScale);
     const plan = { etags: read?.etags ?? claim.etags, changedAt, pollAt };
-    if (read?.facts) await deps.pullRequests.record(teamUid, read.facts, (tx) => finishPullRequest(tx, claim, plan));
+    if (read?.facts)
+      await deps.pullRequests.record([{ teamUid, facts: read.facts }], (tx) => finishPullRequest(tx, claim, plan));
     else await finishPullRequest(sql, claim, plan);
   } catch (error) {
     const isWaiting = isNotConnected(error) && provider !== "LOCAL";

@@ -1,7 +1,7 @@
 import { isTransient, type Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import type { ReplayedPage, ReplayPage, ReplayPhase, ReplayPosition } from "../store/replay-store.ts";
-import { mayReportPullRequest, recordDelivery, type RecordDeliveryDeps } from "./record-delivery.ts";
+import { mayReportPullRequest, recordDeliveries, type RecordDeliveriesDeps } from "./record-deliveries.ts";
 
 export type ReplayFactsDeps = {
   readonly replays: {
@@ -15,7 +15,7 @@ export type ReplayFactsDeps = {
     /** Reads the facts of runs again. */
     refresh(runUids: readonly string[]): Promise<void>;
   };
-  readonly recording: RecordDeliveryDeps<Sql> & {
+  readonly recording: RecordDeliveriesDeps<Sql> & {
     readonly deliveries: {
       /** Lists a page of all accepted deliveries that are still stored, oldest first. `event`: as its header names it. */
       walk(pageToken: string): Promise<{
@@ -54,23 +54,34 @@ const REPLAY: Readonly<
   async deliveries({ recording }, pageToken, signal) {
     const { deliveries, nextPageToken } = await recording.deliveries.walk(pageToken);
     const reports = deliveries.filter(({ event }) => mayReportPullRequest(event));
-    const failures: string[] = [];
-    for (const { uid } of reports) {
-      signal.throwIfAborted();
-      const failure = await recordAgain(recording, uid);
-      if (failure !== undefined) failures.push(failure);
-    }
+    const failures = await recordAgain(
+      recording,
+      reports.map(({ uid }) => uid),
+      signal,
+    );
     return { count: reports.length - failures.length, failures, nextPageToken };
   },
 };
 
-/** Returns why the delivery cannot be recorded, if it cannot: the rest of the page is recorded nevertheless. Throws failures that may pass. */
-async function recordAgain(deps: RecordDeliveryDeps<Sql>, uid: string): Promise<string | undefined> {
+/**
+ * Returns why deliveries cannot be recorded, for those that cannot: the others are recorded nevertheless. Throws failures that may pass.
+ */
+async function recordAgain(
+  deps: RecordDeliveriesDeps<Sql>,
+  uids: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  signal.throwIfAborted();
   try {
-    await recordDelivery(deps, uid, async () => {});
-    return undefined;
+    await recordDeliveries(deps, uids, async () => {});
+    return [];
   } catch (error) {
     if (isTransient(error) || (isDomainError(error) && error.retryable)) throw error;
-    return `Delivery ${uid}: ${error instanceof Error ? error.message : String(error)}`;
+    if (uids.length === 1) return [`Delivery ${uids[0]}: ${error instanceof Error ? error.message : String(error)}`];
+    const half = Math.ceil(uids.length / 2);
+    return [
+      ...(await recordAgain(deps, uids.slice(0, half), signal)),
+      ...(await recordAgain(deps, uids.slice(half), signal)),
+    ];
   }
 }

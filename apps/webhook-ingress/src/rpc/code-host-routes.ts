@@ -14,14 +14,17 @@ import {
   type CodeHostWebhooksDeps,
 } from "../usecases/code-host-webhooks.ts";
 import {
+  batchGetCodeHostDeliveries,
   getCodeHostDelivery,
   listCodeHostDeliveries,
   walkCodeHostDeliveries,
+  type DeliveryBatch,
   type ReadCodeHostDeliveriesDeps,
 } from "../usecases/read-code-host-deliveries.ts";
 
 /** Services that may read deliveries and settings in their own name. */
 export const codeHostAllowList = allowServices(webhooks.CodeHostWebhookService, {
+  batchGetCodeHostDeliveries: ["metrics"],
   getCodeHostDelivery: ["factories", "metrics"],
   getCodeHostWebhook: ["metrics"],
   walkCodeHostDeliveries: ["metrics"],
@@ -67,14 +70,13 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
         return { deliveries: deliveries.map(deliveryMessage), nextPageToken };
       },
     ),
-    getCodeHostDelivery: served(async (ref: webhooks.GetCodeHostDeliveryRequest, caller) => {
-      const { delivery, body, headers, botLogin } = await getCodeHostDelivery(deps, caller, ref);
-      return {
-        delivery: deliveryMessage(delivery),
-        headers: { ...headers },
-        botLogin,
-        ...(body && { body: new Uint8Array(body) }),
-      };
+    getCodeHostDelivery: served(async (ref: webhooks.GetCodeHostDeliveryRequest, caller) =>
+      storedMessage(await getCodeHostDelivery(deps, caller, ref)),
+    ),
+    batchGetCodeHostDeliveries: served(async ({ deliveryUids }: webhooks.BatchGetCodeHostDeliveriesRequest, caller) => {
+      assertService(caller);
+      const { deliveries, omittedUids } = await batchGetCodeHostDeliveries(deps, deliveryUids);
+      return { deliveries: deliveries.map(storedMessage), omittedUids: [...omittedUids] };
     }),
     walkCodeHostDeliveries: served(async ({ pageSize, pageToken }: webhooks.WalkCodeHostDeliveriesRequest, caller) => {
       requireServiceCaller(caller);
@@ -93,6 +95,18 @@ const webhookMessage = (
   createdAt: timestampFromDate(createdAt),
   updatedAt: timestampFromDate(updatedAt),
   ...(lastDeliveryAt && { lastDeliveryAt: timestampFromDate(lastDeliveryAt) }),
+});
+
+const storedMessage = ({
+  delivery,
+  body,
+  headers,
+  botLogin,
+}: DeliveryBatch["deliveries"][number]): MessageInitShape<typeof webhooks.GetCodeHostDeliveryResponseSchema> => ({
+  delivery: deliveryMessage(delivery),
+  headers: { ...headers },
+  botLogin,
+  ...(body && { body: new Uint8Array(body) }),
 });
 
 const deliveryMessage = ({

@@ -170,23 +170,41 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
     },
 
     async find(uid: string): Promise<StoredCodeHostDelivery | undefined> {
-      const { rows } = await database.sql.query<
-        DeliveryRow & { body: Uint8Array | null; headers: Record<string, string> | null; bot_login: string | null }
-      >(
-        `SELECT ${COLUMNS}, d.body, d.headers, w.bot_login
-           FROM code_host_deliveries d LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid
+      const { rows } = await database.sql.query<StoredRow>(
+        `SELECT ${STORED_COLUMNS}
+           FROM code_host_deliveries d
+           LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid
           WHERE d.uid = $1`,
         [uid],
       );
-      const row = rows[0];
-      return (
-        row && {
-          delivery: toDelivery(row),
-          body: row.body ?? undefined,
-          headers: row.headers ?? {},
-          botLogin: row.bot_login ?? "",
-        }
+      return rows[0] && toStored(rows[0]);
+    },
+
+    /**
+     * Returns accepted deliveries in the order of their uids, as long as their bodies have at most so many bytes in
+     * total, but at least one. `omittedUids`: the others that are stored.
+     */
+    async findAll(
+      uids: readonly string[],
+      bodyBytesMax: number,
+    ): Promise<{ deliveries: StoredCodeHostDelivery[]; omittedUids: string[] }> {
+      const { rows } = await database.sql.query<StoredRow & { asked_uid: string; is_omitted: boolean }>(
+        `SELECT ${STORED_COLUMNS}, asked.uid AS asked_uid, asked.is_omitted
+           FROM (SELECT d.uid, given.n,
+                        sum(octet_length(d.body)) OVER by_position > $2 AND row_number() OVER by_position > 1 AS is_omitted
+                   FROM unnest($1::uuid[]) WITH ORDINALITY AS given (uid, n)
+                   JOIN code_host_deliveries d USING (uid)
+                  WHERE d.outcome = 'accepted'
+                 WINDOW by_position AS (ORDER BY given.n)) asked
+           LEFT JOIN code_host_deliveries d ON d.uid = asked.uid AND NOT asked.is_omitted
+           LEFT JOIN code_host_webhooks w ON w.code_host_uid = d.code_host_uid
+          ORDER BY asked.n`,
+        [uids, bodyBytesMax],
       );
+      return {
+        deliveries: rows.filter(({ is_omitted: isOmitted }) => !isOmitted).map(toStored),
+        omittedUids: rows.filter(({ is_omitted: isOmitted }) => isOmitted).map(({ asked_uid: uid }) => uid),
+      };
     },
 
     /** Deletes entries older than a week, except the newest fifty of an open address. */
@@ -259,6 +277,20 @@ type DeliveryRow = {
   size_bytes: number;
   received_at: Date;
 };
+
+const STORED_COLUMNS = `${COLUMNS}, d.body, d.headers, w.bot_login`;
+type StoredRow = DeliveryRow & {
+  body: Uint8Array | null;
+  headers: Record<string, string> | null;
+  bot_login: string | null;
+};
+
+const toStored = (row: StoredRow): StoredCodeHostDelivery => ({
+  delivery: toDelivery(row),
+  body: row.body ?? undefined,
+  headers: row.headers ?? {},
+  botLogin: row.bot_login ?? "",
+});
 
 const toDelivery = (row: DeliveryRow): CodeHostDelivery => ({
   uid: as<CodeHostDeliveryUid>(row.uid),

@@ -1,5 +1,5 @@
 import type { Caller } from "@millwright/caller";
-import { notFound } from "@millwright/errors";
+import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, NIL_UUID } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { CodeHostDelivery } from "../domain/code-host-webhook.ts";
@@ -10,10 +10,18 @@ export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
   codeHostDeliveries: {
     list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]>;
     find(uid: string): Promise<StoredCodeHostDelivery | undefined>;
+    /** Accepted deliveries whose bodies have so many bytes in total, in the order of their uids; and the other stored ones. */
+    findAll(uids: readonly string[], bodyBytesMax: number): Promise<DeliveryBatch>;
     /** Accepted deliveries of all connections after a uid, oldest first. */
     walk(afterUid: string, limit: number): Promise<CodeHostDelivery[]>;
   };
   cursors: Cursors;
+};
+
+export type DeliveryBatch = {
+  readonly deliveries: readonly StoredCodeHostDelivery[];
+  /** Stored, but left out for their size. */
+  readonly omittedUids: readonly string[];
 };
 
 /** Lists a connection's deliveries, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
@@ -58,6 +66,22 @@ export async function getCodeHostDelivery(
   const found = isUuid(ref.deliveryUid) ? await deps.codeHostDeliveries.find(ref.deliveryUid) : undefined;
   if (!found || (codeHostUid !== undefined && found.delivery.codeHostUid !== codeHostUid)) throw notFound("delivery");
   return found;
+}
+
+const BATCH_MAX = 500;
+const BATCH_BODY_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Returns accepted deliveries of any connection. Errors: invalid_delivery_uids. */
+export async function batchGetCodeHostDeliveries(
+  { codeHostDeliveries }: Pick<ReadCodeHostDeliveriesDeps, "codeHostDeliveries">,
+  uids: readonly string[],
+): Promise<DeliveryBatch> {
+  if (uids.length > BATCH_MAX || !uids.every(isUuid))
+    throw invalidArgument(
+      "invalid_delivery_uids",
+      `delivery_uids must be at most ${BATCH_MAX} UUIDs (got ${uids.length}).`,
+    );
+  return codeHostDeliveries.findAll(uids, BATCH_BODY_BYTES_MAX);
 }
 
 const WALK = "all code host deliveries";

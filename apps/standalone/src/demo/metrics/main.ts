@@ -41,7 +41,7 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
   const history = openHistoryImport(databaseUrl("metrics"));
   try {
     await history.storeRuns(runs);
-    for (const facts of pullRequests) await history.storePullRequest(team.teamUid, facts);
+    await history.storePullRequests(team.teamUid, pullRequests);
   } finally {
     await history.close();
   }

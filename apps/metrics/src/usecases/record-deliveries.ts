@@ -1,7 +1,7 @@
 import { payloadOf, type CodeHostDelivery } from "@millwright/code-host-events";
 import { GITHUB_EVENTS, githubFacts } from "../domain/github-facts.ts";
 import { GITLAB_EVENTS, gitlabFacts } from "../domain/gitlab-facts.ts";
-import type { PullRequestFacts } from "../domain/pull-request-fact.ts";
+import type { PullRequestFacts, ReportedFacts } from "../domain/pull-request-fact.ts";
 
 /** Work that stores the facts of one delivery; its key is the delivery's uid. */
 export const RECORD_DELIVERY = "record_code_host_delivery";
@@ -9,14 +9,14 @@ export const RECORD_DELIVERY = "record_code_host_delivery";
 /** An accepted delivery of a code host. */
 export type AcceptedDelivery = CodeHostDelivery & { readonly teamUid: string; readonly receivedAt: Date };
 
-export type RecordDeliveryDeps<Tx> = {
+export type RecordDeliveriesDeps<Tx> = {
   readonly deliveries: {
-    /** Undefined: there is none, or it is no longer stored. */
-    find(uid: string): Promise<AcceptedDelivery | undefined>;
+    /** Reads deliveries in pages of limited size. Those that are no longer stored are left out. */
+    read(uids: readonly string[]): AsyncIterable<readonly AcceptedDelivery[]>;
   };
   readonly pullRequests: {
-    /** Stores the facts and projects the pull request in one transaction that `finish` takes part in. */
-    record(teamUid: string, facts: PullRequestFacts, finish: (tx: Tx) => Promise<void>): Promise<void>;
+    /** Stores the facts and projects the pull requests in one transaction that `finish` takes part in. */
+    record(reported: readonly ReportedFacts[], finish: (tx: Tx) => Promise<void>): Promise<void>;
   };
 };
 
@@ -24,15 +24,23 @@ export type RecordDeliveryDeps<Tx> = {
 export const mayReportPullRequest = (event: unknown): boolean =>
   typeof event === "string" && (GITHUB_EVENTS.includes(event) || GITLAB_EVENTS.includes(event));
 
-/** Stores what a delivery reports of a pull request, also of one that no run has produced. Other deliveries change nothing. */
-export async function recordDelivery<Tx>(
-  deps: RecordDeliveryDeps<Tx>,
-  uid: string,
+/**
+ * Stores what deliveries report of pull requests, also of those that no run has produced, all or nothing. Other
+ * deliveries change nothing.
+ */
+export async function recordDeliveries<Tx>(
+  deps: RecordDeliveriesDeps<Tx>,
+  uids: readonly string[],
   finish: (tx: Tx) => Promise<void>,
 ): Promise<void> {
-  const delivery = await deps.deliveries.find(uid);
-  const facts = delivery && factsOf(delivery);
-  if (facts) await deps.pullRequests.record(delivery.teamUid, facts, finish);
+  const reported: ReportedFacts[] = [];
+  for await (const deliveries of deps.deliveries.read(uids)) {
+    for (const delivery of deliveries) {
+      const facts = factsOf(delivery);
+      if (facts) reported.push({ teamUid: delivery.teamUid, facts });
+    }
+  }
+  if (reported.length > 0) await deps.pullRequests.record(reported, finish);
 }
 
 function factsOf(delivery: AcceptedDelivery): PullRequestFacts | undefined {
