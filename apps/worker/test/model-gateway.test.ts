@@ -1,8 +1,10 @@
 import { once } from "node:events";
-import { request, type IncomingMessage } from "node:http";
+import { createServer, request, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, test } from "@jest/globals";
 import { invalidArgument } from "@millwright/errors";
+import { eventually } from "@millwright/testing";
 import { ModelGateway } from "../src/adapters/model-gateway.ts";
 import { TokenBudget } from "../src/harness/token-budget.ts";
 import type { RunFailure } from "../src/model/model-provider.ts";
@@ -53,3 +55,25 @@ test.each<[string, () => { outcome: string; message: string }, Partial<RunFailur
       gateway.close();
     }),
 );
+
+test("a complete answer without token counts is reported without counts", () =>
+  withDirectory(async (root) => {
+    const provider = createServer((_, response) =>
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ type: "message", content: [{ type: "text", text: "hello" }] })),
+    ).listen(0, "127.0.0.1");
+    await once(provider, "listening");
+    const baseUrl = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+    const assignment = {
+      ...{ provider: "anthropic", modelId: "some-model" },
+      providerCredentials: { provider: "anthropic", apiKey: "key", baseUrl },
+    };
+    const { ctx, usage } = aContext({ dir: await executionDir(root, "e1"), assignment });
+    const gateway = await ModelGateway.listen({ ctx, budget: new TokenBudget(0, []) });
+    expect((await callModel(gateway)).status).toBe(200);
+    await eventually(() => expect(usage).toMatchObject([{ modelId: "some-model", usage: {} }]));
+    expect(Object.keys(usage[0]!.usage)).toEqual([]);
+    gateway.close();
+    provider.close();
+  }));

@@ -264,7 +264,10 @@ export class ModelGateway {
     response.writeHead(answer.status, passedBack(answer)).end(body);
   }
 
-  /** Reports the usage of a response. A response that was cut off is charged, too. */
+  /**
+   * Reports the usage of a response. A response that was cut off is charged, too. One that the provider did not count is
+   * reported without counts, so that it is known to be missing in sums and counts against limits.
+   */
   async #report(
     callId: string,
     { modelId }: WireCall,
@@ -273,7 +276,6 @@ export class ModelGateway {
   ): Promise<void> {
     const { ctx, budget } = this.#deps;
     const used = isWhole ? { usage: counted } : interruptedUsage(counted, sent, characters);
-    if (Object.keys(used.usage).length === 0) return;
     budget.spend(used.usage);
     await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }

@@ -25,3 +25,22 @@ test.each([
     ...expected,
   });
 });
+
+test.each([
+  ["a fraction", 2.5],
+  ["a negative number", -1],
+  ["more than an integer can hold", 1e20],
+  ["no number", "2"],
+])("a count that is %s is treated as not counted", (_, output) => {
+  expect(countsIn({ usage: { ...COUNTED, completion_tokens: output } })).toEqual({
+    inputTokens: 6,
+    inputCacheReadTokens: 4,
+  });
+  const inputTokenDetails = { noCacheTokens: 6, cacheReadTokens: 4, cacheWriteTokens: undefined };
+  const outputTokenDetails = { textTokens: undefined, reasoningTokens: undefined };
+  const counted = { inputTokens: 10, outputTokens: output as number, totalTokens: 12, inputTokenDetails };
+  expect(tokenCounts({ ...counted, outputTokenDetails, raw: COUNTED })).toEqual({
+    inputTokens: 6,
+    inputCacheReadTokens: 4,
+  });
+});

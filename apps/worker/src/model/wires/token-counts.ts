@@ -18,14 +18,12 @@ export function tokenCounts({
 }: LanguageModelUsage): TokenCounts | undefined {
   if (raw === undefined || (input.noCacheTokens === undefined && outputTokens === undefined)) return undefined;
   return {
-    ...(input.noCacheTokens === undefined ? {} : { inputTokens: input.noCacheTokens }),
-    ...(outputTokens === undefined ? {} : { outputTokens }),
-    ...(has(raw, CACHE_READS) && input.cacheReadTokens !== undefined
-      ? { inputCacheReadTokens: input.cacheReadTokens }
-      : {}),
-    ...(has(raw, CACHE_WRITES) && input.cacheWriteTokens !== undefined
-      ? { inputCacheWriteTokens: input.cacheWriteTokens }
-      : {}),
+    ...onlyCounts({
+      inputTokens: input.noCacheTokens,
+      outputTokens,
+      inputCacheReadTokens: has(raw, CACHE_READS) ? input.cacheReadTokens : undefined,
+      inputCacheWriteTokens: has(raw, CACHE_WRITES) ? input.cacheWriteTokens : undefined,
+    }),
     ...statedCost(asCounter(raw)),
   };
 }
@@ -87,14 +85,19 @@ function counts(
   isWithCache = true,
 ): TokenCounts {
   const fresh = typeof input === "number" && isWithCache && typeof cacheRead === "number" ? input - cacheRead : input;
-  const found = {
+  return onlyCounts({
     inputTokens: fresh,
     outputTokens: output,
     inputCacheReadTokens: cacheRead,
     inputCacheWriteTokens: cacheWrite,
-  };
-  return Object.fromEntries(Object.entries(found).filter(([, count]) => typeof count === "number" && count >= 0));
+  });
 }
+
+/** Leaves out what is no count: a provider may send fractions and negative numbers, which cannot be stored. */
+const onlyCounts = (found: Readonly<Record<keyof Omit<TokenCounts, "costMicros">, unknown>>): TokenCounts =>
+  Object.fromEntries(
+    Object.entries(found).filter(([, count]) => Number.isSafeInteger(count) && (count as number) >= 0),
+  );
 
 const asCounter = (value: unknown): Counter => (typeof value === "object" && value !== null ? (value as Counter) : {});
 const sum = (a: unknown, b: unknown): unknown => (typeof a === "number" && typeof b === "number" ? a + b : (a ?? b));
