@@ -127,6 +127,52 @@ test("refuses the next call of every run under an exhausted budget, naming the b
   expect(limitedAtStart(await aHeldRun())).toBe(true);
 });
 
+describe("a budget counts", () => {
+  const stated = (held: HeldExecution, costMicros: bigint, access: string) =>
+    p.workers.reportUsage(
+      {
+        ...{ ...lease(held), callId: `c${(calls += 1)}`, modelId: MODEL, access },
+        usage: { inputTokens: 0n, outputTokens: 300n, costMicros },
+      },
+      bearer(worker),
+    );
+  const recorded = async () => (await p.database.sql.query("SELECT cost_micros, limited_micros FROM usage_rows")).rows;
+
+  test.each([
+    [
+      "less than the price, by the team's own endpoint",
+      0n,
+      "team_endpoint",
+      300n,
+      { cost_micros: 0, limited_micros: 300 },
+    ],
+    [
+      "more than the price, by the team's own endpoint",
+      400n,
+      "team_endpoint",
+      400n,
+      { cost_micros: 400, limited_micros: null },
+    ],
+    ["less than the price, by the operator's endpoint", 7n, "operator", 7n, { cost_micros: 7, limited_micros: null }],
+    ["less than the price, by the provider of a team's key", 7n, "team", 7n, { cost_micros: 7, limited_micros: null }],
+  ] as const)("of a stated cost that is %s, what cannot switch it off", async (_, cost, access, spent, row) => {
+    const { uid } = await aBudget();
+    await stated(await aHeldRun({ config: { cost_limit_usd: 1 } }), cost, access);
+    expect((await budgetNow(uid)).spentMicros).toBe(spent);
+    expect(await recorded()).toEqual([row]);
+  });
+
+  test("a call that was not counted with what was reserved for it, and so does a cost limit", async () => {
+    const { uid } = await aBudget();
+    const held = await aHeldRun({ config: { cost_limit_usd: 0.0005 } });
+    expect(await outcome(held, 500)).toBe("granted");
+    await p.workers.reportUsage({ ...lease(held), callId: "c", modelId: MODEL, usage: {} }, bearer(worker));
+    expect((await budgetNow(uid)).spentMicros).toBe(500n);
+    expect(await recorded()).toEqual([{ cost_micros: null, limited_micros: 500 }]);
+    expect(await outcome(held)).toBe("exceeded");
+  });
+});
+
 test("several budgets hold at once: the tightest decides, and its message is shown", async () => {
   const schedule = newUid();
   await aBudget({ limitMicros: 1_000n });

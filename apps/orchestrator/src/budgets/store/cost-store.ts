@@ -30,7 +30,7 @@ export const costStore = {
               UNION ALL
               SELECT b.top, r.uid FROM below b JOIN runs r ON r.parent_run_uid = b.uid)
        SELECT a.uid, a.limit_micros,
-              (SELECT coalesce(sum(u.cost_micros), 0)::text FROM below b JOIN usage_rows u ON u.run_uid = b.uid WHERE b.top = a.uid) AS spent,
+              (SELECT coalesce(sum(coalesce(u.limited_micros, u.cost_micros)), 0)::text FROM below b JOIN usage_rows u ON u.run_uid = b.uid WHERE b.top = a.uid) AS spent,
               (SELECT coalesce(sum(c.micros), 0)::text FROM below b JOIN cost_reservations c ON c.run_uid = b.uid
                  JOIN executions e ON e.id = c.execution_id AND e.attempt = c.attempt AND e.state IN ('CLAIMED', 'RUNNING')
                 WHERE b.top = a.uid AND c.execution_id <> $2) AS reserved
@@ -61,8 +61,13 @@ export const costStore = {
     );
   },
 
-  async release(tx: Sql, executionId: number): Promise<void> {
-    await tx.query("DELETE FROM cost_reservations WHERE execution_id = $1", [executionId]);
+  /** Releases what an execution has reserved, and returns it; undefined: nothing was reserved. */
+  async release(tx: Sql, executionId: number): Promise<bigint | undefined> {
+    const { rows } = await tx.query<{ micros: string }>(
+      "DELETE FROM cost_reservations WHERE execution_id = $1 RETURNING micros::text AS micros",
+      [executionId],
+    );
+    return rows[0] && BigInt(rows[0].micros);
   },
 };
 

@@ -11,6 +11,8 @@ export type UsageInsert = {
   readonly modelId: string;
   readonly tokens: TokenCounts;
   readonly costMicros?: bigint;
+  /** What the call counts against limits, if that is not its cost. */
+  readonly limitedMicros?: bigint;
   readonly priceVersion?: number;
   readonly access?: ModelAccess;
 };
@@ -26,13 +28,14 @@ export const usageStore = {
   async insert(tx: Sql, usage: UsageInsert): Promise<{ provider: string; isBudgeted: boolean } | undefined> {
     const { tokens } = usage;
     const { rows } = await tx.query<{ provider: string | null; is_budgeted: boolean }>(
-      `INSERT INTO usage_rows (run_uid, call_id, execution_id, attempt, model_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, price_version, access)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::bigint, $11, $12) ON CONFLICT (run_uid, call_id) DO NOTHING
+      `INSERT INTO usage_rows (run_uid, call_id, execution_id, attempt, model_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, price_version, access, limited_micros)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::bigint, $11, $12, $13::bigint) ON CONFLICT (run_uid, call_id) DO NOTHING
        RETURNING (SELECT r.frozen->>'provider' FROM runs r WHERE r.uid = $1) AS provider, (SELECT ${IS_BUDGETED} FROM runs r WHERE r.uid = $1) AS is_budgeted`,
       [
         ...[usage.runUid, usage.callId, usage.executionId, usage.attempt, usage.modelId],
         ...[tokens.input ?? null, tokens.output ?? null, tokens.cacheRead ?? null, tokens.cacheWrite ?? null],
         ...[usage.costMicros?.toString() ?? null, usage.priceVersion ?? null, usage.access ?? null],
+        usage.limitedMicros?.toString() ?? null,
       ],
     );
     return rows[0] && { provider: rows[0].provider ?? "", isBudgeted: rows[0].is_budgeted };

@@ -2,7 +2,13 @@ import type { Sql } from "@millwright/database";
 import { invalidArgument } from "@millwright/errors";
 import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import { costOf, type ModelAccess, type PriceVersion, type TokenCounts } from "../../catalog/domain/usage.ts";
+import {
+  costOf,
+  costUnderLimits,
+  type ModelAccess,
+  type PriceVersion,
+  type TokenCounts,
+} from "../../catalog/domain/usage.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
 
@@ -20,15 +26,17 @@ export type ReportUsageDeps = {
         modelId: string;
         tokens: TokenCounts;
         costMicros?: bigint;
+        /** What the call counts against limits and budgets, if that is not its cost. */
+        limitedMicros?: bigint;
         priceVersion?: number;
         access?: ModelAccess;
       },
     ): Promise<{ provider: string; isBudgeted: boolean } | undefined>;
   };
-  /** Counts a recorded cost against the budgets that cover the run. */
+  /** Counts the cost of a recorded call against the budgets that cover the run. */
   readonly spendBudgets: (tx: Sql, runUid: string, micros: bigint) => Promise<void>;
-  /** Releases the cost that the execution had reserved for the call. */
-  readonly releaseCost: (tx: Sql, executionId: number) => Promise<void>;
+  /** Releases the cost that the execution had reserved for the call, and returns it; undefined: nothing was reserved. */
+  readonly releaseCost: (tx: Sql, executionId: number) => Promise<bigint | undefined>;
   /** Called once for each recorded call. */
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
@@ -41,7 +49,10 @@ export type UsageReport = {
   /** The call was aborted, and the worker has estimated the tokens that the provider had not counted. */
   readonly isEstimated?: boolean;
   readonly access?: ModelAccess;
-  /** The cost that the provider states, in millionths of a dollar. It takes precedence over the price. */
+  /**
+   * The cost that the provider states, in millionths of a dollar. It takes precedence over the price, but not under
+   * limits and budgets if the team chose the provider's address.
+   */
   readonly statedMicros?: bigint;
 };
 
@@ -50,8 +61,8 @@ const STATED_MICROS_MAX = 1_000_000_000_000n;
 
 /**
  * Records the tokens of one model call with the cost that its provider states, or else with the cost at the current
- * price. A call is recorded once; a repeated report changes nothing. Returns whether a budget covers the run, so that
- * further calls must be reserved.
+ * price. Limits and budgets may count another cost (`costUnderLimits`). A call is recorded once; a repeated report
+ * changes nothing. Returns whether a budget covers the run, so that further calls must be reserved.
  *
  * Errors: lease_lost · usage_invalid.
  */
@@ -71,16 +82,19 @@ export async function reportUsage(
     );
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
-    await deps.releaseCost(tx, lease.executionId);
-    const price = statedMicros === undefined ? await deps.usage.currentPrice(tx, modelId) : undefined;
-    const costMicros = statedMicros ?? costOf(tokens, price);
+    const reservedMicros = await deps.releaseCost(tx, lease.executionId);
+    const price = await deps.usage.currentPrice(tx, modelId);
+    const pricedMicros = costOf(tokens, price);
+    const costMicros = statedMicros ?? pricedMicros;
+    const limitedMicros = costUnderLimits({ statedMicros, pricedMicros, reservedMicros, access });
     const inserted = await deps.usage.insert(tx, {
       ...{ ...lease, runUid, callId, modelId, tokens },
       ...(access ? { access } : {}),
       ...(costMicros === undefined ? {} : { costMicros }),
-      ...(costMicros === undefined || !price ? {} : { priceVersion: price.version }),
+      ...(limitedMicros === undefined || limitedMicros === costMicros ? {} : { limitedMicros }),
+      ...(statedMicros !== undefined || costMicros === undefined || !price ? {} : { priceVersion: price.version }),
     });
-    if (inserted?.isBudgeted && costMicros) await deps.spendBudgets(tx, runUid, costMicros);
+    if (inserted?.isBudgeted && limitedMicros) await deps.spendBudgets(tx, runUid, limitedMicros);
     if (inserted)
       await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
     return inserted && { ...inserted, costMicros };

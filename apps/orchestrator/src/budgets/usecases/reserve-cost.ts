@@ -14,7 +14,7 @@ export type ReserveCostDeps = {
     lockTree(tx: Sql, runUid: string): Promise<void>;
     limitsOf(tx: Sql, runUid: string, exceptExecution: number): Promise<readonly LimitedRun[]>;
     reserve(tx: Sql, reservation: LeaseRef & { runUid: string; micros: bigint }): Promise<void>;
-    release(tx: Sql, executionId: number): Promise<void>;
+    release(tx: Sql, executionId: number): Promise<unknown>;
   };
   /**
    * Locks the budgets that cover a run until the transaction ends. Reservations of `exceptExecution` are not counted.

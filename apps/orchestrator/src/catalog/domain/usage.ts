@@ -30,6 +30,27 @@ export const MODEL_ACCESS = ["operator", "team", "team_endpoint"] as const;
 export type ModelAccess = (typeof MODEL_ACCESS)[number];
 
 /**
+ * Returns the micro-dollars that a call counts against cost limits and budgets. A call without a known cost counts with
+ * what was reserved for it. A cost that is stated by an endpoint of the team's choice does not count as less than that:
+ * otherwise the endpoint could switch off limits that someone else has set.
+ */
+export function costUnderLimits({
+  statedMicros,
+  pricedMicros,
+  reservedMicros,
+  access,
+}: {
+  readonly statedMicros: bigint | undefined;
+  readonly pricedMicros: bigint | undefined;
+  readonly reservedMicros: bigint | undefined;
+  readonly access: ModelAccess | undefined;
+}): bigint | undefined {
+  const computedMicros = pricedMicros ?? reservedMicros;
+  if (statedMicros === undefined || computedMicros === undefined) return statedMicros ?? computedMicros;
+  return access === "team_endpoint" && computedMicros > statedMicros ? computedMicros : statedMicros;
+}
+
+/**
  * All usage of one run with one model, one kind of credentials and one price. Sums leave out values that were not
  * measured; `unpriced` and `unmeasured` count the affected calls.
  */
