@@ -94,7 +94,7 @@ import { findStartingCommits } from "./runs/store/workspace-store.ts";
 import { writeBlockSnapshot } from "./conversations/usecases/block-snapshots.ts";
 import { describeRuns } from "./runs/usecases/describe-runs.ts";
 import { reachEnvironment } from "./catalog/usecases/environments.ts";
-import type { Transaction } from "./runs/usecases/lease-check.ts";
+import type { Transaction } from "./storage/store/transaction.ts";
 import { assignmentDetails } from "./leases/usecases/prepare-assignment.ts";
 import type { ReportUsageDeps } from "./budgets/usecases/report-usage.ts";
 import { lockBudgets, readBudgets, spendBudgets } from "./budgets/usecases/spend-budgets.ts";

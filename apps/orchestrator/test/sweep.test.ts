@@ -14,7 +14,7 @@ import { requireLease } from "../src/leases/store/lease-store.ts";
 import { appendRunEvents } from "../src/runs/store/run-events-store.ts";
 import { commitArtifact } from "../src/artifacts/usecases/commit-artifact.ts";
 import { createArtifact } from "../src/artifacts/usecases/create-artifact.ts";
-import type { Transaction } from "../src/runs/usecases/lease-check.ts";
+import type { Transaction } from "../src/storage/store/transaction.ts";
 import { nextSweep } from "../src/artifacts/usecases/sweep-blobs.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";

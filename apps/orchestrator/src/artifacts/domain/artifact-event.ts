@@ -1,4 +1,4 @@
-import type { Artifact } from "./artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 
 type Subject = Pick<Artifact, "uid" | "type" | "data">;

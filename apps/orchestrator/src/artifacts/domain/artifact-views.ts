@@ -1,21 +1,5 @@
 import { dropAbsent, type JsonObject } from "../../catalog/domain/agent-config.ts";
-import type { Artifact } from "./artifact.ts";
-
-/** Returns `data` of an ArtifactItem in the public form of a run. */
-export function artifactItemData(artifact: Artifact): JsonObject {
-  switch (artifact.type) {
-    case "PLAN":
-      return { document_uid: artifact.uid, artifact_uid: artifact.uid, notebook_uid: artifact.uid, ...artifact.data };
-    case "PULL_REQUEST":
-      return { ...artifact.data, status: artifact.pullRequestStatus ?? "unknown" };
-    case "FILE":
-      return dropAbsent({ artifact_uid: artifact.uid, ...artifact.data, size_bytes: artifact.sizeBytes });
-    case "SCREENSHOT":
-      return { artifact_uid: artifact.uid, ...artifact.data };
-    default: // EXTERNAL_REFERENCE
-      return artifact.data;
-  }
-}
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 
 export type Download = { readonly url: string; readonly expiresAt: Date };
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "@jest/globals";
 import type { ArtifactUid, RunUid } from "@millwright/ids";
-import { artifactDetailData, artifactItemData, isRetrievable } from "./artifact-views.ts";
-import { ARTIFACT_LIMITS, checkNewArtifact, type Artifact, type NewArtifact } from "./artifact.ts";
+import { artifactDetailData, isRetrievable } from "./artifact-views.ts";
+import { artifactItemData } from "../../runs/domain/run-artifact.ts";
+import { ARTIFACT_LIMITS, checkNewArtifact, type NewArtifact } from "./artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import { canonicalUrl } from "../../catalog/domain/canonical-url.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,29 +1,8 @@
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { ArtifactUid, RunUid } from "@millwright/ids";
 import { dropAbsent, isObject, type JsonObject } from "../../catalog/domain/agent-config.ts";
+import type { Artifact, ArtifactType } from "../../runs/domain/run-artifact.ts";
 import { canonicalUrl } from "../../catalog/domain/canonical-url.ts";
-
-export const ARTIFACT_TYPES = ["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"] as const;
-export type ArtifactType = (typeof ARTIFACT_TYPES)[number];
-
-/**
- * An artifact of a run. `data` contains the members of its type, except uid, size and status, which are members of this
- * type.
- */
-export type Artifact = {
-  readonly uid: ArtifactUid;
-  readonly runUid: RunUid;
-  readonly type: ArtifactType;
-  readonly data: JsonObject;
-  /** PLAN: its text, in Markdown. */
-  readonly content?: string;
-  readonly blobKey?: string;
-  readonly sizeBytes?: number;
-  readonly isPublic: boolean;
-  readonly createdAt: Date;
-  /** PULL_REQUEST: open, draft, merged, closed or unknown. */
-  readonly pullRequestStatus?: string;
-};
 
 /** An artifact with the values that are checked when its bytes are uploaded. */
 export type StoredArtifact = Artifact & {

@@ -1,6 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid, type ArtifactUid, type RunUid } from "@millwright/ids";
-import type { Artifact, ArtifactInsert, ArtifactType, StoredArtifact } from "../domain/artifact.ts";
+import type { ArtifactInsert, StoredArtifact } from "../domain/artifact.ts";
+import type { Artifact, ArtifactType } from "../../runs/domain/run-artifact.ts";
 import type { JsonObject } from "../../catalog/domain/agent-config.ts";
 
 const COLUMNS = `a.uid, a.run_uid, a.artifact_type, a.data, a.content, a.blob_key, a.size_bytes, a.sha256, a.public, a.created_at,

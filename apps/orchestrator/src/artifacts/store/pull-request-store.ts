@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid, type ArtifactUid, type RunUid } from "@millwright/ids";
-import type { PullRequest } from "../domain/pull-request.ts";
-import type { PullRequestSize } from "../../facts/domain/run-facts.ts";
+import type { PullRequest } from "../../catalog/domain/pull-request.ts";
+import type { PullRequestSize } from "../../catalog/domain/pull-request.ts";
 
 const COLUMNS = `uid, run_uid, code_host_uid, kind, owner, repo, number, url, title, body, head_branch, base_branch, head_sha, base_sha, status,
   artifact_uid, created_at`;

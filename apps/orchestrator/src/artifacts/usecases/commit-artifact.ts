@@ -6,7 +6,8 @@ import { artifactCreated } from "../domain/artifact-event.ts";
 import type { StoredArtifact } from "../domain/artifact.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type CommitArtifactDeps = {
   readonly transaction: Transaction;

@@ -15,7 +15,8 @@ import { artifactCreated, artifactUpdated } from "../domain/artifact-event.ts";
 import { artifactKey } from "../../storage/domain/blob-keys.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type CreateArtifactDeps = {
   readonly transaction: Transaction;

@@ -4,7 +4,7 @@ import type { Clock } from "@millwright/clock";
 import { DomainError, notFound } from "@millwright/errors";
 import { present } from "@millwright/json";
 import type { JsonObject } from "../../catalog/domain/agent-config.ts";
-import type { Artifact } from "../domain/artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import {
   artifactDetailData,
   downloadName,

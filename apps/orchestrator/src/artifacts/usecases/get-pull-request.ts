@@ -2,7 +2,7 @@ import type { Caller } from "@millwright/caller";
 import { isDomainError, notFound } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import type { CodeHost } from "../../catalog/domain/code-host.ts";
-import type { PullRequest } from "../domain/pull-request.ts";
+import type { PullRequest } from "../../catalog/domain/pull-request.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { OpenCodeHosts } from "../../catalog/usecases/open-code-host.ts";
 

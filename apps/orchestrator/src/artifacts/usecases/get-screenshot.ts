@@ -1,7 +1,7 @@
 import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import type { Artifact } from "../domain/artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import { downloadName, downloadType } from "../domain/artifact-views.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { ListOpenRuns } from "../../runs/domain/session-sharing.ts";

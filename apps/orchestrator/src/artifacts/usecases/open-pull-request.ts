@@ -4,13 +4,19 @@ import { DomainError, invalidArgument, isDomainError, notFound } from "@millwrig
 import { newUid, type ArtifactUid, type TeamUid } from "@millwright/ids";
 import { artifactCreated } from "../domain/artifact-event.ts";
 import { codeHostFor, type CodeHost } from "../../catalog/domain/code-host.ts";
-import { localPullRequestUrl, PULL_REQUEST_LIMITS, workBranchOf, type PullRequest } from "../domain/pull-request.ts";
+import {
+  localPullRequestUrl,
+  PULL_REQUEST_LIMITS,
+  workBranchOf,
+  type PullRequest,
+} from "../../catalog/domain/pull-request.ts";
 import type { FrozenConfig } from "../../runs/domain/resolved-run.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import type { PullRequestSize } from "../../facts/domain/run-facts.ts";
+import type { PullRequestSize } from "../../catalog/domain/pull-request.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 import { actingFor } from "../../leases/usecases/prepare-assignment.ts";
 import { readToken, type OpenCodeHosts, type ResolveSecrets } from "../../catalog/usecases/open-code-host.ts";
 

@@ -3,7 +3,8 @@ import type { Sql } from "@millwright/database";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { SNAPSHOT_TYPE, snapshotKeyOf } from "../../storage/domain/blob-keys.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type PutSnapshotDeps = {
   readonly transaction: Transaction;

@@ -2,7 +2,7 @@ import type { BlobStore, ListedBlob } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
 import { BLOB_FOLDERS } from "../../storage/domain/blob-keys.ts";
-import type { Transaction } from "../../runs/usecases/lease-check.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type SweepBlobsDeps = {
   readonly clock: Clock;

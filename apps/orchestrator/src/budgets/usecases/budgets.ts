@@ -14,8 +14,8 @@ import {
   type CountedPeriod,
   type NewBudget,
 } from "../domain/budget.ts";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
-import type { Transaction } from "../../runs/usecases/lease-check.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 import { inPeriodAt, publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
 
 export type BudgetsDeps = {

@@ -10,7 +10,8 @@ import {
   type TokenCounts,
 } from "../../catalog/domain/usage.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type ReportUsageDeps = {
   readonly transaction: Transaction;

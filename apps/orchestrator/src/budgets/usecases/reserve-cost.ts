@@ -4,7 +4,8 @@ import type { LimitingBudget } from "../domain/budget.ts";
 import { decideCost, type CostDecision, type LimitedRun } from "../domain/cost-limit.ts";
 import { costOf, type PriceVersion } from "../../catalog/domain/usage.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type ReserveCostDeps = {
   readonly transaction: Transaction;

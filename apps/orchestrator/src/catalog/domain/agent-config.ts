@@ -1,6 +1,9 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import { checkMcpServers } from "./mcp-servers.ts";
-import { LOSS_POLICIES, type LossPolicy } from "../../runs/domain/run-state.ts";
+
+/** What happens to an execution whose worker is lost while its agent is working. */
+export const LOSS_POLICIES = ["resume", "fail"] as const;
+export type LossPolicy = (typeof LOSS_POLICIES)[number];
 
 export type JsonObject = { readonly [key: string]: unknown };
 

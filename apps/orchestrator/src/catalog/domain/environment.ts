@@ -1,7 +1,7 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import type { EnvironmentUid } from "@millwright/ids";
 import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 
 /** A named configuration of sandboxes. `config` is the public EnvironmentConfig, already checked. */
 export type Environment = {

@@ -1,6 +1,6 @@
 import { priceUsage, toCents, toDollars, type Price } from "@millwright/money";
 import { SCRIPTED } from "./models.ts";
-import type { JsonObject } from "../../runs/domain/run.ts";
+import type { JsonObject } from "@millwright/json";
 
 /**
  * Tokens of one or more model calls. An absent count was not measured; it is never stored as 0. Cached tokens are not

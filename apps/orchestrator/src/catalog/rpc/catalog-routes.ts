@@ -10,12 +10,9 @@ import { callerOf } from "@millwright/rpc";
 import type { CodeHost } from "../domain/code-host.ts";
 import type { EnvironmentGrant } from "../domain/environment.ts";
 import type { Model, ModelCatalogue } from "../domain/models.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
-import {
-  describePullRequests,
-  type DescribePullRequestsDeps,
-} from "../../artifacts/usecases/describe-pull-requests.ts";
+import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
 import {
   createEnvironment,
   deleteEnvironment,
@@ -29,7 +26,7 @@ import {
   type EnvironmentUse,
   type EnvironmentView,
 } from "../usecases/environments.ts";
-import { readCodeHost, type ReadCodeHostDeps } from "../../artifacts/usecases/read-code-host.ts";
+import { readCodeHost, type ReadCodeHostDeps } from "../usecases/read-code-host.ts";
 import { findSkills } from "../usecases/find-skills.ts";
 import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
 

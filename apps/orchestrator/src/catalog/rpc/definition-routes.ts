@@ -5,7 +5,7 @@ import { invalidArgument } from "@millwright/errors";
 import { isUuid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { allowServices } from "@millwright/rpc";
 import { activateDefinition, type ActivateDefinitionDeps } from "../usecases/activate-definition.ts";
-import type { Transaction } from "../../runs/usecases/lease-check.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 import { stageDefinition, type StageDefinitionDeps } from "../usecases/stage-definition.ts";
 
 export type DefinitionRoutesDeps = StageDefinitionDeps &

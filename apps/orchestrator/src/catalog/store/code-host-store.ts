@@ -2,7 +2,7 @@ import { isUniqueViolation } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import type { CodeHost } from "../domain/code-host.ts";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
 import type { PrismaClient } from "../../gen/prisma/client.ts";
 import type { CodeHostModel } from "../../gen/prisma/models.ts";
 import { createOnce } from "../../storage/store/prisma-client.ts";

@@ -1,8 +1,8 @@
 import { isUuid, type EnvironmentUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import type { Environment, EnvironmentGrant } from "../domain/environment.ts";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
+import type { Owner } from "@millwright/caller";
 import type { PrismaClient } from "../../gen/prisma/client.ts";
 import type { EnvironmentGrantModel, EnvironmentModel } from "../../gen/prisma/models.ts";
 import { createOnce } from "../../storage/store/prisma-client.ts";

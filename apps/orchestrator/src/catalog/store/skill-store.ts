@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import { claimsFactory, type RepositorySkill } from "../domain/skill-spec.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 
 /**
  * Skills found in a repository when it was last read for an owner. `failure` is empty if that read succeeded; otherwise

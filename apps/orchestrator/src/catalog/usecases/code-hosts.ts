@@ -2,7 +2,7 @@ import { actorOf, requireVerb, serviceCaller, teamsInView, type Caller } from "@
 import type { Clock } from "@millwright/clock";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, newUid, type TeamUid } from "@millwright/ids";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
 import { checkCodeHost, type CodeHost, type NewCodeHost } from "../domain/code-host.ts";
 
 export type CodeHostsDeps = {

@@ -4,7 +4,7 @@ import { readSkillFile } from "@millwright/definition";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
 import { codeHostFor, PUBLIC_GITHUB, type CodeHost } from "../domain/code-host.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 import { directoryOf, isSkillFile, SKILL_LIMITS, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { ReadRepository } from "../store/skill-store.ts";
 import type { OpenCodeHosts } from "./open-code-host.ts";

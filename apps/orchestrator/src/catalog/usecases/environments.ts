@@ -4,14 +4,15 @@ import { DomainError, notFound } from "@millwright/errors";
 import { isUuid, newEnvironmentUid, newUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { checkEnvironmentConfig, type Environment, type EnvironmentGrant } from "../domain/environment.ts";
-import type { Owner, RunState } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 import type { EnvironmentStore } from "../store/environment-store.ts";
 
 /** The newest run in an environment, of the runs that the caller may see. */
 export type EnvironmentUse = {
   readonly runUid: string;
   readonly title: string;
-  readonly state: RunState;
+  /** A state of a run. */
+  readonly state: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly startedAt?: Date;

@@ -4,7 +4,7 @@ import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
 import type { Skill } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 import { FACTORY_OWNER, isSameRepository, readRepository, specOf, type RepositorySkill } from "../domain/skill-spec.ts";
 import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills.ts";
 import { environmentsInView, type EnvironmentsDeps } from "./environments.ts";

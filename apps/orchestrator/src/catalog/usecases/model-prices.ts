@@ -8,8 +8,8 @@ import {
   type ModelPricePosition,
   type NewModelPrice,
 } from "../domain/model-price.ts";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
-import type { Transaction } from "../../runs/usecases/lease-check.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type ModelPricesDeps = {
   readonly sql: Sql;

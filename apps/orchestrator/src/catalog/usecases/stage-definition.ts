@@ -11,7 +11,7 @@ import {
 } from "../domain/definition-part.ts";
 import type { Environment } from "../domain/environment.ts";
 import { findModel, type ModelCatalogue } from "../domain/models.ts";
-import type { Owner } from "../../runs/domain/run.ts";
+import type { Owner } from "@millwright/caller";
 
 /** A position in the definition that is wrong or doubtful. */
 export type Diagnostic = Spot & {

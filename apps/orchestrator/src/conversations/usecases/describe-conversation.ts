@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import type { Artifact } from "../../artifacts/domain/artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import type { Run } from "../../runs/domain/run.ts";
 
 export type DescribeConversationDeps = {

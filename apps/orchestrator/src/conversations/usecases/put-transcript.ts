@@ -4,7 +4,8 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 import { harnessTranscriptKey } from "../../storage/domain/blob-keys.ts";
 import { TRANSCRIPT_TYPE } from "../domain/transcript.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import type { RequireLease, Transaction } from "../../runs/usecases/lease-check.ts";
+import type { RequireLease } from "../../runs/usecases/require-lease.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type PutTranscriptDeps = {
   readonly transaction: Transaction;

@@ -13,7 +13,7 @@ import { describeScoredRuns, type DescribeScoredRunsDeps } from "../usecases/des
 import { getRunEvidence, type GetRunEvidenceDeps } from "../usecases/get-run-evidence.ts";
 import { getRunRepositories, type GetRunRepositoriesDeps } from "../usecases/get-run-repositories.ts";
 import { resolveCommits, type ResolveCommitsDeps } from "../usecases/resolve-commits.ts";
-import { requireService } from "../../rpc/require-service.ts";
+import { requireService } from "../../runs/rpc/require-service.ts";
 import { artifactMessage } from "../../runs/rpc/run-messages.ts";
 
 type FactoryRunner = IdentifiedRunner & { readonly factoryUid: string };

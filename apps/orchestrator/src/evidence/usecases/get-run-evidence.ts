@@ -1,11 +1,11 @@
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { isDomainError, notFound } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
-import type { Artifact } from "../../artifacts/domain/artifact.ts";
+import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import type { CodeHost } from "../../catalog/domain/code-host.ts";
 import { conversationJson, finalMessage } from "../domain/evidence-conversation.ts";
 import { editDiffs, joinDiffs } from "../domain/evidence-diff.ts";
-import type { PullRequest } from "../../artifacts/domain/pull-request.ts";
+import type { PullRequest } from "../../catalog/domain/pull-request.ts";
 import type { RunEvent } from "../../runs/domain/run-events.ts";
 import type { Owner, Run } from "../../runs/domain/run.ts";
 import type { ScoredRun } from "../domain/scored-run.ts";

@@ -1,3 +1,4 @@
+import type { PullRequestSize } from "../../catalog/domain/pull-request.ts";
 /** The dimensions by which costs of a run are grouped. Empty: none. */
 export type CostOwner = {
   readonly runUid: string;
@@ -32,14 +33,6 @@ export type ComputeInterval = {
   readonly endedAt: Date;
   readonly vcpus: number;
   readonly memoryGb: number;
-};
-
-/** Numbers of lines, files and commits that a pull request changes. */
-export type PullRequestSize = {
-  readonly additions: number;
-  readonly deletions: number;
-  readonly changedFiles: number;
-  readonly numCommits: number;
 };
 
 /** A pull request of a run. If only an artifact names it, kind, repository and title are empty, and the number is 0. */

@@ -7,7 +7,7 @@ import { allowServices } from "@millwright/rpc";
 import type { ComputeInterval, ModelCallFacts, ProducedPullRequest, RunFacts } from "../domain/run-facts.ts";
 import { listRunFacts, type ListRunFactsDeps } from "../usecases/list-run-facts.ts";
 import { walkRuns, type WalkRunsDeps } from "../usecases/walk-runs.ts";
-import { requireService } from "../../rpc/require-service.ts";
+import { requireService } from "../../runs/rpc/require-service.ts";
 
 export type FactsRoutesDeps = ListRunFactsDeps & WalkRunsDeps;
 

@@ -1,24 +1,6 @@
-import { hash } from "node:crypto";
 import type { Sql } from "@millwright/database";
+import { offerHash } from "../../runs/store/offer-token-store.ts";
 import type { DispatchStatus, LeaseRef, OfferedLease } from "../../runs/domain/worker-session.ts";
-
-const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
-
-/**
- * Opens an accepted lease of a session to the caller that presents the token; an earlier token becomes invalid. The run
- * must be locked.
- */
-export async function openToOffer(
-  tx: Sql,
-  sessionUid: string,
-  { executionId, attempt }: LeaseRef,
-  token: string,
-): Promise<void> {
-  await tx.query(
-    "UPDATE leases SET dispatcher_uid = $1, offer_hash = $4 WHERE execution_id = $2 AND attempt = $3 AND session_uid = $1 AND accepted",
-    [sessionUid, executionId, attempt, hashOf(token)],
-  );
-}
 
 /**
  * Returns the live lease of a token, or undefined if the lease was lost, has ended, is to end, or was never opened to
@@ -44,7 +26,7 @@ export async function findOfferedLease(
        FROM leases l JOIN worker_sessions d ON d.uid = l.dispatcher_uid JOIN worker_sessions h ON h.uid = l.session_uid
       WHERE l.execution_id = $1 AND l.attempt = $2 AND l.offer_hash = $3 AND l.accepted AND l.expires_at > clock_timestamp()
         AND (l.fence_at IS NULL OR l.session_uid <> l.dispatcher_uid)`,
-    [executionId, attempt, hashOf(token)],
+    [executionId, attempt, offerHash(token)],
   );
   const row = rows[0];
   return (

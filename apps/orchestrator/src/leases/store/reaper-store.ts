@@ -84,8 +84,3 @@ export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutio
   );
   return rows;
 }
-
-/** Records that a silence was reported. */
-export async function markStallWarned(sql: Sql, executionId: number): Promise<void> {
-  await sql.query("UPDATE executions SET stall_warned_at = clock_timestamp() WHERE id = $1", [executionId]);
-}

@@ -3,7 +3,7 @@ import { newUid, type TeamUid } from "@millwright/ids";
 import type { Job } from "../../runs/domain/assignment.ts";
 import { codeHostFor, PUBLIC_GITHUB, type CodeHost } from "../../catalog/domain/code-host.ts";
 import { credentialsFor, providerNamed, type PlatformProvider } from "../../catalog/domain/model-providers.ts";
-import { workBranchOf } from "../../artifacts/domain/pull-request.ts";
+import { workBranchOf } from "../../catalog/domain/pull-request.ts";
 import type { AssignmentDetails, FrozenRepository } from "../../runs/domain/resolved-run.ts";
 import type { RunRef } from "../../runs/domain/run-token.ts";
 import type { WorkerSession } from "../../runs/domain/worker-session.ts";

@@ -3,7 +3,7 @@ import type { FrozenJudge, Judge } from "./judge.ts";
 import type { FrozenMcpServer } from "../../catalog/domain/mcp-servers.ts";
 import type { ProviderCredentials } from "../../catalog/domain/model-providers.ts";
 import type { ScopeSettings } from "../../catalog/domain/queue-settings.ts";
-import type { LossPolicy } from "./run-state.ts";
+import type { LossPolicy } from "../../catalog/domain/agent-config.ts";
 import type { JsonObject, Owner } from "./run.ts";
 import type { TrialSettings } from "./trial-settings.ts";
 

@@ -1,4 +1,5 @@
 import { DomainError } from "@millwright/errors";
+import type { LossPolicy } from "../../catalog/domain/agent-config.ts";
 import type { ExecutionState, Outcome, RunState, RunStatus, TerminalState } from "./run.ts";
 import { isTerminal } from "./run.ts";
 import { RUN_LOSSES_MAX, SETUP_LOSSES_MAX } from "./timings.ts";
@@ -11,10 +12,6 @@ export type Life = {
   readonly setupLosses: number;
   readonly runLosses: number;
 };
-
-/** What happens to an execution whose worker is lost while its agent is working. */
-export const LOSS_POLICIES = ["resume", "fail"] as const;
-export type LossPolicy = (typeof LOSS_POLICIES)[number];
 
 /** A change of a run and one of its executions. */
 export type Change =

@@ -1,4 +1,5 @@
 import type { RunUid } from "@millwright/ids";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
 import type { Directive } from "./directive.ts";
 import type { Attachment, Message, NewMessage } from "./message.ts";
 import type { CapacityDefaults, ScopeSettings } from "../../catalog/domain/queue-settings.ts";
@@ -6,7 +7,7 @@ import type { ChangeContext, LockedRun, RunChange } from "./run-change.ts";
 import type { RunRecord } from "./run-record.ts";
 import type { Owner, Run, RunState } from "./run.ts";
 import type { NewRunEvent, WorkerEvent } from "./run-events.ts";
-import type { LossPolicy } from "./run-state.ts";
+import type { LossPolicy } from "../../catalog/domain/agent-config.ts";
 import type { SandboxShape } from "./sandbox-shape.ts";
 import type { Child } from "./wait.ts";
 
@@ -35,16 +36,6 @@ export type CapacitySubject = {
   readonly owner: Owner;
   readonly agentUid?: string | undefined;
   readonly factoryUid?: string | undefined;
-};
-
-/** The members that identify a repeated request. */
-export type OnceRequest = {
-  readonly principalUid: string;
-  readonly operation: string;
-  /** Idempotency key; absent: every call is executed. */
-  readonly key: string | undefined;
-  /** JSON. A different body with the same key is refused. */
-  readonly body: unknown;
 };
 
 export type RunOfExecution = { readonly uid: RunUid; readonly parentRunUid?: RunUid };

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@millwright/json";
 export type { JsonObject, JsonValue } from "@millwright/json";
+import type { Owner } from "@millwright/caller";
 import type { AgentUid, ConversationUid, EnvironmentUid, FactoryUid, RunUid } from "@millwright/ids";
 
 /** The states of a run; see docs/run-life-cycle.md. */
@@ -45,7 +46,7 @@ export type Outcome = "DONE" | "FAILED" | "BLOCKED" | "WAITING" | "CANCELLED" | 
 export type RunMode = "normal" | "plan" | "orchestrate";
 
 /** The owner of a run: a team, or one user (a personal run). */
-export type Owner = { readonly type: "team" | "user"; readonly uid: string };
+export type { Owner };
 
 /** The reason for a run's state, as published (RunStatusMessage). */
 export type RunStatus = { readonly message: string; readonly errorCode?: string; readonly retryable?: boolean };

@@ -2,8 +2,8 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
-import { artifactItemData } from "../../artifacts/domain/artifact-views.ts";
-import type { Artifact } from "../../artifacts/domain/artifact.ts";
+import { artifactItemData } from "../domain/run-artifact.ts";
+import type { Artifact } from "../domain/run-artifact.ts";
 import { followupState, type Followup } from "../domain/followup.ts";
 import type { RunEvent } from "../domain/run-events.ts";
 import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts";
@@ -12,7 +12,7 @@ import type { TimelineEntry } from "../../conversations/domain/timeline-view.ts"
 import { requestUsage } from "../../catalog/domain/usage.ts";
 import type { ConversationStanding } from "../../conversations/usecases/describe-conversations.ts";
 import type { RunView } from "../usecases/describe-runs.ts";
-import type { HarnessUsageAnswer } from "../../budgets/usecases/get-harness-usage.ts";
+import type { HarnessUsageAnswer } from "../usecases/get-harness-usage.ts";
 
 /** Converts a run to its public record. The gateway adds profiles and links. */
 export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {

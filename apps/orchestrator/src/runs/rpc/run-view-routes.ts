@@ -26,7 +26,7 @@ import {
 import { getBlockSnapshotUrl, type GetBlockSnapshotUrlDeps } from "../../conversations/usecases/block-snapshots.ts";
 import { listHandoffFiles, type ListHandoffFilesDeps } from "../../conversations/usecases/list-handoff-files.ts";
 import { getConversation, type GetConversationDeps } from "../../conversations/usecases/get-conversation.ts";
-import { getHarnessUsage, type GetHarnessUsageDeps } from "../../budgets/usecases/get-harness-usage.ts";
+import { getHarnessUsage, type GetHarnessUsageDeps } from "../usecases/get-harness-usage.ts";
 import { getTimeline } from "../../conversations/usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../../conversations/usecases/list-followups.ts";
 import { listVisibleRuns, type ListRunsDeps } from "../usecases/list-runs.ts";

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { Batcher, isTransient, sendTo, type Database, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import type { LockedRun } from "../domain/run-change.ts";
-import type { LossPolicy } from "../domain/run-state.ts";
+import type { LossPolicy } from "../../catalog/domain/agent-config.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import type { SandboxShape } from "../domain/sandbox-shape.ts";
 import type { Timings } from "../domain/timings.ts";
@@ -14,7 +14,7 @@ import { markReported, unreportedChildren } from "./children-store.ts";
 import { holdForClient } from "./local-run-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "../../storage/store/idempotency-store.ts";
-import { openToOffer } from "../../leases/store/dispatch-store.ts";
+import { openToOffer } from "./offer-token-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
 import {
   addMessage,
@@ -29,7 +29,6 @@ import {
   takeInputs,
   untakeMessages,
 } from "./message-store.ts";
-import { markStallWarned } from "../../leases/store/reaper-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
@@ -187,4 +186,8 @@ async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {
   ]);
   if (!rows[0]) throw new Error("an accepted execution has a lease");
   return rows[0].at;
+}
+
+async function markStallWarned(sql: Sql, executionId: number): Promise<void> {
+  await sql.query("UPDATE executions SET stall_warned_at = clock_timestamp() WHERE id = $1", [executionId]);
 }

@@ -1,4 +1,4 @@
-import type { Artifact } from "../../artifacts/domain/artifact.ts";
+import type { Artifact } from "../domain/run-artifact.ts";
 import type { Run } from "../domain/run.ts";
 import type { ModelUsage } from "../../catalog/domain/usage.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+import type { OnceRequest } from "../domain/once-request.ts";
 
 /** How long a result is stored for repeated requests. */
 const KEPT = "24 hours";

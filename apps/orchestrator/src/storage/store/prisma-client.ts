@@ -1,6 +1,6 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import { PRISMA_TRANSACTION, prismaSql, retryConflicts, type Database } from "@millwright/database";
-import type { OnceRequest } from "../../runs/domain/run-transaction.ts";
+import type { OnceRequest } from "../domain/once-request.ts";
 import { PrismaClient, type Prisma } from "../../gen/prisma/client.ts";
 import { once } from "./idempotency-store.ts";
 

@@ -25,6 +25,14 @@ export type PullRequest = {
   readonly createdAt: Date;
 };
 
+/** Numbers of lines, files and commits that a pull request changes. */
+export type PullRequestSize = {
+  readonly additions: number;
+  readonly deletions: number;
+  readonly changedFiles: number;
+  readonly numCommits: number;
+};
+
 /** Returns the only branch that a run may commit to and open a pull request from. */
 export const workBranchOf = (runUid: string): string => `agent/${runUid}`;
 

@@ -3,9 +3,9 @@ import { FORGE_RESOURCES, type ForgeAnswer, type ForgeReader, type LocalHost } f
 import { DomainError, invalidArgument, isDomainError } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { Clock } from "@millwright/clock";
-import { codeHostFor, repositoryNamed, type CodeHost } from "../../catalog/domain/code-host.ts";
+import { codeHostFor, repositoryNamed, type CodeHost } from "../domain/code-host.ts";
 import type { PullRequest } from "../domain/pull-request.ts";
-import { readToken, type OpenCodeHosts, type ResolveSecrets } from "../../catalog/usecases/open-code-host.ts";
+import { readToken, type OpenCodeHosts, type ResolveSecrets } from "./open-code-host.ts";
 
 export type ReadCodeHostDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };

@@ -5,6 +5,3 @@ import type { Sql } from "@millwright/database";
  * transaction ends. Errors: lease_lost.
  */
 export type RequireLease = (tx: Sql, executionId: number, attempt: number) => Promise<{ readonly runUid: string }>;
-
-/** Runs a function in a transaction on the service's database. */
-export type Transaction = <T>(f: (tx: Sql) => Promise<T>) => Promise<T>;

@@ -2,8 +2,8 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { harnessUsageOf, type HarnessUsage } from "../domain/harness-usage.ts";
 import { meteredTokens, type MeteredTokens, type ModelUsage } from "../../catalog/domain/usage.ts";
-import type { RunEvent } from "../../runs/domain/run-events.ts";
-import { harnessOf, type Run } from "../../runs/domain/run.ts";
+import type { RunEvent } from "../domain/run-events.ts";
+import { harnessOf, type Run } from "../domain/run.ts";
 
 export type GetHarnessUsageDeps = {
   /** Errors: run_not_found. */

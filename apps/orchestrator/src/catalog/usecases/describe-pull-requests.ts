@@ -2,8 +2,8 @@ import { requireServiceCaller, serviceCaller, type Caller } from "@millwright/ca
 import type { PullRequestFacts } from "@millwright/code-host";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, newUid, type TeamUid } from "@millwright/ids";
-import { repositoryNamed, type CodeHost } from "../../catalog/domain/code-host.ts";
-import { readToken, type OpenCodeHosts, type ResolveSecrets } from "../../catalog/usecases/open-code-host.ts";
+import { repositoryNamed, type CodeHost } from "../domain/code-host.ts";
+import { readToken, type OpenCodeHosts, type ResolveSecrets } from "./open-code-host.ts";
 
 export type DescribePullRequestsDeps = {
   readonly codeHosts: { find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined> };

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@millwright/json";
-import type { RunEvent } from "../../runs/domain/run-events.ts";
+import type { RunEvent } from "./run-events.ts";
 
 type Coverage = "known" | "partial" | "unavailable";
 
