@@ -6,8 +6,9 @@
  *
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
  * Apps never import apps, except that standalone and admin may import each app's /compose and /config, and system-tests
- * standalone. Only tests import layer:test. Cycles are rejected. Relative imports stay within their package. Folders
- * inside an app: see FOLDERS. Modules inside an app: see CLOSED_MODULES.
+ * standalone. Only tests import layer:test. Cycles of packages and of files are rejected, of type imports too. Relative
+ * imports stay within their package. Folders inside an app: see FOLDERS. Modules inside an app: see MODULES and
+ * CLOSED_MODULES.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
@@ -91,6 +92,24 @@ const FOLDERS = {
  */
 const CLOSED_MODULES = { "apps/gateway": ["identity"] };
 
+/**
+ * Modules of an app, each with the modules that it may import; files outside them import every module. The lists name
+ * only modules above, so the modules cannot depend on each other in a circle.
+ */
+const MODULES = {
+  "apps/orchestrator": {
+    storage: [],
+    catalog: ["storage"],
+    runs: ["storage", "catalog"],
+    budgets: ["storage", "catalog", "runs"],
+    leases: ["storage", "catalog", "runs", "budgets"],
+    conversations: ["storage", "runs"],
+    artifacts: ["storage", "catalog", "runs", "budgets", "leases", "conversations"],
+    evidence: ["catalog", "runs", "conversations"],
+    facts: ["catalog", "runs"],
+  },
+};
+
 /** Apps that import /compose and /config of other apps: standalone runs all, admin accesses their databases. */
 const COMPOSERS = ["apps/standalone", "apps/admin"];
 
@@ -121,7 +140,8 @@ for (const one of packages) {
     checkEnvironment(one, file);
   }
 }
-checkCycles();
+checkPackageCycles();
+checkFileCycles();
 
 for (const breach of breaches.sort()) console.error(breach);
 if (breaches.length > 0) process.exitCode = 1;
@@ -144,6 +164,7 @@ function checkImport(one, file, specifier) {
   if (!file.isTest) {
     checkFolder(one, file, specifier);
     checkClosedModule(one, file, specifier);
+    checkModule(one, file, specifier);
   }
 }
 
@@ -204,6 +225,21 @@ function checkClosedModule(one, file, specifier) {
     report(file.path, `imports ${specifier}; ${module}/ imports nothing else of its app`);
 }
 
+function checkModule(one, file, specifier) {
+  const modules = MODULES[one.dir] ?? {};
+  const module = moduleOf(one, file.path);
+  if (!(module in modules) || !specifier.startsWith(".")) return;
+  const target = moduleOf(one, join(dirname(file.path), specifier));
+  if (target !== module && target !== "gen" && !modules[module].includes(target))
+    report(file.path, `imports ${specifier}; the module ${module} may import ${modules[module].join(", ") || "none"}`);
+}
+
+/** Returns the folder directly below src/ that contains a path; "" for files of src/ itself. */
+function moduleOf(one, path) {
+  const [src, folder] = path.split("/").slice(one.dir.split("/").length, -1);
+  return src === "src" ? (folder ?? "") : "";
+}
+
 function closedModuleOf(one, path) {
   return (CLOSED_MODULES[one.dir] ?? []).find((module) => path.startsWith(`${one.dir}/src/${module}/`));
 }
@@ -229,21 +265,39 @@ function checkEnvironment(one, file) {
 }
 
 /** Reports cycles between packages. Imports of tests are ignored. */
-function checkCycles() {
+function checkPackageCycles() {
   const edges = new Map(
     packages.map((one) => {
       const names = one.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf));
       return [one.name, [...new Set(names)].filter((name) => byName.has(name) && name !== one.name).sort()];
     }),
   );
+  for (const trail of cyclesOf(edges)) report(byName.get(trail[0]).dir, `import cycle ${trail.join(" → ")}`);
+}
+
+/** Reports cycles between files, of type imports too. Tests may import each other's helpers in any order. */
+function checkFileCycles() {
+  const files = packages.flatMap((one) => one.files).filter((file) => !file.isTest);
+  const edges = new Map(
+    files.map((file) => [
+      file.path,
+      file.imports.filter((name) => name.startsWith(".")).map((name) => join(dirname(file.path), name)),
+    ]),
+  );
+  for (const trail of cyclesOf(edges)) report(trail[0], `import cycle ${trail.join(" → ")}`);
+}
+
+/** Returns cycles of a graph, each as its path from a node back to it: at least one of every strongly connected part. */
+function cyclesOf(edges) {
+  const cycles = [];
   const done = new Set();
-  const visit = (name, trail) => {
-    if (trail.includes(name)) {
-      report(byName.get(name)?.dir ?? name, `import cycle ${[...trail.slice(trail.indexOf(name)), name].join(" → ")}`);
-    } else if (!done.has(name)) {
-      for (const next of edges.get(name) ?? []) visit(next, [...trail, name]);
-      done.add(name);
+  const visit = (node, trail) => {
+    if (trail.includes(node)) cycles.push([...trail.slice(trail.indexOf(node)), node]);
+    else if (!done.has(node)) {
+      for (const next of edges.get(node) ?? []) visit(next, [...trail, node]);
+      done.add(node);
     }
   };
-  for (const one of packages) visit(one.name, []);
+  for (const node of edges.keys()) visit(node, []);
+  return cycles;
 }

@@ -31,6 +31,10 @@ const SOUND: Record<string, string> = {
   "apps/bank/src/index.ts": '// import { shop } from "@millwright/shop" and process.env in a comment\nexport {};\n',
   "apps/gateway/package.json": manifest("gateway", "app"),
   "apps/gateway/src/compose.ts": 'import { Identity } from "./identity/compose.ts";\n',
+  "apps/orchestrator/package.json": manifest("orchestrator", "app"),
+  "apps/orchestrator/src/compose.ts": 'import { run } from "./runs/domain/run.ts";\n',
+  "apps/orchestrator/src/runs/domain/run.ts": 'import type { Model } from "../../catalog/domain/model.ts";\n',
+  "apps/orchestrator/src/catalog/domain/model.ts": "export {};\n",
   "apps/gateway/src/identity/compose.ts": 'import { teamStore } from "./store/team-store.ts";\n',
   "apps/gateway/src/identity/store/team-store.ts": 'import { Prisma } from "../../gen/prisma/client.ts";\n',
   "apps/standalone/package.json": manifest("standalone", "app"),
@@ -142,6 +146,24 @@ test.each([
     "domain types and the database only",
   ],
   [
+    "a module that imports a module above it",
+    "apps/orchestrator/src/catalog/usecases/x.ts",
+    'import type { Run } from "../../runs/domain/run.ts";',
+    "the module catalog may import storage",
+  ],
+  [
+    "a module that imports a file of no module",
+    "apps/orchestrator/src/storage/store/x.ts",
+    'import { settings } from "../../settings.ts";',
+    "the module storage may import none",
+  ],
+  [
+    "a rule of a module that imports a store of another module",
+    "apps/orchestrator/src/runs/domain/x.ts",
+    'import { modelStore } from "../../catalog/store/model-store.ts";',
+    "domain/ is pure",
+  ],
+  [
     "a closed module that imports another folder of its app",
     "apps/gateway/src/identity/usecases/x.ts",
     'import { clock } from "../../compose-clock.ts";',
@@ -189,4 +211,15 @@ test("reports the path of a cycle between packages; test files may close one", (
     }),
   ).toEqual([expect.stringContaining("@millwright/errors → @millwright/contracts → @millwright/errors")]);
   expect(check({ "libs/rpc/test/x.test.ts": 'import "@millwright/testing";' })).toEqual([]);
+});
+
+test.each([
+  ["values", 'import { b } from "./b.ts";', 'import { a } from "./a.ts";'],
+  ["types", 'import type { B } from "./b.ts";', 'export type { A } from "./a.ts";'],
+])("a cycle of files that import %s is rejected with its path; tests may form one", (_, a, b) => {
+  const shop = "apps/shop/src/domain";
+  expect(check({ [`${shop}/a.ts`]: `${a}\n`, [`${shop}/b.ts`]: `${b}\n` })).toEqual([
+    `${shop}/a.ts: import cycle ${shop}/a.ts → ${shop}/b.ts → ${shop}/a.ts`,
+  ]);
+  expect(check({ "apps/shop/test/a.ts": `${a}\n`, "apps/shop/test/b.ts": `${b}\n` })).toEqual([]);
 });

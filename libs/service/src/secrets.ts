@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { parseKey, readKeyFile } from "@millwright/vault";
-import type { ServiceSettings } from "./settings.ts";
 
 export type Secrets = { readonly masterKey: Uint8Array; readonly serviceKey: Uint8Array };
 
@@ -10,7 +9,9 @@ export const readSecrets = (settings: KeySettings): Secrets => ({
   serviceKey: readServiceKey(settings),
 });
 
-type KeySettings = Pick<ServiceSettings, "masterKey" | "masterKeyFile" | "serviceKey" | "serviceKeyFile">;
+type KeySettings = Readonly<
+  Record<"masterKey" | "masterKeyFile" | "serviceKey" | "serviceKeyFile", string | undefined>
+>;
 
 /** Returns the platform's master key. Throws like `readSecrets`. */
 export const readMasterKey = ({ masterKey, masterKeyFile }: KeySettings): Uint8Array =>
@@ -39,7 +40,7 @@ export function readTls({ tlsCertFile, tlsKeyFile, tlsCaFile }: TlsSettings): Tl
   };
 }
 
-type TlsSettings = Pick<ServiceSettings, "tlsCertFile" | "tlsKeyFile" | "tlsCaFile">;
+type TlsSettings = Readonly<Record<"tlsCertFile" | "tlsKeyFile" | "tlsCaFile", string | undefined>>;
 
 function readText(name: string, path: string): string {
   try {

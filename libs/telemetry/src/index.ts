@@ -34,10 +34,10 @@ export {
 } from "./tracer.ts";
 export {
   loadTracingSettings,
-  startTracing,
   tracingOf,
   tracingSettings,
   type Tracing,
   type TracingDeps,
   type TracingSettings,
-} from "./tracing.ts";
+} from "./tracing-settings.ts";
+export { startTracing } from "./tracing.ts";

@@ -22,7 +22,7 @@ import {
 } from "@opentelemetry/sdk-trace";
 import type { TraceContext } from "./trace-context.ts";
 import type { Span, SpanKind, Tracer } from "./tracer.ts";
-import type { Tracing, TracingDeps, TracingSettings } from "./tracing.ts";
+import type { Tracing, TracingDeps, TracingSettings } from "./tracing-settings.ts";
 
 const SEND_LEFT_MS = 3_000;
 const ATTRIBUTE_CHARACTERS_MAX = 256;

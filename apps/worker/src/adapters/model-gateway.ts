@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { say } from "../egress/egress-proxy.ts";
+import { say } from "../egress/forwarding.ts";
 import { listenOnSocket } from "../egress/unix-socket.ts";
 import type { ExecutionContext, PlannedCall } from "../executions/execution-context.ts";
 import { refusalIn } from "@millwright/outbound";

@@ -2,18 +2,17 @@ import {
   createServer,
   request as httpRequest,
   STATUS_CODES,
-  type ClientRequest,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
   type ServerResponse,
 } from "node:http";
 import { connect, type Socket } from "node:net";
-import { pipeline, type Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { OutboundGate } from "../executions/execution-context.ts";
 import type { Denial } from "./denials.ts";
+import { forward, forwarded, say } from "./forwarding.ts";
 import type { GitGateway } from "./git-gateway.ts";
-import { gatedPipe, joinGuarded, type IsOpen } from "./guarded-pipe.ts";
+import { joinGuarded } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
@@ -23,19 +22,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ADDRESSES_MAX = 3;
 /** How often idle connections are checked for a closed gate. Transferred data is checked immediately. */
 const CUT_EVERY_MS = 200;
-/** Headers of the connection, not of the message (RFC 9110 §7.6.1). */
-const HOP_BY_HOP = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
   /** Checked before each connection and for every chunk of data. */
@@ -207,39 +193,6 @@ function connected(address: string, port: number): Promise<Socket | undefined> {
       resolve(socket);
     });
   });
-}
-
-/** Returns headers without those of the connection and without those that `Connection` lists. */
-export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
-  const named = (headers.connection ?? "")
-    .toLowerCase()
-    .split(",")
-    .map((name) => name.trim());
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
-}
-
-/** Forwards a request and its response. A failure of one side ends the other. */
-export function forward(
-  request: IncomingMessage,
-  response: ServerResponse,
-  upstream: ClientRequest,
-  isOpen: IsOpen,
-): void {
-  upstream.on("error", () =>
-    response.headersSent ? response.destroy() : say(response, 502, "The host did not answer."),
-  );
-  upstream.on("response", (answer) => passBack(answer, response, isOpen));
-  response.on("close", () => upstream.destroy());
-  pipeline(request, gatedPipe(isOpen), upstream, () => undefined);
-}
-
-export function passBack(answer: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
-  response.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
-  pipeline(answer, gatedPipe(isOpen), response, () => undefined);
-}
-
-export function say(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`${text}\n`);
 }
 
 function refuse(client: Duplex, status: number, text: string): void {

@@ -5,7 +5,7 @@ import { getCACertificates } from "node:tls";
 import type { worker } from "@millwright/contracts";
 import type { OutboundRule } from "@millwright/outbound";
 import type { Denial } from "./denials.ts";
-import { forward, forwarded, passBack, say } from "./egress-proxy.ts";
+import { forward, forwarded, passBack, say } from "./forwarding.ts";
 import type { IsOpen } from "./guarded-pipe.ts";
 
 /** Returns the two requests of git's smart protocol for one of its services. */

@@ -1,7 +1,8 @@
 import { newUid } from "@millwright/ids";
 import { textAt } from "../model/event-fields.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
-import { ToolFailure, type Tool, type ToolContext } from "../tools/tool.ts";
+import type { Tool, ToolContext } from "../tools/tool.ts";
+import { ToolFailure } from "../tools/tool-failure.ts";
 import type { Conversation } from "./conversation.ts";
 import type { PastCall, Resumption } from "./resumption.ts";
 

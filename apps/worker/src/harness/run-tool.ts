@@ -6,7 +6,8 @@ import { GitFailed } from "../git/host-git.ts";
 import type { ToolCall } from "../model/model-provider.ts";
 import { endOfStep } from "./turn-end.ts";
 import { SandboxRefusal } from "../sandbox/channel.ts";
-import { ToolFailure, type Tool, type ToolContext, type TurnEnd } from "../tools/tool.ts";
+import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
+import { ToolFailure } from "../tools/tool-failure.ts";
 import { awaitsPlan, plan } from "../tools/tools.ts";
 
 export type RunToolOptions = {

@@ -1,6 +1,6 @@
 import type { worker } from "@millwright/contracts";
 import { SandboxGone } from "../sandbox/channel.ts";
-import { ToolFailure } from "../tools/tool.ts";
+import { ToolFailure } from "../tools/tool-failure.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import { shownResult, type Shown } from "./shown-result.ts";
 import { serverSettings } from "./server-settings.ts";

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { changedLines } from "./changed-lines.ts";
 import { absolute, onPath, readText, shownPath } from "./paths.ts";
-import { defineTool, ToolFailure } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /** Replaces a text only if it occurs exactly once; the tool never guesses which of several occurrences was meant. */
 export const editFile = defineTool({

@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import { FileTooLarge } from "../sandbox/sandbox.ts";
-import { ToolFailure, type Workspace } from "./tool.ts";
+import type { Workspace } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /** Returns a path in the form that `sandbox-init` expects. `sandbox-init` checks whether it is inside the workspace. */
 export const absolute = ({ base }: Workspace, path: string): string => posix.resolve(base, path);

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { commitAll, headOf, isDirty } from "../git/commit.ts";
 import { nameOf, type WorkingCopy } from "../git/repository.ts";
 import { sandboxGit } from "../git/sandbox-git.ts";
-import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
+import { defineTool, type ToolContext } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /**
  * Commits all changes, pushes the work branch, and has the platform open the pull request or adopt an existing one. A

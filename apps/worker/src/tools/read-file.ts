@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { readText, shownPath } from "./paths.ts";
-import { defineTool, ToolFailure } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 const CHARACTERS_MAX = 48_000;
 const line = z.number().int().positive();

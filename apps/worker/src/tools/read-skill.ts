@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { defineTool, ToolFailure } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 export const readSkill = defineTool({
   name: "read_skill",

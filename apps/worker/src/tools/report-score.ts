@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { worker } from "@millwright/contracts";
 import { objectOf } from "./rest-response.ts";
-import { defineTool, ToolFailure, type Tool } from "./tool.ts";
+import { defineTool, type Tool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /**
  * Returns the tool with which a judge reports its verdict: one of the labels that were fixed when the judge was

@@ -1,5 +1,5 @@
 import type { RestResponse } from "../executions/execution-context.ts";
-import { ToolFailure } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /**
  * Returns the object in the response of a public API call. Throws `ToolFailure` with the message of the problem body.

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { absolute, onPath } from "./paths.ts";
-import { defineTool, ToolFailure } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 const BYTES_MAX = 20 * 1024 * 1024;
 

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import type { ExecOptions } from "../sandbox/sandbox.ts";
 import { absolute, onPath, shownPath } from "./paths.ts";
-import { defineTool, ToolFailure, type Workspace } from "./tool.ts";
+import { defineTool, type Workspace } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 const TIMEOUT_MS = 60_000;
 const LINES_MAX = 200;

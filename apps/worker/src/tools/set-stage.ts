@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import { objectOf } from "./rest-response.ts";
-import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
+import { defineTool, type ToolContext } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /**
  * The task of a dispatched run is created shortly after the run, so the lookup is retried at this interval, at most

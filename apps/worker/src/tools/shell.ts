@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { SandboxRefusal } from "../sandbox/channel.ts";
 import type { ExecValue } from "../sandbox/init/protocol.ts";
-import { defineTool, ToolFailure, type ToolContext } from "./tool.ts";
+import { defineTool, type ToolContext } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 const TIMEOUT_SECONDS = 120;
 const TIMEOUT_SECONDS_MAX = 3_600;

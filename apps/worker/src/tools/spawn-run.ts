@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { objectOf } from "./rest-response.ts";
-import { defineTool, ToolFailure } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
 
 /**
  * Starts a child run through the public API, as the executing agent. The idempotency key ensures exactly one child per

@@ -60,16 +60,6 @@ export type ToolResult = {
   readonly end?: TurnEnd;
 };
 
-/** Thrown if a tool failed. The message is for the agent; `output` may also be shown. */
-export class ToolFailure extends Error {
-  readonly output: JsonObject;
-  constructor(message: string, output: JsonObject = {}) {
-    super(message);
-    this.name = "ToolFailure";
-    this.output = output;
-  }
-}
-
 /** A tool of an agent. */
 export type Tool<I = unknown> = {
   /** The name that models use. */

@@ -2,7 +2,9 @@ import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { toDollars } from "@millwright/money";
 import { calendarPeriod, PERIOD_UNITS } from "@millwright/periods";
-import type { CostLimit } from "./cost-limit.ts";
+
+/** A limit, the amount spent under it, and the amount reserved for calls in progress, in micro-dollars. */
+export type CostLimit = { readonly limitMicros: bigint; readonly spentMicros: bigint; readonly reservedMicros: bigint };
 
 export const BUDGET_SCOPES = ["team", "factory", "schedule", "automation"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];

@@ -1,8 +1,5 @@
 import { toDollars } from "@millwright/money";
-import { exhaustedMessage, type LimitingBudget } from "./budget.ts";
-
-/** A limit, the amount spent under it, and the amount reserved for calls in progress, in micro-dollars. */
-export type CostLimit = { readonly limitMicros: bigint; readonly spentMicros: bigint; readonly reservedMicros: bigint };
+import { exhaustedMessage, type CostLimit, type LimitingBudget } from "./budget.ts";
 
 /** A run with a cost limit. The amounts spent and reserved are those of the run and all its descendants. */
 export type LimitedRun = CostLimit & { readonly runUid: string };

@@ -1,5 +1,6 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
-import type { BorrowedWorkspace, FrozenRepository } from "./resolved-run.ts";
+import type { BorrowedWorkspace } from "./resolved-run.ts";
+import type { FrozenRepository } from "./pinned-repository.ts";
 import { isTerminal, type Owner, type RunState } from "./run.ts";
 
 /** The workspace of an ended run. */

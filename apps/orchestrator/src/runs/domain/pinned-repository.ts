@@ -1,5 +1,13 @@
 import { invalidArgument } from "@millwright/errors";
 
+/** A repository of a run. `commit`: the commit that the run starts at; absent: the head of the default branch. */
+export type FrozenRepository = {
+  readonly owner: string;
+  readonly repo: string;
+  readonly code_host_uid?: string;
+  readonly commit?: string;
+};
+
 /** A repository at one commit. */
 export type PinnedRepository = { readonly owner: string; readonly repo: string; readonly commit: string };
 

@@ -1,3 +1,4 @@
+import type { FrozenRepository } from "./pinned-repository.ts";
 import type { AgentUid, EnvironmentUid, FactoryUid } from "@millwright/ids";
 import type { FrozenJudge, Judge } from "./judge.ts";
 import type { FrozenMcpServer } from "../../catalog/domain/mcp-servers.ts";
@@ -14,14 +15,6 @@ export type FrozenSkill = {
   readonly spec: string;
   /** The run executes this skill. */ readonly preloaded?: true;
 };
-/** A repository of a run. `commit`: the commit that the run starts at; absent: the head of the default branch. */
-export type FrozenRepository = {
-  readonly owner: string;
-  readonly repo: string;
-  readonly code_host_uid?: string;
-  readonly commit?: string;
-};
-
 /** The workspace of another run. Without a snapshot, it equals its clones. */
 export type BorrowedWorkspace = { readonly run_uid: string; readonly snapshot_key?: string };
 

@@ -1,5 +1,4 @@
-import type { PinnedRepository } from "./pinned-repository.ts";
-import type { FrozenRepository } from "./resolved-run.ts";
+import type { FrozenRepository, PinnedRepository } from "./pinned-repository.ts";
 import type { JsonObject } from "./run.ts";
 
 /** The source of the runs of benchmark trials. */

@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import { isUuid } from "@millwright/ids";
 import type { LeftWorkspace } from "../domain/borrowed-workspace.ts";
 import type { PinnedRepository } from "../domain/pinned-repository.ts";
-import type { FrozenRepository } from "../domain/resolved-run.ts";
+import type { FrozenRepository } from "../domain/pinned-repository.ts";
 import type { Owner, RunState } from "../domain/run.ts";
 
 /**

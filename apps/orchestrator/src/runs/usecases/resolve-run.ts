@@ -20,7 +20,8 @@ import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../../
 import { harnessSecret, publicConfig } from "../../catalog/domain/public-config.ts";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
 import type { AgentQuestion, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
-import type { FrozenConfig, FrozenRepository, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import type { FrozenRepository } from "../domain/pinned-repository.ts";
 import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../../catalog/domain/skill-spec.ts";
 import { pinnedTo } from "../domain/trial-settings.ts";

@@ -1,0 +1,51 @@
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream";
+import { gatedPipe, type IsOpen } from "./guarded-pipe.ts";
+
+/** Headers of the connection, not of the message (RFC 9110 §7.6.1). */
+const HOP_BY_HOP = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Returns headers without those of the connection and without those that `Connection` lists. */
+export function forwarded(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = (headers.connection ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name) && !named.includes(name)));
+}
+
+/** Forwards a request and its response. A failure of one side ends the other. */
+export function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  upstream: ClientRequest,
+  isOpen: IsOpen,
+): void {
+  upstream.on("error", () =>
+    response.headersSent ? response.destroy() : say(response, 502, "The host did not answer."),
+  );
+  upstream.on("response", (answer) => passBack(answer, response, isOpen));
+  response.on("close", () => upstream.destroy());
+  pipeline(request, gatedPipe(isOpen), upstream, () => undefined);
+}
+
+/** Forwards a response. */
+export function passBack(answer: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
+  response.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
+  pipeline(answer, gatedPipe(isOpen), response, () => undefined);
+}
+
+/** Responds with a line of text and closes the connection. */
+export function say(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`${text}\n`);
+}
