@@ -32,6 +32,8 @@ export class FakeOrchestrator {
       createRuns: ["factories"],
       getRun: ["factories"],
       getRunTitles: ["factories"],
+    }),
+    ...allowServices(orchestrator.ConversationService, {
       continueConversation: ["factories"],
       findConversationsByUrl: ["factories"],
       describeConversations: ["factories"],
@@ -108,6 +110,28 @@ export class FakeOrchestrator {
         const run = this.#find(runUid);
         return { run: { uid: run.uid, factoryUid: run.factoryUid, metadata: run.request?.metadata ?? {} } };
       },
+      closeFactory: async ({ withLiveRuns }) => {
+        this.closedWithRuns ||= withLiveRuns;
+        return { live: this.live };
+      },
+      cancelRun: async ({ runUid, tree, cause }) => {
+        const run = this.#find(runUid);
+        if (run.state === "CANCELLED")
+          throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
+        Object.assign(run, { state: "CANCELLED" });
+        this.cancelled.push({ runUid, tree, cause });
+        return {};
+      },
+      getRunTitles: async ({ runUids }) => {
+        this.titlesAsked.push([...runUids]);
+        return {
+          titles: Object.fromEntries(
+            runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : [])),
+          ),
+        };
+      },
+    });
+    router.service(orchestrator.ConversationService, {
       describeConversation: async ({ runUid }, context) => {
         const run = this.#find(runUid);
         if (!callerOf(context).teams.some(({ teamUid }) => teamUid === run.teamUid)) throw notFound("run");
@@ -137,10 +161,6 @@ export class FakeOrchestrator {
         return { runUid: run.uid };
       },
       findConversationsByUrl: served(async ({ url }) => ({ conversationUids: this.about.get(url) ?? [] })),
-      closeFactory: async ({ withLiveRuns }) => {
-        this.closedWithRuns ||= withLiveRuns;
-        return { live: this.live };
-      },
       describeConversations: async ({ conversationUids, teamUid }, context) => ({
         conversations: conversationUids.flatMap((conversationUid) => {
           const bound = this.runs.filter(
@@ -169,22 +189,6 @@ export class FakeOrchestrator {
           ];
         }),
       }),
-      cancelRun: async ({ runUid, tree, cause }) => {
-        const run = this.#find(runUid);
-        if (run.state === "CANCELLED")
-          throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
-        Object.assign(run, { state: "CANCELLED" });
-        this.cancelled.push({ runUid, tree, cause });
-        return {};
-      },
-      getRunTitles: async ({ runUids }) => {
-        this.titlesAsked.push([...runUids]);
-        return {
-          titles: Object.fromEntries(
-            runUids.flatMap((uid) => (this.titles.has(uid) ? [[uid, this.titles.get(uid)!]] : [])),
-          ),
-        };
-      },
     });
     router.service(orchestrator.CatalogService, {
       describePullRequests: async ({ repository, numbers }) => {

@@ -35,6 +35,8 @@ import { definitionAllowList, definitionRoutes } from "./catalog/rpc/definition-
 import { evidenceAllowList, evidenceRoutes } from "./evidence/rpc/evidence-routes.ts";
 import { factsAllowList, factsRoutes } from "./facts/rpc/facts-routes.ts";
 import { runMessage } from "./runs/rpc/run-messages.ts";
+import { conversationViewMethods } from "./conversations/rpc/conversation-view-routes.ts";
+import { runEventRoutes } from "./runs/rpc/run-event-routes.ts";
 import { runViewMethods } from "./runs/rpc/run-view-routes.ts";
 import { workerArtifactMethods, type WorkerArtifactMethods } from "./artifacts/rpc/worker-artifact-routes.ts";
 import { artifactStore } from "./artifacts/store/artifact-store.ts";
@@ -262,22 +264,22 @@ export function composeCatalog(options: CatalogOptions) {
     prepareAssignment: (job: Job, session: WorkerSession) => assignmentDetails(shared, job, session),
     /** Returns runs as messages for the responses of RunService. */
     runMessages: async (runs: readonly Run[]) => (await describeRuns(reads, runs)).map(runMessage),
-    /** The methods of RunService that return views of runs. */
+    /** The methods of RunService that read runs. */
     runViewMethods: runViewMethods({
-      ...transcripts,
-      ...blockSnapshots,
-      lastWorkspace: (runUid) => snapshotStore.lastOf(sql, runUid),
-      listTeamEvents: teamEventReader(sql),
-      eventLog: options.eventLog,
+      ...reads,
       cursors: options.cursors,
       findSimilar: (caller: Caller, query: RunListQuery) => findSimilarRuns(database.searches, caller, query),
       listRuns: (caller: Caller, query: RunListQuery, after: RunPosition | undefined, limit: number) =>
         listRuns(database.searches, caller, query, after, limit),
-      liveTexts: options.liveTexts,
-      isSettled: (runUid) => isSettled(sql, runUid),
-      waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
       clock,
-      timings: options.timings,
+    }),
+    /** The methods of ConversationService that read conversations. */
+    conversationViewMethods: conversationViewMethods({
+      ...transcripts,
+      ...blockSnapshots,
+      lastWorkspace: (runUid) => snapshotStore.lastOf(sql, runUid),
+      cursors: options.cursors,
+      clock,
     }),
     /**
      * The methods of WorkerService through which attempts store artifacts, snapshots, transcripts, pull requests and
@@ -301,10 +303,20 @@ export function composeCatalog(options: CatalogOptions) {
         spendBudgets: (...asked) => spendBudgets(budgeting, ...asked),
       }),
     /**
-     * Registers ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService
-     * and ModelPriceService.
+     * Registers ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService,
+     * ModelPriceService and RunEventService.
      */
     routes(router: ConnectRouter): void {
+      runEventRoutes(router, {
+        ...reads,
+        listTeamEvents: teamEventReader(sql),
+        eventLog: options.eventLog,
+        liveTexts: options.liveTexts,
+        isSettled: (runUid) => isSettled(sql, runUid),
+        waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
+        clock,
+        timings: options.timings,
+      });
       budgetRoutes(router, { ...budgeting, sql, transaction, once });
       modelPriceRoutes(router, { sql, transaction, once, cursors: options.cursors, modelPrices: modelPriceStore });
       factsRoutes(router, {
@@ -365,15 +377,6 @@ export const catalogAllowList: Readonly<Record<string, readonly string[]>> = {
   ...definitionAllowList,
   ...evidenceAllowList,
   ...factsAllowList,
-  ...allowServices(orchestrator.RunService, {
-    describeConversation: ["factories"],
-    describeConversations: ["factories"],
-    findConversationsByUrl: ["factories"],
-    getConversation: ["gateway"],
-    getTimeline: ["gateway"],
-    listRuns: ["scheduler"],
-    listRunEvents: ["gateway"],
-  }),
   ...allowServices(orchestrator.ArtifactService, { getArtifact: ["gateway"], getPullRequest: ["gateway"] }),
   ...allowServices(orchestrator.CatalogService, {
     listModels: ["factories", "gateway", "scoring"],

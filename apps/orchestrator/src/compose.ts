@@ -215,6 +215,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       routes(router, {
         runs: { ...life, runMessages: (runs) => catalog.runMessages(runs) },
         runViewMethods: catalog.runViewMethods,
+        conversationViewMethods: catalog.conversationViewMethods,
         catalogRoutes: (inner) => catalog.routes(inner),
         eventLog,
       }),

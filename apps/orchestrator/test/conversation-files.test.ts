@@ -34,7 +34,7 @@ const viewerOf = (caller: Caller): Caller => ({
 
 describe("the block snapshot", () => {
   const linkTo = (caller: Caller, conversationUid: string) =>
-    p.runs.getBlockSnapshotUrl({ conversationUid }, p.as(caller));
+    p.conversations.getBlockSnapshotUrl({ conversationUid }, p.as(caller));
   const read = async (caller: Caller, conversationUid: string) =>
     JSON.parse(await p.follow("GET", (await linkTo(caller, conversationUid)).url));
   const shown = async (caller: Caller, conversationUid: string) =>
@@ -115,7 +115,7 @@ describe("the block snapshot", () => {
 
 describe("the transcript of a conversation", () => {
   const linkTo = (caller: Caller, conversationUid: string) =>
-    p.runs.getTranscriptUrl({ conversationUid }, p.as(caller));
+    p.conversations.getTranscriptUrl({ conversationUid }, p.as(caller));
   test("is the newest run's, on another harness than ours", async () => {
     const { caller, run, held } = await aTeam("claude");
     await held.append(held.event("model_step", { step_id: "s", text: "native", tool_calls: [] }));
@@ -182,7 +182,7 @@ describe("a screenshot", () => {
 
 describe("files to go on with a run elsewhere", () => {
   const files = async (caller: Caller, runUid: string) =>
-    (await p.runs.listHandoffFiles({ runUid }, p.as(caller))).files;
+    (await p.conversations.listHandoffFiles({ runUid }, p.as(caller))).files;
   test("are the workspace that its last execution saved", async () => {
     const { caller, worker, run, held } = await aTeam();
     expect(await files(caller, run.uid)).toEqual([]);

@@ -44,6 +44,8 @@ let own: Orchestrator;
 let server: Server;
 let dir: string;
 let runs: ReturnType<typeof clientFor<typeof orchestrator.RunService>>;
+let leases: ReturnType<typeof clientFor<typeof orchestrator.LeaseService>>;
+let conversations: ReturnType<typeof clientFor<typeof orchestrator.ConversationService>>;
 let workers: ReturnType<typeof clientFor<typeof worker.WorkerService>>;
 let signer: CallerSigner;
 const caller = aCaller();
@@ -87,7 +89,10 @@ beforeAll(async () => {
   await own.start();
   server = createServer(own.workerListener).listen(0, "127.0.0.1");
   await once(server, "listening");
-  runs = clientFor(orchestrator.RunService, inProcess(own.routes, options("orchestrator", own.allow)), { signer });
+  const transport = inProcess(own.routes, options("orchestrator", own.allow));
+  runs = clientFor(orchestrator.RunService, transport, { signer });
+  leases = clientFor(orchestrator.LeaseService, transport, { signer });
+  conversations = clientFor(orchestrator.ConversationService, transport, { signer });
   workers = clientFor(
     worker.WorkerService,
     http1Transport(`http://127.0.0.1:${(server.address() as AddressInfo).port}/rpc`),
@@ -161,7 +166,7 @@ test("a worker takes a run from the first poll to its end through its door", asy
     session,
   );
   expect(appended.results).toMatchObject([{ executionId, error: "", ackedClientSeq: 1n }]);
-  const followup = await runs.createFollowup({ runUid, message: "And goodbye." }, call(caller));
+  const followup = await conversations.createFollowup({ runUid, message: "And goodbye." }, call(caller));
   expect(followup.outcome).toBe("live_session");
   const told = (await stream.next()).value as worker.SubscribeResponse;
   expect(told.directives).toMatchObject([
@@ -188,7 +193,7 @@ test("a worker takes a run from the first poll to its end through its door", asy
   });
   expect(payload.exp).toBeLessThanOrEqual(Number(beat.leases[0]!.expiresAt!.seconds) + 1);
   const gateway = serviceCaller("gateway", newUid());
-  expect(await runs.checkLease(lease, call(gateway))).toMatchObject({
+  expect(await leases.checkLease(lease, call(gateway))).toMatchObject({
     runUid,
     teamUid: teamOf(caller),
     creatorUid: caller.principal.uid,
@@ -210,7 +215,7 @@ test("a worker takes a run from the first poll to its end through its door", asy
   );
   expect(results).toMatchObject([{ error: "" }]);
   expect((await runs.getRun({ runUid }, call(caller))).run).toMatchObject({ state: "SUCCEEDED", sessionUid: "s" });
-  await expect(runs.checkLease(lease, call(gateway))).rejects.toEqual(
+  await expect(leases.checkLease(lease, call(gateway))).rejects.toEqual(
     domainError({ kind: "unauthenticated", reason: "lease_lost" }),
   );
 });
@@ -261,11 +266,11 @@ test("a request that says nothing usable is refused before anything is written",
   await refused({ prompt: "x" }, "owner_invalid");
   await refused({ ...owner, prompt: "x", parentRunUid: newUid() }, "parent_run_invalid");
   await expect(runs.createRuns({}, call(caller))).rejects.toEqual(domainError({ reason: "runs_count" }));
-  await expect(runs.checkLease({}, call(caller))).rejects.toEqual(domainError({ kind: "unauthenticated" }));
+  await expect(leases.checkLease({}, call(caller))).rejects.toEqual(domainError({ kind: "unauthenticated" }));
   expect((await runs.countLiveRuns({ factoryUid: newUid() }, call(caller))).live).toBe(0);
   expect(
     (
-      await runs.getQueueStatus(
+      await leases.getQueueStatus(
         { runUid: (await runs.createRuns({ runs: [{ ...owner, prompt: "x" }] }, call(caller))).runs[0]!.run!.uid },
         call(caller),
       )

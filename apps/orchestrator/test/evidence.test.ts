@@ -175,7 +175,7 @@ describe("GetRunEvidence", () => {
     expect(evidence.diff).toBe(
       "# Edits by the agent, in their order\n--- /dev/null\n+++ b/page.html\n@@ whole file @@\n+<h1>Hi</h1>\n--- a/index.md\n+++ b/index.md\n@@ edit @@\n-old line\n+new line\n+another\n",
     );
-    const shown = (await p.runs.getConversation({ runUid: run.uid }, p.as(caller))).steps;
+    const shown = (await p.conversations.getConversation({ runUid: run.uid }, p.as(caller))).steps;
     expect(JSON.parse(evidence.conversationJson)).toEqual({
       conversation_id: run.conversationUid,
       steps: JSON.parse(JSON.stringify(shown)),

@@ -19,7 +19,7 @@ async function aTeam() {
   return { caller, worker: await p.worker({ teamUid: teamOf(caller) }) };
 }
 type Asked = { teamUid?: string; runUids?: string[]; afterSequence?: bigint; pageSize?: number };
-const list = (caller: Caller, asked: Asked = {}) => p.runs.listTeamEvents(asked, p.as(caller));
+const list = (caller: Caller, asked: Asked = {}) => p.runEvents.listTeamEvents(asked, p.as(caller));
 const shown = ({ events }: { events: readonly orchestrator.TeamEvent[] }) =>
   events.map(({ runUid, eventType }) => [runUid, eventType]);
 const WHOLE_LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progress", "run_succeeded"];
@@ -37,7 +37,7 @@ function watch(caller: Caller, asked: Asked = {}) {
   const from: bigint[] = [];
   const stop = new AbortController();
   const ended = (async () => {
-    for await (const { events, afterSequence } of p.runs.watchTeamEvents(asked, {
+    for await (const { events, afterSequence } of p.runEvents.watchTeamEvents(asked, {
       ...p.as(caller),
       signal: stop.signal,
     })) {
@@ -154,7 +154,7 @@ describe("a watcher", () => {
     const { caller } = await aTeam();
     const stop = new AbortController();
     let empty = 0;
-    for await (const { events } of p.runs.watchTeamEvents({}, { ...p.as(caller), signal: stop.signal })) {
+    for await (const { events } of p.runEvents.watchTeamEvents({}, { ...p.as(caller), signal: stop.signal })) {
       expect(events).toEqual([]);
       if ((empty += 1) === 3) break;
     }

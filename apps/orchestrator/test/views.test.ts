@@ -45,11 +45,11 @@ type Step = {
   description?: string;
 };
 const conversation = async (runUid: string, who = caller) =>
-  (await p.runs.getConversation({ runUid }, p.as(who))).steps as unknown as Step[];
+  (await p.conversations.getConversation({ runUid }, p.as(who))).steps as unknown as Step[];
 
 test("the timeline has the published names in their order", async () => {
   const { run } = await finishedRun();
-  const { events } = await p.runs.getTimeline({ runUid: run.uid }, p.as(caller));
+  const { events } = await p.conversations.getTimeline({ runUid: run.uid }, p.as(caller));
   expect(events.map(({ eventType }) => eventType)).toEqual([
     ...[
       "oz_run_created",
@@ -69,7 +69,7 @@ test("the timeline has the published names in their order", async () => {
 describe("the conversation", () => {
   test("of a queued run is there and empty", async () => {
     const run = await p.run(caller);
-    const answer = await p.runs.getConversation({ runUid: run.uid }, p.as(caller));
+    const answer = await p.conversations.getConversation({ runUid: run.uid }, p.as(caller));
     expect(answer).toMatchObject({ conversationUid: run.conversationUid, steps: [] });
   });
 
@@ -130,14 +130,14 @@ describe("the conversation", () => {
   test("by its own uid holds every visible run that serves it", async () => {
     const { run } = await finishedRun();
     await finishedRun({ conversationUid: run.conversationUid, prompt: "Go on." });
-    const { steps } = await p.runs.getConversation({ conversationUid: run.conversationUid }, p.as(caller));
+    const { steps } = await p.conversations.getConversation({ conversationUid: run.conversationUid }, p.as(caller));
     expect(steps).toHaveLength(2);
     for (const [conversationUid, who] of [
       [run.conversationUid, aCaller()],
       [newUid(), caller],
       ["nonsense", caller],
     ] as const) {
-      await expect(p.runs.getConversation({ conversationUid }, p.as(who))).rejects.toEqual(
+      await expect(p.conversations.getConversation({ conversationUid }, p.as(who))).rejects.toEqual(
         domainError({ reason: "conversation_not_found" }),
       );
     }
@@ -147,11 +147,11 @@ describe("the conversation", () => {
 describe("events", () => {
   test("come in pages, gapless", async () => {
     const { run } = await finishedRun();
-    const all = await p.runs.listRunEvents({ runUid: run.uid }, p.as(caller));
+    const all = await p.runEvents.listRunEvents({ runUid: run.uid }, p.as(caller));
     expect(all.events.map(({ seq }) => Number(seq))).toEqual(all.events.map((_, n) => n + 1));
     const seen: bigint[] = [];
     for (let afterSeq = 0n; ;) {
-      const page = await p.runs.listRunEvents({ runUid: run.uid, afterSeq, pageSize: 4 }, p.as(caller));
+      const page = await p.runEvents.listRunEvents({ runUid: run.uid, afterSeq, pageSize: 4 }, p.as(caller));
       seen.push(...page.events.map(({ seq }) => seq));
       afterSeq = seen.at(-1)!;
       if (!page.hasMore) break;
@@ -164,7 +164,7 @@ describe("events", () => {
     const events: orchestrator.RunEvent[] = [];
     const stopped = new AbortController();
     const ended = (async () => {
-      for await (const batch of p.runs.watchRunEvents(
+      for await (const batch of p.runEvents.watchRunEvents(
         { runUid, afterSeq },
         p.as(caller, { timeoutMs: 0, signal: stopped.signal }),
       ))
@@ -199,7 +199,7 @@ describe("events", () => {
     const stopped = new AbortController();
     let batches = 0;
     const ended = (async () => {
-      for await (const { events } of p.runs.watchRunEvents(
+      for await (const { events } of p.runEvents.watchRunEvents(
         { runUid: run.uid, afterSeq: 1n },
         p.as(caller, { timeoutMs: 0, signal: stopped.signal }),
       ))
@@ -213,11 +213,11 @@ describe("events", () => {
   test("are nobody else's", async () => {
     const { run } = await finishedRun();
     const stream = (async () => {
-      for await (const _ of p.runs.watchRunEvents({ runUid: run.uid }, p.as(aCaller())))
+      for await (const _ of p.runEvents.watchRunEvents({ runUid: run.uid }, p.as(aCaller())))
         throw new Error("an event of another team");
     })();
     await expect(stream).rejects.toEqual(domainError({ reason: "run_not_found" }));
-    await expect(p.runs.listRunEvents({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
+    await expect(p.runEvents.listRunEvents({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
       domainError({ reason: "run_not_found" }),
     );
   });
@@ -225,7 +225,7 @@ describe("events", () => {
 
 describe("the transcript", () => {
   const lines = async (runUid: string) =>
-    (await p.follow("GET", (await p.runs.getTranscriptUrl({ runUid }, p.as(caller))).url))
+    (await p.follow("GET", (await p.conversations.getTranscriptUrl({ runUid }, p.as(caller))).url))
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as { seq: number });
@@ -271,7 +271,7 @@ describe("the transcript", () => {
 
   test("is nobody else's", async () => {
     const { run } = await finishedRun();
-    await expect(p.runs.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
+    await expect(p.conversations.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
       domainError({ reason: "run_not_found" }),
     );
   });
@@ -297,7 +297,7 @@ describe("a conversation described for a task", () => {
     await held.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     for (const target of [{ conversationUid: root.conversationUid }, { runUid: root.uid }, { runUid: child.uid }]) {
-      const found = await p.runs.describeConversation(target, p.as(caller));
+      const found = await p.conversations.describeConversation(target, p.as(caller));
       expect([found.conversationUid, found.firstRun?.uid, found.newestRun?.uid]).toEqual([
         root.conversationUid,
         root.uid,
@@ -331,7 +331,10 @@ describe("a conversation described for a task", () => {
       );
     }
     const described = async (teamUid: string) => {
-      const found = await p.runs.describeConversation({ conversationUid: root.conversationUid, teamUid }, p.as(caller));
+      const found = await p.conversations.describeConversation(
+        { conversationUid: root.conversationUid, teamUid },
+        p.as(caller),
+      );
       return [found.newestRun?.uid, found.outputs.map(({ data }) => data?.["filename"])];
     };
     expect(await described(caller.teams[0]!.teamUid)).toEqual([root.uid, ["team.txt"]]);
@@ -347,7 +350,7 @@ describe("a conversation described for a task", () => {
       [{ runUid: newUid() }, caller],
       [{}, caller],
     ] as const) {
-      await expect(p.runs.describeConversation(target, p.as(who))).rejects.toEqual(
+      await expect(p.conversations.describeConversation(target, p.as(who))).rejects.toEqual(
         domainError({ reason: "conversation_not_found" }),
       );
     }
@@ -371,7 +374,10 @@ describe("where conversations stand", () => {
     await held.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     const ask = (withOutputs: boolean, who = caller) =>
-      p.runs.describeConversations({ conversationUids: [root.conversationUid, newUid(), "x"], withOutputs }, p.as(who));
+      p.conversations.describeConversations(
+        { conversationUids: [root.conversationUid, newUid(), "x"], withOutputs },
+        p.as(who),
+      );
     const [standing, ...others] = (await ask(true)).conversations;
     expect(others).toEqual([]);
     expect(standing).toMatchObject({
@@ -400,7 +406,7 @@ describe("where conversations stand", () => {
 
   test("is asked for at most 100 at once", async () => {
     const conversationUids = Array.from({ length: 101 }, () => newUid());
-    await expect(p.runs.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(
+    await expect(p.conversations.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(
       domainError({ reason: "too_many_conversations" }),
     );
   });

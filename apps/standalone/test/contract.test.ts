@@ -231,8 +231,10 @@ test("what has been made in one way is the same seen in both", async () => {
   await see("factories", FactoryService.method.listFactories, {});
   await see("factories", FactoryService.method.getSource, { factoryUid });
   await see("factories", FactoryService.method.checkSource, { factoryUid, files });
-  const { getRun, getQueueStatus, getTimeline, getConversation, listRunEvents, listRuns, watchRunEvents } =
-    RunService.method;
+  const { getRun, listRuns } = RunService.method;
+  const { getQueueStatus } = runs.LeaseService.method;
+  const { getTimeline, getConversation } = runs.ConversationService.method;
+  const { listRunEvents, watchRunEvents } = runs.RunEventService.method;
   for (const runUid of [first, second])
     for (const method of [getRun, getQueueStatus, getTimeline, getConversation, listRunEvents])
       await see("orchestrator", method, { runUid });

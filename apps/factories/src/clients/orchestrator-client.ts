@@ -16,6 +16,7 @@ import type { RunVersion, ConversationState } from "../domain/task.ts";
 /** Returns a client for runs and conversations. */
 export function orchestratorClient(transport: Transport, signer: CallerSigner) {
   const runs = clientFor(orchestrator.RunService, transport, { signer });
+  const conversations = clientFor(orchestrator.ConversationService, transport, { signer });
   const catalog = clientFor(orchestrator.CatalogService, transport, { signer });
   const createOne = async (
     caller: Caller,
@@ -63,7 +64,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     },
 
     async conversationOf(caller: Caller, runUid: string): Promise<string | undefined> {
-      return (await orAbsent(runs.describeConversation({ runUid }, call(caller))))?.conversationUid;
+      return (await orAbsent(conversations.describeConversation({ runUid }, call(caller))))?.conversationUid;
     },
 
     async conversationStateOf(
@@ -73,7 +74,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
     ): Promise<ConversationState | undefined> {
       const {
         conversations: [found],
-      } = await runs.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
+      } = await conversations.describeConversations({ conversationUids: [conversationUid], teamUid }, call(caller));
       if (!found) return undefined;
       const { hidden, runUid, version, ownerType, ownerUid, creatorUid, metadata } = found;
       return hidden
@@ -96,7 +97,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       const request = { conversationUids: [conversationUid], teamUid };
       const {
         conversations: [found],
-      } = await runs.describeConversations(request, call(self));
+      } = await conversations.describeConversations(request, call(self));
       return found && !found.hidden ? { runUid: found.runUid, version: found.version } : undefined;
     },
 
@@ -139,7 +140,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       run: AutomationRun,
       conversationUid: string,
     ): Promise<{ runUid: string } | undefined> {
-      const continued = await runs
+      const continued = await conversations
         .continueConversation({ run: { ...automatedRun(run), conversationUid } }, call(caller))
         .catch((error: unknown) => {
           if (isDomainError(error) && error.reason === "conversation_not_found") return undefined;
@@ -150,7 +151,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
 
     /** Called as this service. Returns none for an invalid URL. */
     async conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]> {
-      const found = await runs
+      const found = await conversations
         .findConversationsByUrl({ teamUid, url }, call(serviceCaller(signer.service, newUid())))
         .catch((error: unknown) => {
           if (isDomainError(error) && error.reason === "url_invalid") return undefined;
@@ -167,12 +168,12 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       const self = serviceCaller(signer.service, newUid(), undefined, [
         { teamUid: as<TeamUid>(teamUid), verbs: ["run.view"] },
       ]);
-      const { conversations } = await runs.describeConversations(
+      const { conversations: found } = await conversations.describeConversations(
         { conversationUids: [...conversationUids], teamUid },
         call(self),
       );
       return new Map(
-        conversations.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) =>
+        found.flatMap(({ conversationUid, hidden, factoryUid, agentUid, agentName }) =>
           hidden ? [] : [[conversationUid, { factoryUid, agentUid, agentName }]],
         ),
       );

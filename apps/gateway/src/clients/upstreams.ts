@@ -8,6 +8,10 @@ import type { RequestInfo } from "../rest/index.ts";
 /** Generated clients of the services behind the public API. */
 export type Upstreams = {
   readonly runs: Client<typeof orchestrator.RunService>;
+  readonly runEvents: Client<typeof orchestrator.RunEventService>;
+  readonly localRuns: Client<typeof orchestrator.LocalRunService>;
+  readonly leases: Client<typeof orchestrator.LeaseService>;
+  readonly conversations: Client<typeof orchestrator.ConversationService>;
   readonly artifacts: Client<typeof orchestrator.ArtifactService>;
   readonly catalog: Client<typeof orchestrator.CatalogService>;
   readonly budgets: Client<typeof orchestrator.BudgetService>;
@@ -28,6 +32,10 @@ export type Upstreams = {
 export function connectUpstreams(transports: GatewayOptions["upstreams"], signer: CallerSigner): Upstreams {
   return {
     runs: clientFor(orchestrator.RunService, transports.orchestrator, { signer }),
+    runEvents: clientFor(orchestrator.RunEventService, transports.orchestrator, { signer }),
+    localRuns: clientFor(orchestrator.LocalRunService, transports.orchestrator, { signer }),
+    leases: clientFor(orchestrator.LeaseService, transports.orchestrator, { signer }),
+    conversations: clientFor(orchestrator.ConversationService, transports.orchestrator, { signer }),
     artifacts: clientFor(orchestrator.ArtifactService, transports.orchestrator, { signer }),
     catalog: clientFor(orchestrator.CatalogService, transports.orchestrator, { signer }),
     budgets: clientFor(orchestrator.BudgetService, transports.orchestrator, { signer }),

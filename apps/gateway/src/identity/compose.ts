@@ -54,7 +54,7 @@ export function composeIdentity(o: IdentityOptions): Identity {
     log,
     runTokens: new RunTokens({
       keys: o.runTokenKeys,
-      runs: clientFor(orchestrator.RunService, upstreams.orchestrator, { signer }),
+      leases: clientFor(orchestrator.LeaseService, upstreams.orchestrator, { signer }),
       clock,
     }),
   });

@@ -20,7 +20,7 @@ import { schedulePage } from "./schedule-page.ts";
 import { cookieCaller, signInPage, type SignInDeps } from "./sign-in.ts";
 
 export type PageDeps = {
-  upstreams: Pick<Upstreams, "runs" | "artifacts" | "schedules" | "automations">;
+  upstreams: Pick<Upstreams, "runs" | "conversations" | "artifacts" | "schedules" | "automations">;
   findProfiles: FindProfiles;
   links: PageLinks;
   signIn: SignInDeps;
@@ -30,7 +30,7 @@ const viewQuery = z.object({ view: z.string().optional() });
 
 /** Returns the routes of pages for people, outside `/api/v1`. Every link that the platform prints opens here. */
 export function pageRoutes({
-  upstreams: { runs, artifacts, schedules, automations },
+  upstreams: { runs, conversations, artifacts, schedules, automations },
   findProfiles,
   links,
   signIn,
@@ -80,8 +80,8 @@ export function pageRoutes({
           const options = onBehalf({ caller, request });
           const [{ run }, timeline, conversation] = await Promise.all([
             runs.getRun({ runUid: params.runId }, options),
-            runs.getTimeline({ runUid: params.runId }, options),
-            runs.getConversation({ runUid: params.runId }, options),
+            conversations.getTimeline({ runUid: params.runId }, options),
+            conversations.getConversation({ runUid: params.runId }, options),
           ]);
           const [record] = await runRecords([run!], findProfiles, links, caller);
           return html(

@@ -47,7 +47,7 @@ export async function openGateway() {
   foreignLog.start();
 
   const upstream: Routes = (router) => {
-    router.service(orchestrator.RunService, {
+    router.service(orchestrator.LeaseService, {
       checkLease({ executionId, attempt }) {
         const lease = leases.get(`${executionId}.${attempt}`);
         if (!lease)
@@ -94,7 +94,7 @@ export async function openGateway() {
     router.service(events.EventFeedService, serveEventFeed(foreignLog));
   };
   const allow = {
-    ...allowServices(orchestrator.RunService, { checkLease: ["gateway"] }),
+    ...allowServices(orchestrator.LeaseService, { checkLease: ["gateway"] }),
     ...allowServices(events.EventFeedService, { read: ["gateway"] }),
     ...allowServices(webhooks.WebhookService, { updateManagedSecret: ["gateway"] }),
   };

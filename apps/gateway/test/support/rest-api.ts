@@ -73,6 +73,10 @@ export const NOW = "2026-11-20T10:00:00.000Z";
 
 const SERVICES = [
   orchestrator.RunService,
+  orchestrator.RunEventService,
+  orchestrator.LocalRunService,
+  orchestrator.LeaseService,
+  orchestrator.ConversationService,
   orchestrator.ArtifactService,
   orchestrator.CatalogService,
   orchestrator.BudgetService,

@@ -133,6 +133,7 @@ export async function catalogPlatform(
   const transport = inProcess((router) => {
     catalog.routes(router);
     router.service(orchestrator.RunService, catalog.runViewMethods);
+    router.service(orchestrator.ConversationService, catalog.conversationViewMethods);
   }, server("orchestrator"));
   const sessionOf = (context: { requestHeader: Headers }) =>
     life.worker.authenticate(context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "");
@@ -145,6 +146,8 @@ export async function catalogPlatform(
     ...platform,
     ...{ known, blobs, dir, catalog, work, eventLog },
     runs: clientFor(orchestrator.RunService, transport, { signer: gateway! }),
+    runEvents: clientFor(orchestrator.RunEventService, transport, { signer: gateway! }),
+    conversations: clientFor(orchestrator.ConversationService, transport, { signer: gateway! }),
     artifacts: clientFor(orchestrator.ArtifactService, transport, { signer: gateway! }),
     catalogue: clientFor(orchestrator.CatalogService, transport, { signer: gateway! }),
     budgets: clientFor(orchestrator.BudgetService, transport, { signer: gateway! }),

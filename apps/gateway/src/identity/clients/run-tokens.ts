@@ -11,16 +11,16 @@ import { RUN_VERBS } from "../domain/roles.ts";
 /** Authenticates run tokens: JWTs (Ed25519) signed by the orchestrator, valid while their attempt has the lease. */
 export class RunTokens {
   readonly #keys: KeySource;
-  readonly #runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
+  readonly #leases: Pick<Client<typeof orchestrator.LeaseService>, "checkLease"> | undefined;
   readonly #clock: Clock;
 
   constructor(deps: {
     keys: KeySource;
-    runs: Pick<Client<typeof orchestrator.RunService>, "checkLease"> | undefined;
+    leases: Pick<Client<typeof orchestrator.LeaseService>, "checkLease"> | undefined;
     clock: Clock;
   }) {
     this.#keys = deps.keys;
-    this.#runs = deps.runs;
+    this.#leases = deps.leases;
     this.#clock = deps.clock;
   }
 
@@ -32,8 +32,8 @@ export class RunTokens {
    */
   async authenticate(token: string, requestId: string): Promise<Caller> {
     const { executionId, attempt } = await this.#verify(token);
-    if (!this.#runs) throw invalid();
-    const lease = await this.#runs.checkLease(
+    if (!this.#leases) throw invalid();
+    const lease = await this.#leases.checkLease(
       { executionId: BigInt(executionId), attempt },
       call(serviceCaller("gateway", requestId)),
     );

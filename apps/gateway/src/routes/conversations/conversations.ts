@@ -9,7 +9,10 @@ import { isoTime } from "../formats/json-values.ts";
 const NOT_KEPT = { "cache-control": "private, no-store" };
 
 /** Returns the routes that read a conversation: the messages, transcript, screenshots and commands of all its runs. */
-export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" | "artifacts">): Route[] {
+export function conversationRoutes({
+  conversations,
+  artifacts,
+}: Pick<Upstreams, "conversations" | "artifacts">): Route[] {
   return [
     route({
       method: "GET",
@@ -21,7 +24,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
       params: conversationParams,
       response: Conversation,
       handler: async (input) => {
-        const { conversationUid, steps } = await runs.getConversation(
+        const { conversationUid, steps } = await conversations.getConversation(
           { conversationUid: input.params.conversationId },
           onBehalf(input),
         );
@@ -38,7 +41,10 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
       params: conversationParams,
       responses: { 302: { description: "`Location` is a signed URL of the transcript, valid for 15 minutes" } },
       handler: async (input) => {
-        const { url } = await runs.getTranscriptUrl({ conversationUid: input.params.conversationId }, onBehalf(input));
+        const { url } = await conversations.getTranscriptUrl(
+          { conversationUid: input.params.conversationId },
+          onBehalf(input),
+        );
         return redirect(url, NOT_KEPT);
       },
     }),
@@ -69,7 +75,7 @@ export function conversationRoutes({ runs, artifacts }: Pick<Upstreams, "runs" |
       response: z.object({ download_url: z.url(), expires_at: timestamp() }),
       responses: { 302: { description: "`Location` is a signed URL of the snapshot, valid for 15 minutes" } },
       handler: async (input) => {
-        const { url, expiresAt } = await runs.getBlockSnapshotUrl(
+        const { url, expiresAt } = await conversations.getBlockSnapshotUrl(
           { conversationUid: input.params.conversationId },
           onBehalf(input),
         );

@@ -99,7 +99,10 @@ type RouteCall = Pick<RouteInput, "request"> & {
 };
 
 /** Returns the routes that send follow-ups with attachments to runs, and that interrupt their current turn. */
-export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: FindProfiles): Route[] {
+export function followupRoutes(
+  { runs, conversations }: Pick<Upstreams, "runs" | "conversations">,
+  findProfiles: FindProfiles,
+): Route[] {
   const followUp = async (input: RouteCall, target: Target) => {
     const { message = "", mode = "", attachments = [] } = input.body;
     const attachmentNames = Object.fromEntries(
@@ -113,7 +116,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       attachmentNames,
       idempotencyKey: input.request.idempotency?.key ?? "",
     };
-    const { outcome, followupUid, runUid } = await runs.createFollowup(
+    const { outcome, followupUid, runUid } = await conversations.createFollowup(
       request,
       onBehalf(input, { timeoutMs: TAKING_MS }),
     );
@@ -127,7 +130,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
     target: Target,
   ) => {
     const files = input.body.files.map(({ filename, mime_type }) => ({ fileName: filename, mimeType: mime_type }));
-    const { runUid, attachments } = await runs.prepareAttachments({ ...target, files }, onBehalf(input));
+    const { runUid, attachments } = await conversations.prepareAttachments({ ...target, files }, onBehalf(input));
     return { runUid, response: { attachments: attachments.map(preparedRecord) } };
   };
   return [
@@ -158,7 +161,7 @@ export function followupRoutes({ runs }: Pick<Upstreams, "runs">, findProfiles: 
       response: z.object({ followups: z.array(Followup), page_info: PageInfo }),
       handler: async (input) => {
         const { limit, cursor: pageToken = "" } = input.query;
-        const page = await runs.listFollowups(
+        const page = await conversations.listFollowups(
           { runUid: input.params.runId, pageSize: limit, pageToken },
           onBehalf(input),
         );

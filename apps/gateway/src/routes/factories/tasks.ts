@@ -25,7 +25,7 @@ import type { FindProfiles } from "../identity/profiles.ts";
 import { artifactItem } from "../runs/run-record.ts";
 import { ArtifactItem, RunState } from "../runs/run-schemas.ts";
 
-export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "runs">; findProfiles: FindProfiles };
+export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "conversations">; findProfiles: FindProfiles };
 
 const CurrentRun = z
   .object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() })
@@ -56,14 +56,14 @@ const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task")
 type RouteCall = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
 /** Returns the routes of a factory's tasks. */
-export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRoutesDeps): Route[] {
+export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }: TaskRoutesDeps): Route[] {
   /**
    * Returns the record of a task with its author and the outputs of all run trees of its conversation in the team, if
    * the caller may view them.
    */
   const whole = async (task: proto.Task, input: RouteCall) => {
     const { conversationUid, teamUid } = task;
-    const described = await runs
+    const described = await conversations
       .describeConversation({ conversationUid, teamUid }, onBehalf(input))
       .catch(unlessHidden);
     const authors = await findProfiles([task.starterUid].filter(Boolean));
@@ -86,7 +86,7 @@ export function taskRoutes({ upstreams: { tasks, runs }, findProfiles }: TaskRou
     const [authors, standings] = await Promise.all([
       findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
       needsConversations
-        ? runs.describeConversations(
+        ? conversations.describeConversations(
             {
               conversationUids: page.map(({ conversationUid }) => conversationUid),
               withOutputs: include.full,

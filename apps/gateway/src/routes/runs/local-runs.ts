@@ -81,7 +81,7 @@ const LocalRunResponse = z
  * Returns the routes of local runs, which a client such as `millwright run local` executes itself. The platform cancels
  * them only as descendants of a cancelled run.
  */
-export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
+export function localRunRoutes({ localRuns }: Pick<Upstreams, "localRuns">): Route[] {
   return [
     route({
       method: "POST",
@@ -116,7 +116,7 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
             idempotencyKey: input.request.idempotency?.key,
           }),
         });
-        const response = await runs.createLocalRun({ run, clientUid, command }, onBehalf(input));
+        const response = await localRuns.createLocalRun({ run, clientUid, command }, onBehalf(input));
         return {
           run_id: response.run!.uid,
           state: response.run!.state as z.input<typeof RunState>,
@@ -139,7 +139,7 @@ export function localRunRoutes({ runs }: Pick<Upstreams, "runs">): Route[] {
       response: LocalRunResponse,
       handler: async (input) => {
         const { client_id: clientUid, events = [] } = input.body;
-        const response = await runs.reportLocalRun(
+        const response = await localRuns.reportLocalRun(
           { runUid: input.params.runId, clientUid, events: events.map(eventMessage) },
           onBehalf(input),
         );

@@ -67,7 +67,11 @@ const RunEvent = z
 /**
  * Returns the routes that read a run's history: timeline, conversation, usage, transcript, handoff files and events.
  */
-export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLinks, stuckMs?: number): Route[] {
+export function runViewRoutes(
+  { runs, conversations, runEvents }: Pick<Upstreams, "runs" | "conversations" | "runEvents">,
+  links: PageLinks,
+  stuckMs?: number,
+): Route[] {
   return [
     route({
       method: "GET",
@@ -79,7 +83,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
       handler: async (input) => {
         const options = onBehalf(input);
         const [{ events }, { run }] = await Promise.all([
-          runs.getTimeline({ runUid: input.params.runId }, options),
+          conversations.getTimeline({ runUid: input.params.runId }, options),
           runs.getRun({ runUid: input.params.runId }, options),
         ]);
         const sessionLink = links.sessionLink(run!);
@@ -95,7 +99,10 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
       params: runParams,
       response: Conversation,
       handler: async (input) => {
-        const { conversationUid, steps } = await runs.getConversation({ runUid: input.params.runId }, onBehalf(input));
+        const { conversationUid, steps } = await conversations.getConversation(
+          { runUid: input.params.runId },
+          onBehalf(input),
+        );
         return { conversation_id: conversationUid, steps: steps as z.input<typeof Conversation>["steps"] };
       },
     }),
@@ -134,7 +141,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
         },
       },
       handler: async (input) => {
-        const { url } = await runs.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input));
+        const { url } = await conversations.getTranscriptUrl({ runUid: input.params.runId }, onBehalf(input));
         return redirect(url, { "cache-control": "no-store" });
       },
     }),
@@ -149,7 +156,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
       params: runParams,
       response: z.object({ attachments: z.array(HandoffAttachment) }),
       handler: async (input) => {
-        const { files } = await runs.listHandoffFiles({ runUid: input.params.runId }, onBehalf(input));
+        const { files } = await conversations.listHandoffFiles({ runUid: input.params.runId }, onBehalf(input));
         return {
           attachments: files.map((file) => ({
             attachment_id: file.uid,
@@ -185,7 +192,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
         if (wantsStream(request)) {
           const from = BigInt(lastEventId(request) ?? afterSeq);
           await runs.getRun({ runUid: params.runId }, onBehalf(input));
-          const watched = runs.watchRunEvents(
+          const watched = runEvents.watchRunEvents(
             { runUid: params.runId, afterSeq: from },
             onBehalf(input, { timeoutMs: 0 }),
           );
@@ -193,7 +200,7 @@ export function runViewRoutes({ runs }: Pick<Upstreams, "runs">, links: PageLink
             runs.getRun({ runUid: params.runId }, onBehalf({ caller: await request.authenticateAgain(), request }));
           return eventStreamReply(request, eventStream(watched, runEvent, assertVisible), stuckMs);
         }
-        const { events, hasMore } = await runs.listRunEvents(
+        const { events, hasMore } = await runEvents.listRunEvents(
           { runUid: params.runId, afterSeq, pageSize: query.limit },
           onBehalf(input),
         );

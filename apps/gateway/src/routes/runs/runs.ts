@@ -27,7 +27,7 @@ import { runRecords } from "./run-record.ts";
 import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunSourceType, RunState } from "./run-schemas.ts";
 
 export type RunRoutesDeps = {
-  upstreams: Pick<Upstreams, "runs">;
+  upstreams: Pick<Upstreams, "runs" | "leases">;
   findProfiles: FindProfiles;
   links: PageLinks;
   /** Returns whether all these teams have the capability `metadata_filter`. */
@@ -46,7 +46,7 @@ export const runParams = z.object({ runId: pathUid("run") });
 
 /** Returns the routes that create, list, read, retry and cancel runs. */
 export function runRoutes({
-  upstreams: { runs },
+  upstreams: { runs, leases },
   findProfiles,
   links,
   haveMetadataFilter,
@@ -270,7 +270,7 @@ export function runRoutes({
         }),
       }),
       handler: async (input) => {
-        const { state, position, reason, message, budgets } = await runs.getQueueStatus(
+        const { state, position, reason, message, budgets } = await leases.getQueueStatus(
           { runUid: input.params.runId },
           onBehalf(input),
         );

@@ -34,7 +34,7 @@ const TeamEvent = z
   });
 
 /** Returns the route of run events of teams, in commit order. */
-export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: number): Route[] {
+export function teamEventRoutes({ runEvents }: Pick<Upstreams, "runEvents">, stuckMs?: number): Route[] {
   return [
     route({
       method: "GET",
@@ -62,13 +62,13 @@ export function teamEventRoutes({ runs }: Pick<Upstreams, "runs">, stuckMs?: num
         const upstreamRequest = { teamUid: caller.activeTeamUid ?? "", runUids: query.run_ids ?? [] };
         if (wantsStream(request)) {
           const after = lastEventId(request) ?? query.since;
-          const watched = runs.watchTeamEvents(
+          const watched = runEvents.watchTeamEvents(
             { ...upstreamRequest, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) },
             onBehalf(input, { timeoutMs: 0 }),
           );
           return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);
         }
-        const { events, hasMore } = await runs.listTeamEvents(
+        const { events, hasMore } = await runEvents.listTeamEvents(
           { ...upstreamRequest, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit },
           onBehalf(input),
         );

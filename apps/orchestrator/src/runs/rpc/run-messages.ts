@@ -4,13 +4,10 @@ import { orchestrator } from "@millwright/contracts";
 import { present } from "@millwright/json";
 import { artifactItemData } from "../domain/run-artifact.ts";
 import type { Artifact } from "../domain/run-artifact.ts";
-import { followupState, type Followup } from "../domain/followup.ts";
 import type { RunEvent } from "../domain/run-events.ts";
 import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts";
 import type { TeamEvent } from "../domain/team-event.ts";
-import type { TimelineEntry } from "../../conversations/domain/timeline-view.ts";
 import { requestUsage } from "../../catalog/domain/usage.ts";
-import type { ConversationStanding } from "../../conversations/usecases/describe-conversations.ts";
 import type { RunView } from "../usecases/describe-runs.ts";
 import type { HarnessUsageAnswer } from "../usecases/get-harness-usage.ts";
 
@@ -77,47 +74,6 @@ export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
     public: artifact.isPublic,
   });
 
-export const followupMessage = (followup: Followup): orchestrator.Followup => {
-  const { uid, text, authorType, authorUid, createdAt, deliveredAt, undeliverable = "" } = followup;
-  return create(orchestrator.FollowupSchema, {
-    ...{
-      uid,
-      text,
-      authorType,
-      authorUid,
-      state: followupState(followup),
-      createdAt: timestampFromDate(createdAt),
-      reason: undeliverable,
-    },
-    ...present({ deliveredAt: deliveredAt && timestampFromDate(deliveredAt) }),
-  });
-};
-
-/**
- * Converts the state of a conversation. If the caller may not see the current run, only `hidden` and the outputs are
- * set.
- */
-export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
-  create(orchestrator.ConversationStandingSchema, {
-    conversationUid: run.conversationUid,
-    ...(isVisible
-      ? {
-          runUid: run.uid,
-          state: run.state,
-          version: run.version,
-          isRunTypeCancellable: isRunTypeCancellable(run),
-          ownerType: run.owner.type,
-          ownerUid: run.owner.uid,
-          creatorUid: run.creatorUid,
-          metadata: { ...run.metadata },
-          outputs: outputs.map(artifactMessage),
-          ...(run.agentUid ? { agentUid: run.agentUid } : {}),
-          ...(run.agentName ? { agentName: run.agentName } : {}),
-          ...(run.factoryUid ? { factoryUid: run.factoryUid } : {}),
-        }
-      : { hidden: true, outputs: outputs.map(artifactMessage) }),
-  });
-
 /** Converts a team event as it is stored, without filtering its fields. */
 export const teamEventMessage = ({ sequence, occurredAt, ...event }: TeamEvent): orchestrator.TeamEvent =>
   create(orchestrator.TeamEventSchema, {
@@ -136,18 +92,6 @@ export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
     ...present({
       executionId: event.executionId === undefined ? undefined : BigInt(event.executionId),
       attempt: event.attempt,
-    }),
-  });
-
-export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestrator.TimelineEvent =>
-  create(orchestrator.TimelineEventSchema, {
-    eventUuid: entry.uid,
-    runUid,
-    eventType: entry.type,
-    occurredAt: timestampFromDate(entry.occurredAt),
-    ...present({
-      executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId),
-      payload: entry.payload,
     }),
   });
 

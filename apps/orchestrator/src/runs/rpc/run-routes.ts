@@ -4,20 +4,11 @@ import { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { NewRun } from "../domain/new-run.ts";
-import type { AnnouncedFile } from "../../conversations/domain/prepared-attachment.ts";
-import type { RunRef } from "../domain/run-token.ts";
-import type { MessageMode } from "../domain/message.ts";
 import type { Run } from "../domain/run.ts";
-import type { LeaseRef } from "../domain/worker-session.ts";
 import type { CancelRequest } from "../usecases/cancel-run.ts";
-import type { FollowupAnswer, FollowupRequest } from "../../conversations/usecases/create-followup.ts";
 import type { Created } from "../usecases/create-runs.ts";
 import type { RetryRequest } from "../usecases/retry-run.ts";
-import type { QueueStatusWithBudgets } from "../../leases/usecases/get-queue-status.ts";
-import type { Prepared } from "../../conversations/usecases/prepare-attachments.ts";
 import type { RunTarget } from "../usecases/run-target.ts";
-import { budgetMessage } from "../../budgets/rpc/budget-routes.ts";
-import { leaseRef } from "../../leases/rpc/worker-messages.ts";
 
 /** The use cases that change runs, bound to their stores. */
 export type RunUseCases = {
@@ -25,12 +16,7 @@ export type RunUseCases = {
   retryRun(caller: Caller, request: RetryRequest): Promise<Created>;
   getRun(caller: Caller, uid: string): Promise<Run>;
   cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
-  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
-  continueConversation(caller: Caller, request: NewRun): Promise<string>;
-  prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
   interruptRun(caller: Caller, target: RunTarget): Promise<string>;
-  getQueueStatus(caller: Caller, uid: string): Promise<QueueStatusWithBudgets>;
-  checkLease(lease: LeaseRef): Promise<RunRef>;
   countLiveRuns(factoryUid: string): Promise<number>;
   closeFactory(factoryUid: string, withLiveRuns: boolean): Promise<number>;
   getRunTitles(uids: readonly string[]): Promise<Record<string, string>>;
@@ -47,31 +33,24 @@ type Methods = Pick<
   | "retryRun"
   | "getRun"
   | "cancelRun"
-  | "createFollowup"
-  | "continueConversation"
-  | "prepareAttachments"
   | "interruptRun"
-  | "getQueueStatus"
-  | "checkLease"
   | "countLiveRuns"
   | "closeFactory"
   | "getRunTitles"
 >;
 
 /**
- * The services that may call each method in their own name. Only the gateway checks run tokens. The methods that are
- * not listed are called on behalf of a user or a run.
+ * The services that may call each method of RunService in their own name. The methods that are not listed are called on
+ * behalf of a user or a run.
  */
 export const runAllowList = allowServices(orchestrator.RunService, {
   createRuns: ["factories", "scheduler", "scoring"],
   getRun: ["factories", "gateway", "scoring"],
   cancelRun: ["factories", "scheduler", "scoring"],
-  createFollowup: ["factories"],
-  continueConversation: ["factories"],
-  checkLease: ["gateway"],
   countLiveRuns: ["factories", "gateway"],
   closeFactory: ["factories"],
   getRunTitles: ["factories"],
+  listRuns: ["scheduler"],
 });
 
 const RUNS_MAX = 500;
@@ -108,53 +87,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
       ),
     };
   },
-  async createFollowup(request, context) {
-    const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
-    if (!["", "normal", "plan", "orchestrate"].includes(mode))
-      throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${mode}").`);
-    return deps.createFollowup(callerOf(context), {
-      target: runUid ? { runUid } : { conversationUid },
-      message,
-      attachmentUids,
-      attachmentNames,
-      mode: mode as MessageMode,
-      ...(idempotencyKey ? { idempotencyKey } : {}),
-    });
-  },
-  async continueConversation({ run }, context) {
-    if (!run) throw invalidArgument("conversation_required", "The request must contain a run.");
-    return { runUid: await deps.continueConversation(callerOf(context), newRun(run)) };
-  },
-  async prepareAttachments({ runUid, conversationUid, files }, context) {
-    const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);
-    return {
-      runUid: prepared.runUid,
-      attachments: prepared.attachments.map(({ uid, upload }) => ({
-        uid,
-        uploadUrl: upload.url,
-        uploadHeaders: { ...upload.headers },
-      })),
-    };
-  },
   async interruptRun({ runUid, conversationUid }, context) {
     return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
-  },
-  async getQueueStatus({ runUid }, context) {
-    const { budgets, ...status } = await deps.getQueueStatus(callerOf(context), runUid);
-    return { ...status, budgets: budgets.map(budgetMessage) };
-  },
-  async checkLease(request) {
-    const run = await deps.checkLease(leaseRef(request));
-    return {
-      runUid: run.runUid,
-      rootRunUid: run.rootRunUid,
-      creatorUid: run.creatorUid,
-      teamUid: run.owner.type === "team" ? run.owner.uid : "",
-      ownerType: run.owner.type,
-      ownerUid: run.owner.uid,
-      agentUid: run.agentUid ?? "",
-      factoryUid: run.factoryUid ?? "",
-    };
   },
   async countLiveRuns({ factoryUid }) {
     return { live: await deps.countLiveRuns(factoryUid) };

@@ -1,0 +1,100 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Caller } from "@millwright/caller";
+import { orchestrator } from "@millwright/contracts";
+import { invalidArgument } from "@millwright/errors";
+import { isUuid } from "@millwright/ids";
+import { callerOf } from "@millwright/rpc";
+import type { LocalEvent, LocalStart } from "../../runs/domain/local-run.ts";
+import type { NewRun } from "../../runs/domain/new-run.ts";
+import type { Run } from "../../runs/domain/run.ts";
+import type { Created } from "../../runs/usecases/create-runs.ts";
+import type { LocalAnswer, LocalReport } from "../usecases/report-local-run.ts";
+import { newRun } from "../../runs/rpc/run-routes.ts";
+
+/** The use cases for runs that are executed by their clients, bound to their stores. */
+export type LocalRunUseCases = {
+  createLocalRun(
+    caller: Caller,
+    run: NewRun & { readonly local: LocalStart },
+  ): Promise<Created & { readonly reportEveryMs: number }>;
+  reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalAnswer>;
+};
+
+export type LocalRunRoutesDeps = LocalRunUseCases & { runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]> };
+
+const COMMAND_WORDS_MAX = 1_000;
+const EVENTS_MAX = 100;
+
+/** Registers LocalRunService: runs that are executed by their clients. */
+export function localRunRoutes(router: ConnectRouter, deps: LocalRunRoutesDeps): void {
+  router.service(orchestrator.LocalRunService, {
+    async createLocalRun({ run: request, clientUid, command }, context) {
+      if (!request) throw invalidArgument("run_required", "The request must contain a run.");
+      if (command.length === 0 || command.length > COMMAND_WORDS_MAX)
+        throw invalidArgument(
+          "command_required",
+          `command must have 1 to ${COMMAND_WORDS_MAX} words (got ${command.length}).`,
+        );
+      const local = { clientUid: uidOf(clientUid), command };
+      const { run, reportEveryMs } = await deps.createLocalRun(callerOf(context), { ...newRun(request), local });
+      return { run: (await deps.runMessages([run]))[0]!, reportEveryMs };
+    },
+    async reportLocalRun({ runUid, clientUid, events }, context) {
+      if (events.length > EVENTS_MAX)
+        throw invalidArgument(
+          "events_count",
+          `A report must have at most ${EVENTS_MAX} events (got ${events.length}).`,
+        );
+      const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), {
+        runUid,
+        clientUid: uidOf(clientUid),
+        events: events.map(localEvent),
+      });
+      return {
+        lease,
+        ackedSeq: BigInt(ackedSeq),
+        followups: [...followups],
+        run: (await deps.runMessages([run]))[0]!,
+        ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}),
+      };
+    },
+  });
+}
+
+function uidOf(given: string): string {
+  if (!isUuid(given)) throw invalidArgument("client_invalid", `client_uid must be a UUID (got "${given}").`);
+  return given.toLowerCase();
+}
+
+/** Converts one reported event. Errors: event_invalid (invalid_argument). */
+function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
+  const base = { seq: Number(seq), at: at ? timestampDate(at) : new Date() };
+  switch (event.case) {
+    case "output":
+      return {
+        ...base,
+        kind: "output",
+        stream: event.value.stream === "stderr" ? "stderr" : "stdout",
+        text: event.value.text,
+      };
+    case "followupUid":
+      return { ...base, kind: "followup", followupUid: uidOf(event.value) };
+    case "end": {
+      const { exitCode, signal, interrupted, output, truncated } = event.value;
+      return {
+        ...base,
+        kind: "end",
+        end: {
+          ...(exitCode === undefined ? {} : { exitCode }),
+          signal,
+          isInterrupted: interrupted,
+          output,
+          isTruncated: truncated,
+        },
+      };
+    }
+    default:
+      throw invalidArgument("event_invalid", "An event of a local run must be an output, a follow-up or its end.");
+  }
+}
