@@ -22,7 +22,7 @@ import type { Timings } from "./runs/domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./runs/domain/worker-session.ts";
 import { putSettings } from "./runs/store/capacity-store.ts";
 import { closeFactory } from "./runs/store/closed-factory-store.ts";
-import { findByCauses } from "./runs/store/create-many-store.ts";
+import { findByCauses } from "./runs/store/create-store.ts";
 import { findOfferedLease, handLeaseOver, watchDispatches } from "./leases/store/dispatch-store.ts";
 import { ackDirectives, pendingDirectives as listPending } from "./runs/store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./storage/store/idempotency-store.ts";

@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import { pagesRead } from "@millwright/testing";
 import type { Run } from "../src/runs/domain/run.ts";
 import { blockSnapshotStore } from "../src/conversations/store/block-snapshot-store.ts";
-import { findByCauses } from "../src/runs/store/create-many-store.ts";
+import { findByCauses } from "../src/runs/store/create-store.ts";
 import { earlierAttachments } from "../src/runs/store/message-store.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -2,6 +2,7 @@ import { DomainError } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
 import type { LockedExecution, LockedRun } from "../../src/runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../src/runs/domain/run-events.ts";
+import type { RunRecord } from "../../src/runs/domain/run-record.ts";
 import type { RunOfExecution, RunTransaction } from "../../src/runs/domain/run-transaction.ts";
 import { isTerminal, type Run } from "../../src/runs/domain/run.ts";
 import { ensureCapacity, laneOf } from "./memory-queue.ts";
@@ -34,36 +35,11 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     });
   },
   holdFactoryOpen: async () => true,
-  async insertRun(record) {
-    if (record.causeKey !== undefined && findByCause(rows, record.owner.uid, record.causeKey)) return undefined;
-    const { submittedPrompt } = record;
-    rows.runs.put(record.uid, {
-      record,
-      state: "QUEUED",
-      hasStarted: false,
-      executionCount: 1,
-      ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
-    });
-    queueExecution(rows, record.uid, 1);
-    rows.streams.put(record.uid, { lastSeq: 0, lastClientSeq: 0 });
-    appendEvents(rows, record.uid, [{ kind: "run_created", payload: {} }]);
-    if (record.message)
-      addMessage(rows, {
-        uid: record.message.uid,
-        runUid: record.uid,
-        kind: "prompt",
-        text: record.message.text,
-        mode: record.mode,
-      });
-    return viewOf(rows.runs.get(record.uid)!);
-  },
-  insertRuns: async () => {
-    throw new Error("batches of causes are not simulated");
-  },
+  insertRuns: async (records) => records.flatMap((record) => insertRun(rows, record) ?? []),
   holdForClient: async () => {
     throw new Error("local runs are not simulated");
   },
-  findByCause: async (ownerUid, causeKey) => findByCause(rows, ownerUid, causeKey),
+  findByCauses: async (causes) => causes.map(({ ownerUid, causeKey }) => findByCause(rows, ownerUid, causeKey)),
   holdConversation: async ({ conversationUid, owner }) => {
     const isOwned = ({ record }: RunRow): boolean =>
       record.conversationUid === conversationUid && record.owner.type === owner.type && record.owner.uid === owner.uid;
@@ -210,6 +186,31 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     return stream?.executionId === executionId && stream.attempt === attempt ? stream.lastClientSeq : undefined;
   },
 });
+
+/** Inserts a run, unless its cause has created one already. */
+function insertRun(rows: Rows, record: RunRecord): Run | undefined {
+  if (record.causeKey !== undefined && findByCause(rows, record.owner.uid, record.causeKey)) return undefined;
+  const { submittedPrompt } = record;
+  rows.runs.put(record.uid, {
+    record,
+    state: "QUEUED",
+    hasStarted: false,
+    executionCount: 1,
+    ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
+  });
+  queueExecution(rows, record.uid, 1);
+  rows.streams.put(record.uid, { lastSeq: 0, lastClientSeq: 0 });
+  appendEvents(rows, record.uid, [{ kind: "run_created", payload: {} }]);
+  if (record.message)
+    addMessage(rows, {
+      uid: record.message.uid,
+      runUid: record.uid,
+      kind: "prompt",
+      text: record.message.text,
+      mode: record.mode,
+    });
+  return viewOf(rows.runs.get(record.uid)!);
+}
 
 /** Returns the run as the API reads it, limited to the properties that the use cases read. */
 export const viewOf = ({ record, state, status }: RunRow): Run =>

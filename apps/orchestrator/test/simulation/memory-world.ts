@@ -13,12 +13,12 @@ export function memoryWorld(): World & { readonly rows: Rows } {
   const rows = new Rows();
   const tx = memoryTransaction(rows);
   const refOf = (runUid: string) => {
-    const { uid, rootRunUid, parentRunUid, owner, creator, conversationUid } = rows.runs.get(runUid)!.record;
+    const { uid, rootRunUid, parentRunUid, owner, creatorUid, conversationUid } = rows.runs.get(runUid)!.record;
     return {
       runUid: uid,
       rootRunUid,
       owner,
-      creatorUid: creator.uid,
+      creatorUid,
       conversationUid,
       ...(parentRunUid ? { parentRunUid } : {}),
     };

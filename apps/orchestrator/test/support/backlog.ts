@@ -7,7 +7,7 @@ export type Backlog = {
   readonly count: number;
 };
 
-/** Queues many runs by direct inserts, because the API would take minutes. Inserts the same rows as `insertRun`. */
+/** Queues many runs by direct inserts, because the API would take minutes. Inserts the same rows as `insertRuns`. */
 export async function queueBacklog(
   { sql }: Database,
   { teamUid, agentUid, factoryUid, count }: Backlog,

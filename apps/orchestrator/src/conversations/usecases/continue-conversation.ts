@@ -7,7 +7,8 @@ import { checkNewRun, type NewRun } from "../../runs/domain/new-run.ts";
 import { lifeOf } from "../../runs/domain/run-change.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import { follow } from "./create-followup.ts";
-import { conversationMoving, createRuns, lockNewest, type CreateRunsDeps } from "../../runs/usecases/create-runs.ts";
+import { createRuns, type CreateRunsDeps } from "../../runs/usecases/create-runs.ts";
+import { conversationMoving, lockNewest } from "../../runs/usecases/newest-run.ts";
 import { requireRunVerb } from "../../runs/usecases/run-access.ts";
 import { dropFiles, storeFiles } from "../../runs/usecases/run-files.ts";
 
@@ -94,7 +95,8 @@ async function tell(
   const isTold = await deps.runs(async (tx) => {
     const run = await lockNewest(tx, { conversationUid, owner }, newest.uid);
     if (!run || isOver(lifeOf(run).run)) return false;
-    if ((await tx.findByCause(owner.uid, causeKey)) ?? (await tx.runOfMessage(uid))) return false;
+    const [created] = await tx.findByCauses([{ ownerUid: owner.uid, causeKey }]);
+    if (created ?? (await tx.runOfMessage(uid))) return false;
     await follow(tx, caller, run, { uid, message: prompt, mode: request.mode as MessageMode, attachments });
     return true;
   });

@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { isUuid, type AgentUid } from "@millwright/ids";
 import type { ScoredRun } from "../domain/scored-run.ts";
-import { LISTED_RUN_COLUMNS, RUN_COLUMNS, toRun, type RunRow } from "../../runs/store/run-store.ts";
+import { LISTED_RUN_COLUMNS, RUN_COLUMNS, toRun, type RunRow } from "../../runs/store/run-fields.ts";
 import { LEFT_WORKSPACE } from "../../runs/store/workspace-store.ts";
 
 type Stored = Omit<ScoredRun, "usage" | "ancestorAgentUids">;

@@ -1,39 +1,26 @@
 import type { Attachment } from "./message.ts";
 import type { FrozenConfig } from "./resolved-run.ts";
-import type { Actor } from "./run-change.ts";
 import type { Run } from "./run.ts";
 
-type Kept =
-  | (
-      | "uid"
-      | "rootRunUid"
-      | "parentRunUid"
-      | "retryOfRunUid"
-      | "depth"
-      | "owner"
-      | "executorUid"
-      | "factoryUid"
-      | "conversationUid"
-    )
-  | (
-      | "title"
-      | "prompt"
-      | "submittedPrompt"
-      | "mode"
-      | "interactive"
-      | "source"
-      | "origin"
-      | "executionLocation"
-      | "agentConfig"
-      | "agentSkill"
-      | "metadata"
-      | "schedule"
-      | "triggerUrl"
-    );
+/** The members of a run that a new run has no value for, that have a default, or that other tables determine. */
+type Later =
+  | "state"
+  | "status"
+  | "sessionUid"
+  | "version"
+  | "createdAt"
+  | "updatedAt"
+  | "startedAt"
+  | "finishedAt"
+  | "runTimeMs"
+  | "isPromptTruncated"
+  | "isSandboxRunning"
+  | "debugWindow"
+  | "hasArtifacts"
+  | "hasUsage";
 
 /** A run that is about to be inserted. */
-export type RunRecord = Pick<Run, Kept> & {
-  readonly creator: Actor;
+export type RunRecord = Omit<Run, Later> & {
   /** True if the request contained the title. A title generated from the prompt is left out of events. */
   readonly isTitleGiven: boolean;
   readonly frozen: FrozenConfig;

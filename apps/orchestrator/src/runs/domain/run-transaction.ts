@@ -38,6 +38,9 @@ export type CapacitySubject = {
   readonly factoryUid?: string | undefined;
 };
 
+/** A request for which its owner gets one run, without a time limit. */
+export type Cause = { readonly ownerUid: string; readonly causeKey: string };
+
 export type RunOfExecution = { readonly uid: RunUid; readonly parentRunUid?: RunUid };
 
 /** The operations of use cases on runs inside one transaction. Implemented by the store. */
@@ -62,11 +65,9 @@ export interface RunTransaction {
    * not get runs.
    */
   holdFactoryOpen(factoryUid: string): Promise<boolean>;
-  /** Inserts a queued run. Returns undefined, without inserting, if its cause has already created a run. */
-  insertRun(run: RunRecord, context: ChangeContext): Promise<Run | undefined>;
   /**
-   * Inserts runs in one statement; each has a cause and no files. Returns the runs that were inserted: a cause that has
-   * already created a run creates no other.
+   * Inserts queued runs in one statement. Returns those that were inserted: a cause that has already created a run
+   * creates no other.
    */
   insertRuns(runs: readonly RunRecord[], context: ChangeContext): Promise<Run[]>;
   /**
@@ -74,7 +75,8 @@ export interface RunTransaction {
    * execution's id.
    */
   holdForClient(runUid: string, clientUid: string): Promise<number>;
-  findByCause(ownerUid: string, causeKey: string): Promise<RunUid | undefined>;
+  /** Returns the runs that causes have created already, in the order of the causes. */
+  findByCauses(causes: readonly Cause[]): Promise<(RunUid | undefined)[]>;
   /**
    * Locks the conversation until the transaction ends. Must precede locks of its runs. Returns the owner's current
    * (newest top-level) run in it.

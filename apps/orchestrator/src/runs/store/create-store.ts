@@ -4,14 +4,13 @@ import { newUid, type RunUid } from "@millwright/ids";
 import { topics } from "../../storage/bell.ts";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import { isBackground } from "../../catalog/domain/queue-settings.ts";
-import type { FrozenConfig } from "../domain/resolved-run.ts";
-import type { RunParent } from "../domain/run-transaction.ts";
+import type { Cause, RunParent } from "../domain/run-transaction.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
 import { runCreated } from "../events/run-events.ts";
 import { addAttachments } from "./message-store.ts";
 import { presentTrace } from "../../storage/store/present-trace.ts";
-import { NEW_RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
+import { NEW_ROW, NEW_RUN_COLUMNS, newRow, toRun, type RunRow } from "./run-fields.ts";
 
 /** Locks parents. Share locks let siblings be created concurrently, and block transactions that would end a parent. */
 export async function lockParents(tx: Sql, uids: readonly string[]): Promise<RunParent[]> {
@@ -42,13 +41,18 @@ export async function lockParents(tx: Sql, uids: readonly string[]): Promise<Run
   );
 }
 
-/** Returns the run that a cause has already created. */
-export async function findByCause(sql: Sql, ownerUid: string, causeKey: string): Promise<RunUid | undefined> {
-  const { rows } = await sql.query<{ uid: RunUid }>("SELECT uid FROM runs WHERE owner_uid = $1 AND cause_key = $2", [
-    ownerUid,
-    causeKey,
-  ]);
-  return rows[0]?.uid;
+/**
+ * Returns the runs that causes have already created, in the order of the causes. Each cause is looked up on its own:
+ * with a join, the planner may read all runs that have a cause.
+ */
+export async function findByCauses(sql: Sql, causes: readonly Cause[]): Promise<(RunUid | undefined)[]> {
+  if (causes.length === 0) return [];
+  const { rows } = await sql.query<{ n: number; uid: RunUid | null }>(
+    `SELECT g.n, (SELECT r.uid FROM runs r WHERE r.owner_uid = g.o AND r.cause_key = g.c) AS uid FROM jsonb_to_recordset($1::jsonb) AS g (n integer, o uuid, c text)`,
+    [JSON.stringify(causes.map(({ ownerUid, causeKey }, n) => ({ n, o: ownerUid, c: causeKey })))],
+  );
+  const found = new Map(rows.map(({ n, uid }) => [n, uid]));
+  return causes.map((_cause, n) => found.get(n) ?? undefined);
 }
 
 /** Locks a conversation until the transaction ends. Returns the owner's current (newest top-level) run in it. */
@@ -67,134 +71,159 @@ export async function holdConversation(
 }
 
 /**
- * Inserts a run with its first execution, queued, its prompt and its first events, and returns it. Returns undefined
- * and inserts nothing if its cause has already created a run; waits for a concurrent transaction with the same cause.
+ * Inserts runs in one statement, each with its first execution, queued, its prompt and its first events. Returns those
+ * that are new: a cause that has already created a run creates no other. Waits for concurrent transactions with the
+ * same causes.
  */
-export async function insertRun(tx: Sql, run: RunRecord, context: ChangeContext): Promise<Run | undefined> {
-  const inserting = tx.query<RunRow & { is_queued: boolean }>(INSERT_RUN, [
-    ...rowOf(run),
-    ...laneColumns(run),
-    run.message?.uid ?? null,
-    newUid(),
-    presentTrace(),
-    ...laterColumns(run),
-  ]);
-  const [row] = run.causeKey
-    ? (await inserting).rows
-    : (await Promise.all([inserting, appendEvents(tx, [runCreated(run, context)])]))[0].rows;
-  if (!row) return undefined;
-  if (!row.is_queued) {
-    const laneId = await ensureLane(tx, run);
-    await tx.query(
-      "INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) VALUES ($1, 1, 'QUEUED', $2, $3, $4)",
-      [run.uid, laneId, run.depth, presentTrace()],
-    );
+export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: ChangeContext): Promise<Run[]> {
+  if (runs.length === 0) return [];
+  const lanes = lanesOf(runs);
+  const rows = runs.map((run) => ({
+    ...newRow(run),
+    lane: lanes.indexOf(laneKey(run)),
+    message_uid: run.message?.uid,
+    event_uid: newUid(),
+  }));
+  const inserting = insertRows(tx, rows, lanes);
+  // Only a cause may turn out to have created a run already.
+  const isCertain = runs.every(({ causeKey }) => causeKey === undefined);
+  const [{ rows: inserted }] = await Promise.all([inserting, isCertain && announceRuns(tx, runs, context)]);
+  const uids = new Set(inserted.map(({ uid }) => uid));
+  const made = runs.filter(({ uid }) => uids.has(uid));
+  const unqueued = new Set(inserted.flatMap((row) => (row.is_queued ? [] : [row.uid])));
+  for (const run of made) {
+    if (unqueued.has(run.uid)) await queueInNewLane(tx, run);
+    if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
   }
-  if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
-  if (run.causeKey) await appendEvents(tx, [runCreated(run, context)]);
-  tx.announce?.(topics.work);
-  return toRun(row);
+  if (!isCertain) await announceRuns(tx, made, context);
+  return inserted.map(toRun);
 }
 
-const laterColumns = (run: RunRecord): unknown[] => [
-  run.retryOfRunUid ?? null,
-  run.executionLocation,
-  run.schedule ? JSON.stringify(run.schedule) : null,
-  run.triggerUrl ?? null,
-  isBackground(run.source),
-];
+type Row = Readonly<Record<string, unknown>>;
 
-/** Inserts all rows of a new run in one statement: under load, one round trip costs more than the whole statement. */
-const INSERT_RUN = `
-  WITH run AS (
-    INSERT INTO runs (uid, root_run_uid, parent_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, agent_uid,
-                      agent_name, factory_uid, definition_version, environment_uid, title, state, prompt, submitted_prompt, mode, interactive,
-                      source, origin, conversation_uid, config_name, model_id, skill_spec, agent_config, agent_skill, frozen, metadata, cause_key,
-                      retry_of_run_uid, execution_location, schedule, trigger_url)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'QUEUED', $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-            $26::jsonb, $27::jsonb, $28::jsonb, $29::jsonb, $30, $42::uuid, $43, $44::jsonb, $45)
+function insertRows(tx: Sql, rows: readonly Row[], lanes: readonly string[]) {
+  const params = [`[${lanes.join(",")}]`, presentTrace()];
+  const [first, ...others] = rows;
+  if (others.length === 0) return tx.query<InsertedRow>(INSERT_RUN, [JSON.stringify(first), ...params]);
+  const common = commonOf(rows);
+  const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !common.has(name))));
+  return tx.query<InsertedRow>(INSERT_RUNS, [
+    JSON.stringify(own),
+    ...params,
+    JSON.stringify(Object.fromEntries(common)),
+  ]);
+}
+
+type InsertedRow = RunRow & { readonly is_queued: boolean };
+
+async function announceRuns(tx: Sql, runs: readonly RunRecord[], context: ChangeContext): Promise<void> {
+  await appendEvents(
+    tx,
+    runs.map((run) => runCreated(run, { ...context, ...(run.causeKey ? { cause: run.causeKey } : {}) })),
+  );
+  if (runs.length > 0) tx.announce?.(topics.work);
+}
+
+/**
+ * Returns the columns whose value is the same in all rows, so that it is written and parsed once. When many schedules
+ * create the same run, most columns are common. Objects are compared by identity.
+ */
+const commonOf = ([first = {}, ...others]: readonly Row[]): ReadonlyMap<string, unknown> =>
+  new Map(Object.entries(first).filter(([name, value]) => others.every((row) => row[name] === value)));
+
+const NAMES = Object.keys(NEW_ROW).join(", ");
+const GIVEN = { ...NEW_ROW, lane: "integer", message_uid: "uuid", event_uid: "uuid" } as const;
+const typed = (columns: Readonly<Record<string, string>>): string =>
+  Object.entries(columns)
+    .map(([name, type]) => `${name} ${type}`)
+    .join(", ");
+
+const LANE = {
+  owner_type: "text",
+  owner_uid: "uuid",
+  agent_uid: "uuid",
+  factory_uid: "uuid",
+  worker_host: "text",
+  harness: "text",
+  image: "text",
+  arch: "text",
+  is_background: "boolean",
+} as const;
+
+/** Returns the lane of a run as JSON. Equal lanes have equal texts. */
+function laneKey({ owner, frozen, source }: RunRecord): string {
+  const { worker_host, harness, image, arch } = frozen.requirements;
+  const lane: Record<keyof typeof LANE, unknown> = {
+    owner_type: owner.type,
+    owner_uid: owner.uid,
+    agent_uid: frozen.agent_uid,
+    factory_uid: frozen.factory_uid,
+    worker_host,
+    harness,
+    image,
+    arch,
+    is_background: isBackground(source),
+  };
+  return JSON.stringify(lane);
+}
+
+const lanesOf = (runs: readonly RunRecord[]): string[] => [...new Set(runs.map(laneKey))];
+
+/** The lanes of `wanted`, in their order; the id of a lane that does not exist yet is null. */
+const lanesIn = (wanted: string): string => `
+  SELECT n - 1 AS n, (
+      SELECT id FROM lanes l
+       WHERE l.owner_type = w.owner_type AND l.owner_uid = w.owner_uid AND l.agent_uid IS NOT DISTINCT FROM w.agent_uid
+         AND l.factory_uid IS NOT DISTINCT FROM w.factory_uid AND l.worker_host IS NOT DISTINCT FROM w.worker_host
+         AND l.harness = w.harness AND l.image IS NOT DISTINCT FROM w.image AND l.arch IS NOT DISTINCT FROM w.arch
+         AND l.is_background = w.is_background AND l.waits_for_budget IS NULL) AS id
+    FROM ROWS FROM (jsonb_to_recordset(${wanted}::jsonb) AS (${typed(LANE)})) WITH ORDINALITY AS w (${Object.keys(LANE).join(", ")}, n)`;
+
+/**
+ * Returns the statement that inserts all rows of new runs: under load, one round trip costs more than the whole
+ * statement. `given` returns their values; $2: their lanes; $3: the trace of the request.
+ */
+const insertingAll = (given: string): string => `
+  WITH given AS MATERIALIZED (${given}),
+  lane AS MATERIALIZED (${lanesIn("$2")}),
+  run AS (
+    INSERT INTO runs (${NAMES}) SELECT ${NAMES} FROM given
     ON CONFLICT (owner_uid, cause_key) WHERE cause_key IS NOT NULL DO NOTHING RETURNING *),
-  lane AS (${findLane(["$31", "$32", "$33", "$34", "$35", "$36", "$37", "$38", "$46"])}),
+  fresh AS (SELECT g.*, lane.id AS lane_id FROM given g JOIN run USING (uid) JOIN lane ON lane.n = g.lane),
   execution AS (
-    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent) SELECT run.uid, 1, 'QUEUED', lane.id, run.depth, $41 FROM run, lane RETURNING run_uid),
-  stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM run),
+    INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
+    SELECT uid, 1, 'QUEUED', lane_id, depth, $3 FROM fresh WHERE lane_id IS NOT NULL RETURNING run_uid),
+  stream AS (INSERT INTO run_streams (run_uid, last_seq) SELECT uid, 1 FROM fresh),
   message AS (
     INSERT INTO messages (uid, run_uid, seq, kind, text, mode, author_type, author_uid)
-    SELECT $39::uuid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM run WHERE $39 IS NOT NULL),
+    SELECT message_uid, uid, 1, 'prompt', prompt, mode, creator_type, creator_uid FROM fresh WHERE message_uid IS NOT NULL),
   event AS (
     INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, payload)
-    SELECT uid, 1, $40::uuid, 'run_created', clock_timestamp(), '{}' FROM run)
-  SELECT ${NEW_RUN_COLUMNS}, EXISTS (SELECT 1 FROM execution) AS is_queued FROM run r`;
+    SELECT uid, 1, event_uid, 'run_created', clock_timestamp(), '{}' FROM fresh)
+  SELECT ${NEW_RUN_COLUMNS}, x.run_uid IS NOT NULL AS is_queued FROM run r LEFT JOIN execution x ON x.run_uid = r.uid`;
 
-const rowOf = (run: RunRecord): unknown[] => {
-  const { frozen } = run;
-  return [
-    run.uid,
-    run.rootRunUid,
-    run.parentRunUid ?? null,
-    run.depth,
-    run.owner.type,
-    run.owner.uid,
-    run.creator.type,
-    run.creator.uid,
-    run.executorUid,
-    frozen.agent_uid ?? null,
-    frozen.agent_name ?? null,
-    frozen.factory_uid ?? null,
-    frozen.definition_version ?? null,
-    frozen.environment_uid ?? null,
-    run.title,
-    run.prompt,
-    run.submittedPrompt ?? null,
-    run.mode,
-    run.interactive,
-    run.source,
-    run.origin ?? null,
-    run.conversationUid,
-    text(run.agentConfig["name"]),
-    text(run.agentConfig["model_id"]),
-    text(run.agentConfig["skill_spec"]),
-    JSON.stringify(run.agentConfig),
-    run.agentSkill ? JSON.stringify(run.agentSkill) : null,
-    JSON.stringify(frozen),
-    JSON.stringify(run.metadata),
-    run.causeKey ?? null,
-  ];
-};
+const INSERT_RUN = insertingAll(`SELECT * FROM jsonb_to_record($1::jsonb) AS run (${typed(GIVEN)})`);
 
-export const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
+/** $4: the values that all runs have in common. */
+const INSERT_RUNS = insertingAll(`
+    SELECT ${Object.keys(GIVEN)
+      .map((name) => `coalesce(own.${name}, common.${name}) AS ${name}`)
+      .join(", ")}
+      FROM jsonb_to_recordset($1::jsonb) AS own (${typed(GIVEN)}), jsonb_to_record($4::jsonb) AS common (${typed(GIVEN)})`);
 
-type LaneOwner = { readonly owner: Owner; readonly frozen: FrozenConfig; readonly source: string };
+const LANE_COLUMNS = Object.keys(LANE).join(", ");
 
-export const laneKey = (run: LaneOwner): unknown[] => [...laneColumns(run), isBackground(run.source)];
-
-const laneColumns = ({ owner, frozen: { requirements, agent_uid, factory_uid } }: LaneOwner): unknown[] => [
-  owner.type,
-  owner.uid,
-  agent_uid ?? null,
-  factory_uid ?? null,
-  requirements.worker_host ?? null,
-  requirements.harness,
-  requirements.image ?? null,
-  requirements.arch ?? null,
-];
-
-function findLane([type, uid, agent, factory, host, harness, image, arch, background]: readonly string[]): string {
-  return `SELECT id FROM lanes WHERE owner_type = ${type} AND owner_uid = ${uid}::uuid AND agent_uid IS NOT DISTINCT FROM ${agent}::uuid
-             AND factory_uid IS NOT DISTINCT FROM ${factory}::uuid AND worker_host IS NOT DISTINCT FROM ${host} AND harness = ${harness}
-             AND image IS NOT DISTINCT FROM ${image} AND arch IS NOT DISTINCT FROM ${arch} AND is_background = ${background}::boolean
-             AND waits_for_budget IS NULL`;
-}
-
-export async function ensureLane(tx: Sql, run: LaneOwner): Promise<number> {
-  const key = laneKey(run);
+/** Queues a new run in a lane that did not exist when the run was inserted. */
+async function queueInNewLane(tx: Sql, run: RunRecord): Promise<void> {
+  const lane = [`[${laneKey(run)}]`];
   await tx.query(
-    "INSERT INTO lanes (owner_type, owner_uid, agent_uid, factory_uid, worker_host, harness, image, arch, is_background) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
-    key,
+    `INSERT INTO lanes (${LANE_COLUMNS}) SELECT ${LANE_COLUMNS} FROM jsonb_to_recordset($1::jsonb) AS w (${typed(LANE)}) ON CONFLICT DO NOTHING`,
+    lane,
   );
-  const { rows } = await tx.query<{ id: number }>(
-    findLane(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"]),
-    key,
+  // A statement of its own, so that it sees a lane that another transaction has inserted concurrently.
+  await tx.query(
+    `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
+     SELECT $2, 1, 'QUEUED', lane.id, $3, $4 FROM (${lanesIn("$1")}) lane`,
+    [...lane, run.uid, run.depth, presentTrace()],
   );
-  return (rows[0] as { id: number }).id;
 }

@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import type { FrozenConfig } from "../domain/resolved-run.ts";
 import type { Run } from "../domain/run.ts";
 import type { TrialSettings } from "../domain/trial-settings.ts";
-import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
+import { RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 
 /** Returns a run with its frozen configuration, without an access check. */
 export async function findRunWithFrozen(

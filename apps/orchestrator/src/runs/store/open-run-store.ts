@@ -3,7 +3,7 @@ import type { Sql } from "@millwright/database";
 import { isUuid } from "@millwright/ids";
 import type { Run } from "../domain/run.ts";
 import { isOpen, type LinkAccess } from "../domain/session-sharing.ts";
-import { RUN_COLUMNS, toRun, type RunRow } from "./run-store.ts";
+import { RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 
 const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies Record<LinkAccess, Verb>;
 

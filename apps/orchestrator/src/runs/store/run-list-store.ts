@@ -6,7 +6,8 @@ import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { binding, type Bind } from "../../storage/store/binding.ts";
 import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
-import { LISTED_RUN_COLUMNS, toRun, visibleRuns, visibleTo, type RunRow } from "./run-store.ts";
+import { LISTED_RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
+import { visibleRuns, visibleTo } from "./run-store.ts";
 import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
 
 export type ListedRun = { readonly run: Run; readonly position: RunPosition };

@@ -8,8 +8,7 @@ import type { SandboxShape } from "../domain/sandbox-shape.ts";
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
 import { holdFactoryOpen } from "./closed-factory-store.ts";
-import { findByCause, holdConversation, insertRun, lockParents } from "./create-store.ts";
-import { insertRuns } from "./create-many-store.ts";
+import { findByCauses, holdConversation, insertRuns, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
 import { holdForClient } from "./local-run-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
@@ -60,10 +59,9 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   lockRuns: (uids, executionIds) => lockRuns(sql, uids, executionIds),
   lockParents: (uids) => lockParents(sql, uids),
   holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
-  insertRun: (run, context) => insertRun(sql, run, context),
   insertRuns: (some, context) => insertRuns(sql, some, context),
   holdForClient: (runUid, clientUid) => holdForClient(sql, runUid, clientUid, timings.leaseTtlMs),
-  findByCause: (ownerUid, causeKey) => findByCause(sql, ownerUid, causeKey),
+  findByCauses: (causes) => findByCauses(sql, causes),
   holdConversation: (place) => holdConversation(sql, place),
   runOfMessage: (messageUid) => runOfMessage(sql, messageUid),
   ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),

@@ -1,0 +1,150 @@
+import { actorOf, type Caller } from "@millwright/caller";
+import { notFound } from "@millwright/errors";
+import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
+import { present } from "@millwright/json";
+import { borrow, type LeftWorkspace } from "../domain/borrowed-workspace.ts";
+import type { Attachment } from "../domain/message.ts";
+import type { NewRun } from "../domain/new-run.ts";
+import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
+import { parentInvalid } from "../domain/run-parent.ts";
+import type { Cause } from "../domain/run-transaction.ts";
+import type { Run } from "../domain/run.ts";
+import { storableJson } from "../domain/text.ts";
+import { TRIAL_SOURCE, type TrialSettings } from "../domain/trial-settings.ts";
+import { storeFiles, type RunFilesDeps } from "./run-files.ts";
+
+export type PrepareRunsDeps = RunFilesDeps & {
+  /**
+   * Resolves a configuration. Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others
+   * of resolve-run.
+   */
+  resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
+  /** Returns the workspace that a run left, regardless of the caller. */
+  findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
+  /** Returns the settings that a run below a benchmark trial inherits from it. */
+  findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
+  findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
+  /** Returns the runs that causes have created already, in the order of the causes. */
+  findByCauses(causes: readonly Cause[]): Promise<readonly (RunUid | undefined)[]>;
+};
+
+/** A request with everything that is determined before its transaction starts. */
+export type PreparedRun = {
+  readonly request: NewRun;
+  readonly causeKey?: string;
+  readonly resolved: ResolvedRun;
+  readonly conversationUid: ConversationUid;
+  readonly files: readonly Attachment[];
+};
+
+/** A request whose cause has created a run already. */
+export type EarlierRun = { readonly earlierUid: RunUid };
+
+/** Calls upstream services, reads other runs and stores files, before the transaction starts. */
+export async function prepareRuns(
+  deps: PrepareRunsDeps,
+  caller: Caller,
+  requests: readonly NewRun[],
+): Promise<(PreparedRun | EarlierRun)[]> {
+  const earlier = await earlierRuns(deps, caller, requests);
+  const sharing = { ...deps, resolveRun: onceEach(deps) };
+  const resolved = await Promise.all(
+    requests.map(async (request, n) => (earlier[n] ? { earlierUid: earlier[n] } : resolve(sharing, caller, request))),
+  );
+  return Promise.all(
+    resolved.map(async (run) =>
+      "earlierUid" in run ? run : { ...run, files: await storeFiles(deps, run.request.attachments) },
+    ),
+  );
+}
+
+/** Returns the runs that the causes of these requests have created already. */
+async function earlierRuns(
+  deps: PrepareRunsDeps,
+  caller: Caller,
+  requests: readonly NewRun[],
+): Promise<(RunUid | undefined)[]> {
+  const causes = requests.flatMap((request, n) => {
+    const causeKey = causeOf(caller, request);
+    return causeKey ? [{ n, ownerUid: request.owner.uid, causeKey }] : [];
+  });
+  const found = await deps.findByCauses(causes);
+  const earlier: (RunUid | undefined)[] = requests.map(() => undefined);
+  for (const [index, { n }] of causes.entries()) earlier[n] = found[index];
+  return earlier;
+}
+
+/** Resolves identical requests once. The results contain only text that PostgreSQL can store. */
+function onceEach(deps: PrepareRunsDeps): PrepareRunsDeps["resolveRun"] {
+  const known = new Map<string, Promise<ResolvedRun>>();
+  return (caller, request) => {
+    const key = JSON.stringify(request);
+    const resolving = known.get(key) ?? deps.resolveRun(caller, request).then(storableRun);
+    known.set(key, resolving);
+    return resolving;
+  };
+}
+
+const storableRun = (resolved: ResolvedRun): ResolvedRun => ({
+  ...resolved,
+  agentConfig: storableJson(resolved.agentConfig),
+  frozen: storableJson(resolved.frozen),
+  ...(resolved.skill && { skill: storableJson(resolved.skill) }),
+});
+
+async function resolve(deps: PrepareRunsDeps, caller: Caller, request: NewRun): Promise<Omit<PreparedRun, "files">> {
+  const causeKey = causeOf(caller, request);
+  const parent = request.parentRunUid ? await deps.findVisibleRun(caller, request.parentRunUid) : undefined;
+  if (request.parentRunUid && !parent) throw parentInvalid();
+  const conversationUid = await conversationOf(deps, caller, request);
+  const { owner, config, dispatcherConfig, skill, agentUid, agentName } = request;
+  // A child run names an agent of its parent's factory.
+  const factoryUid = request.factoryUid ?? (agentName ? parent?.factoryUid : undefined);
+  const borrowed = request.workspaceOfRunUid
+    ? borrow(await deps.findLeftWorkspace(request.workspaceOfRunUid), owner)
+    : undefined;
+  const repositories = borrowed?.repositories ?? request.pinnedRepositories;
+  const trial = parent ? await deps.findTrialSettings(parent.uid) : trialSettingsOf(request);
+  const resolved = await deps.resolveRun(caller, {
+    owner,
+    config,
+    ...present({
+      trial,
+      judge: request.judge,
+      workspace: borrowed?.workspace,
+      repositories,
+      dispatcherConfig,
+      skill,
+      agentUid,
+      agentName,
+      factoryUid,
+    }),
+  });
+  return { request, resolved, conversationUid, ...present({ causeKey }) };
+}
+
+/**
+ * Returns the cause of a request. A run that an execution creates with its run token is created once per tool call,
+ * even if the attempt is repeated.
+ */
+const causeOf = (caller: Caller, { causeKey, idempotencyKey }: NewRun): string | undefined =>
+  causeKey ?? (caller.run && idempotencyKey ? `${caller.run.runUid}:${idempotencyKey}` : undefined);
+
+async function conversationOf(
+  deps: PrepareRunsDeps,
+  caller: Caller,
+  { conversationUid }: NewRun,
+): Promise<ConversationUid> {
+  if (conversationUid === undefined) return newUid<ConversationUid>();
+  const newest = await deps.findNewestOfConversation(caller, conversationUid);
+  if (!newest) throw notFound("conversation");
+  return newest.conversationUid;
+}
+
+/** Returns the settings that the runs below a new benchmark trial inherit. */
+function trialSettingsOf({ source, pinnedRepositories = [], agentOverrides = {} }: NewRun): TrialSettings | undefined {
+  return source === TRIAL_SOURCE
+    ? { pinned_repositories: pinnedRepositories, agent_overrides: agentOverrides }
+    : undefined;
+}
