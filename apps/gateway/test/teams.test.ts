@@ -272,7 +272,7 @@ describe("idempotency", () => {
     g.clock.advance(24 * 3_600_000);
     expect((await send({ name: "once" })).body.key.uid).not.toBe(first.body.key.uid);
     expect(await named()).toBe(2);
-    const { rows } = await g.database.sql.query<{ response: string }>("SELECT response FROM idempotency");
+    const { rows } = await g.database.sql.query<{ response: string }>("SELECT response FROM idempotency_keys");
     expect(rows.some(({ response }) => response.includes("mw_"))).toBe(false);
     g.clock.set(NOW);
   });

@@ -36,7 +36,7 @@ export const createOnce =
       if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
         return (await storedResponse<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.response;
       const response = await create(tx);
-      await tx.sql.query("UPDATE idempotency SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
+      await tx.sql.query("UPDATE idempotency_keys SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
         ...row,
         seal(vault, row, response),
       ]);
@@ -91,7 +91,7 @@ async function claim(
   response: string | null = null,
 ): Promise<boolean> {
   const { rowCount } = await sql.query(
-    `INSERT INTO idempotency AS i (principal, operation, key, body_hash, expires_at, response) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
+    `INSERT INTO idempotency_keys AS i (principal, operation, key, body_hash, expires_at, response) VALUES ($1, $2, $3, $4, $5::timestamptz, $7::text)
      ON CONFLICT (principal, operation, key) DO UPDATE SET body_hash = excluded.body_hash, response = excluded.response, expires_at = excluded.expires_at
        WHERE i.expires_at <= $6::timestamptz
      RETURNING key`,
@@ -111,7 +111,7 @@ async function storedResponse<T>(
   const {
     rows: [first],
   } = await sql.query<{ body_hash: string; response: string }>(
-    "SELECT body_hash, response FROM idempotency WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
+    "SELECT body_hash, response FROM idempotency_keys WHERE principal = $1 AND operation = $2 AND key = $3 AND expires_at > $4::timestamptz",
     [...row, now],
   );
   if (!first) return undefined;
@@ -126,5 +126,5 @@ async function storedResponse<T>(
 
 /** Deletes expired responses. */
 export async function pruneIdempotency(sql: Sql, now: Date): Promise<void> {
-  await sql.query("DELETE FROM idempotency WHERE expires_at <= $1", [now]);
+  await sql.query("DELETE FROM idempotency_keys WHERE expires_at <= $1", [now]);
 }

@@ -153,7 +153,7 @@ CREATE TABLE definition_stages (
   PRIMARY KEY (factory_uid, version)
 );
 
-CREATE TABLE idempotency (
+CREATE TABLE idempotency_keys (
   principal  text           NOT NULL,
   operation  text           NOT NULL,
   key        text           NOT NULL,
@@ -162,7 +162,7 @@ CREATE TABLE idempotency (
   expires_at timestamptz(3) NOT NULL,
   PRIMARY KEY (principal, operation, key)
 );
-CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
+CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at);
 
 CREATE TABLE audit_log (
   uid         uuid           PRIMARY KEY,

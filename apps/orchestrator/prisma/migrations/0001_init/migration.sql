@@ -766,7 +766,7 @@ CREATE TABLE idempotency_keys (
   created_at    timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (principal_uid, operation, key)
 );
-CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
 -- Tables of libs/events. The first migration of a service contains this text.
 CREATE SCHEMA IF NOT EXISTS stream;
