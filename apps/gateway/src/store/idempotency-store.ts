@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
-import { DomainError } from "@millwright/errors";
+import { idempotencyMismatch } from "@millwright/idempotency";
 import type { Vault } from "@millwright/vault";
 import { canonicalJson } from "@millwright/json";
 import type { RespondOnce, IdempotencyKey } from "../rest/index.ts";
@@ -115,12 +115,7 @@ async function storedResponse<T>(
     [...row, now],
   );
   if (!first) return undefined;
-  if (first.body_hash !== bodyHash)
-    throw new DomainError({
-      kind: "conflict",
-      reason: "idempotency_mismatch",
-      message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
-    });
+  if (first.body_hash !== bodyHash) throw idempotencyMismatch();
   return { response: JSON.parse(vault.open(first.response, placeOf(row))) as T };
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Sql } from "@millwright/database";
-import { DomainError } from "@millwright/errors";
+import { idempotencyMismatch } from "@millwright/idempotency";
 import type { OnceRequest } from "../domain/once-request.ts";
 
 /** How long a result is stored for repeated requests. */
@@ -43,13 +43,7 @@ async function earlierResponse<T>(tx: Sql, names: string[], hash: Buffer): Promi
     names,
   );
   const earlier = rows[0];
-  if (!earlier || !hash.equals(earlier.body_hash)) {
-    throw new DomainError({
-      kind: "conflict",
-      reason: "idempotency_mismatch",
-      message: "This Idempotency-Key was already used with a different request. Use a new key for a new request.",
-    });
-  }
+  if (!earlier || !hash.equals(earlier.body_hash)) throw idempotencyMismatch();
   return earlier.response;
 }
 
