@@ -28,6 +28,30 @@ test("a reader that has read enough ends it without a word", async () => {
   expect([code, err]).toEqual([0, ""]);
 });
 
+describe("doctor", () => {
+  const doctor = async (env: Record<string, string>) => {
+    const child = spawn(process.execPath, [BIN, "doctor", "--json"], { env: { ...process.env, ...env } });
+    const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
+    return { code, err, checks: out === "" ? undefined : (JSON.parse(out) as unknown) };
+  };
+
+  test("reports each address that does not serve, and exits 1", async () => {
+    expect(
+      await doctor({ GATEWAY_URL: "http://127.0.0.1:1, nowhere", METRICS_URL: "http://127.0.0.1:2" }),
+    ).toMatchObject({
+      code: 1,
+      checks: [
+        { check: "gateway", address: "http://127.0.0.1:1", problem: expect.stringContaining("ECONNREFUSED") },
+        { check: "gateway", address: "nowhere", problem: "it is not an absolute URL" },
+        { check: "metrics", address: "http://127.0.0.1:2", problem: expect.stringContaining("ECONNREFUSED") },
+      ],
+    });
+  });
+
+  test("without an address is wrong usage", async () =>
+    expect(await doctor({})).toMatchObject({ code: 2, err: expect.stringContaining("Set GATEWAY_URL") }));
+});
+
 describe("completion", () => {
   const complete = async (...words: string[]) => {
     const child = start("complete", "--", ...words);

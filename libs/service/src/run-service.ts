@@ -8,6 +8,7 @@ import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import {
   CallerSigner,
   CallerVerifier,
+  probeHealth,
   upstreamTransport,
   RemoteKeys,
   serveHttp2,
@@ -26,6 +27,7 @@ import {
   type Logger,
   type Tracing,
 } from "@millwright/telemetry";
+import { checkUpstreams } from "./check-upstreams.ts";
 import { listen, type HttpServer } from "./http-server.ts";
 import { handleOperations } from "./operations.ts";
 import { readSecrets, readTls, type Secrets, type Tls } from "./secrets.ts";
@@ -116,6 +118,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
   const wakeups = nats?.wakeups() ?? localWakeupBus();
 
   const lifecycle = new Lifecycle();
+  const stopping = new AbortController();
   const isReady = async () => (await lifecycle.ready()).ready;
   let service: Composed | undefined;
   let operations: HttpServer | undefined;
@@ -182,6 +185,14 @@ async function processOf<C extends ServiceSettings, N extends string>(
         http.serve(service.http.listener);
       },
       stop: () => http?.stop(),
+    })
+    .add("check of upstreams", {
+      start: async () => {
+        const addresses = Object.fromEntries(upstreams.map(([name, { urls }]) => [name, urls]));
+        const probe = (url: string) => probeHealth(url, tls);
+        void checkUpstreams({ upstreams: addresses, probe, log }, stopping.signal); // in the background
+      },
+      stop: async () => stopping.abort(),
     });
 }
 

@@ -10,6 +10,7 @@ import { catalogCommands } from "./catalog.ts";
 import { codeHostCommands } from "./code-host.ts";
 import { completionCommand } from "./completion.ts";
 import { costCommands } from "./costs.ts";
+import { doctorCommand } from "./doctor.ts";
 import { environmentCommands } from "./environment.ts";
 import { eventCommands } from "./event.ts";
 import { factoryCommands } from "./factory.ts";
@@ -39,6 +40,7 @@ export const COMMANDS: Command[] = [
   ...codeHostCommands,
   completionCommand,
   ...costCommands,
+  doctorCommand,
   ...environmentCommands,
   ...eventCommands,
   ...factoryCommands,
