@@ -142,7 +142,10 @@ test("words with typos are found by the index of texts, by those who may see the
   const { rows } = await searches.query<{ body: string }>(
     "SELECT prosrc AS body FROM pg_proc WHERE proname = 'similar_run_texts'",
   );
-  const body = rows[0]!.body.replace("owners", `'{${OWN}}'::uuid[]`).replace("word", "'neadle'").replace("max_rows", "500");
+  const body = rows[0]!.body
+    .replace("owners", `'{${OWN}}'::uuid[]`)
+    .replace("word", "'neadle'")
+    .replace("max_rows", "500");
   const plan = (await searches.query<{ "QUERY PLAN": string }>(`EXPLAIN ${body}`)).rows
     .map((row) => row["QUERY PLAN"])
     .join("\n");

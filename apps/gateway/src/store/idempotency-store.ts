@@ -36,10 +36,10 @@ export const createOnce =
       if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
         return (await storedResponse<T>(tx.sql, vault, row, idempotency.bodyHash, now))!.response;
       const response = await create(tx);
-      await tx.sql.query("UPDATE idempotency_keys SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3", [
-        ...row,
-        seal(vault, row, response),
-      ]);
+      await tx.sql.query(
+        "UPDATE idempotency_keys SET response = $4 WHERE principal = $1 AND operation = $2 AND key = $3",
+        [...row, seal(vault, row, response)],
+      );
       return response;
     });
 

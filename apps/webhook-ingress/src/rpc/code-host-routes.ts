@@ -74,7 +74,7 @@ export function codeHostRoutes(router: ConnectRouter, deps: CodeHostRoutesDeps):
       storedMessage(await getCodeHostDelivery(deps, caller, ref)),
     ),
     batchGetCodeHostDeliveries: served(async ({ deliveryUids }: webhooks.BatchGetCodeHostDeliveriesRequest, caller) => {
-      assertService(caller);
+      requireServiceCaller(caller);
       const { deliveries, omittedUids } = await batchGetCodeHostDeliveries(deps, deliveryUids);
       return { deliveries: deliveries.map(storedMessage), omittedUids: [...omittedUids] };
     }),
