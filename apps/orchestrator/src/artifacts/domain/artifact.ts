@@ -1,5 +1,4 @@
 import { DomainError, invalidArgument } from "@millwright/errors";
-import type { ArtifactUid, RunUid } from "@millwright/ids";
 import { dropAbsent, isObject, type JsonObject } from "../../catalog/domain/agent-config.ts";
 import type { Artifact, ArtifactType } from "../../runs/domain/run-artifact.ts";
 import { canonicalUrl } from "../../catalog/domain/canonical-url.ts";

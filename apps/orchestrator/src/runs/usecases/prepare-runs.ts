@@ -1,4 +1,4 @@
-import { actorOf, type Caller } from "@millwright/caller";
+import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import { present } from "@millwright/json";
