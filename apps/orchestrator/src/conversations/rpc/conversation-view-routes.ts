@@ -27,7 +27,7 @@ export type ConversationViewDeps = DescribeRunsDeps &
   GetBlockSnapshotUrlDeps &
   ListHandoffFilesDeps;
 
-type Views = Omit<
+export type ConversationViewMethods = Omit<
   ServiceImpl<typeof orchestrator.ConversationService>,
   "createFollowup" | "continueConversation" | "prepareAttachments"
 >;
@@ -36,7 +36,7 @@ type Views = Omit<
  * Returns the methods of ConversationService that read conversations. conversation-routes.ts has the methods that
  * change them.
  */
-export const conversationViewMethods = (deps: ConversationViewDeps): Views => ({
+export const conversationViewMethods = (deps: ConversationViewDeps): ConversationViewMethods => ({
   async getTimeline({ runUid }, context) {
     return {
       events: (await getTimeline(deps, callerOf(context), runUid)).map((entry) => timelineMessage(runUid, entry)),
