@@ -3,7 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { execute } from "../../apps/cli/src/execute.ts";
+import { COMMANDS } from "../../apps/cli/src/commands/all.ts";
+import { createProgram, RejectedLine } from "../../apps/cli/src/program.ts";
 import { scriptedFences } from "../../apps/worker/src/model/scripted/fences.ts";
 import { parseScript } from "../../apps/worker/src/model/scripted/parse-script.ts";
 
@@ -88,6 +89,7 @@ describe("commands in the documentation", () => {
     shellOf(page).flatMap((block) =>
       block
         .replaceAll("\\\n", " ")
+        .replaceAll(/'[^']*'/g, (quoted) => quoted.replaceAll("\n", " "))
         .split("\n")
         .flatMap((line) => {
           const [, rest] = /(?:^|\s)(?:npx )?millwright (?!npm)([^|<>]+)/.exec(line) ?? [];
@@ -100,14 +102,15 @@ describe("commands in the documentation", () => {
     expect(commands.length).toBeGreaterThan(30);
     const wrong: string[] = [];
     for (const { page, words } of commands) {
-      const said: string[] = [];
-      const code = await execute(["--help", ...words], {
-        env: {},
-        isColour: false,
-        print: () => {},
-        printError: (text) => said.push(text),
+      const program = createProgram(
+        COMMANDS,
+        () => {},
+        async () => {},
+      );
+      await program.parseAsync(words, { from: "user" }).catch((error: unknown) => {
+        if (error instanceof RejectedLine)
+          wrong.push(`${page}: millwright ${words.join(" ")}: ${error.message.split("\n")[0]}`);
       });
-      if (code !== 0) wrong.push(`${page}: millwright ${words.join(" ")}: ${said.join(" ").split("\n")[0]}`);
     }
     expect(wrong).toEqual([]);
   });
