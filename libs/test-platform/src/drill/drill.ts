@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { contradictions } from "./facts.ts";
 import { faultsIn } from "./faults-in-logs.ts";
+import { metricsViolations } from "./metrics-violations.ts";
 import { play, type Played } from "./play.ts";
 import { Rig } from "./rig.ts";
 import { scheduleOf, told } from "./schedule.ts";
@@ -45,6 +46,7 @@ export async function drill({ seeds, width, stallTimeoutMs, onPlayed }: DrillOpt
     await Promise.all(Array.from({ length: width }, player));
     sampler.abort();
     await sampling;
+    violations.push(...(await metricsViolations(rig.database.sql, rig.metrics.sql, stallTimeoutMs)));
     violations.push(...rig.deaths, ...faultsIn(rig.cluster.errors()));
     return { played, violations };
   } finally {

@@ -34,6 +34,8 @@ export class Rig {
   readonly client: PatientClient;
   /** The orchestrator's database. Queries only read. */
   readonly database: Database;
+  /** The database of metrics. Queries only read. */
+  readonly metrics: Database;
   readonly factoryUid: string;
   /** Processes that ended without a fault that ended them. */
   readonly deaths: string[] = [];
@@ -46,6 +48,7 @@ export class Rig {
     this.client = client;
     this.factoryUid = factoryUid;
     this.database = Database.open(cluster.databaseUrl("orchestrator"), { max: 4, applicationName: OURS });
+    this.metrics = Database.open(cluster.databaseUrl("metrics"), { max: 1, applicationName: OURS });
     this.#watching = this.#watch();
   }
 
@@ -97,6 +100,7 @@ export class Rig {
     this.#isOver = true;
     await this.#watching;
     await this.database.close();
+    await this.metrics.close();
     await this.cluster.remove();
   }
 
