@@ -39,6 +39,26 @@ onDeployments(["standalone"], (deployment) => {
   });
   afterAll(() => platform?.remove());
 
+  test("changes of budgets are in the audit log of the team", async () => {
+    const audit = budgets.replace(/budgets$/, "audit");
+    const { uid } = await api.post(budgets, { scope: "team", period: "month", limit_usd: 1_000 });
+    await api.patch(`${budgets}/${uid}`, { limit_usd: 2_000 });
+    await api.delete(`${budgets}/${uid}`);
+    const entries = await eventually(
+      async () => {
+        const page = await api.get(`${audit}?limit=100`);
+        const found = page.entries.filter((entry: any) => entry.entity_uid === uid);
+        return found.length >= 3 && found;
+      },
+      { timeoutMs: SLOW_MS },
+    );
+    expect(entries.map(({ type }: any) => type).toSorted()).toEqual([
+      "millwright.budget.created.v1",
+      "millwright.budget.deleted.v1",
+      "millwright.budget.updated.v1",
+    ]);
+  });
+
   const random = seededRandom(1);
 
   /** Spends until the budget rejects a call. An agent that dies leaves its reservation and its lease behind. */

@@ -18,7 +18,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
     task: ["created", "updated"],
     automation: ["created", "updated", "deleted", "run_requested"],
   },
-  orchestrator: { run: ["created", "finished"] },
+  orchestrator: { budget: ["created", "updated", "deleted"], run: ["created", "finished"] },
   scheduler: { schedule: ["created", "updated", "deleted"] },
   scoring: {
     scorer: ["created", "updated", "deleted"],
