@@ -187,9 +187,9 @@ export function composeCatalog(options: CatalogOptions) {
   };
   const resolving = {
     ...shared,
-    skillsElsewhere: (...asked: [Owner, readonly string[], readonly RepositoryRef[]]) =>
-      skillsElsewhere(skills, ...asked),
-    reachEnvironment: (...asked: [Caller, Owner, string]) => reachEnvironment(shared, ...asked),
+    skillsElsewhere: (...args: [Owner, readonly string[], readonly RepositoryRef[]]) =>
+      skillsElsewhere(skills, ...args),
+    reachEnvironment: (...args: [Caller, Owner, string]) => reachEnvironment(shared, ...args),
   };
   const reads = {
     ...visibleRunReader(database),
@@ -200,7 +200,7 @@ export function composeCatalog(options: CatalogOptions) {
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
     findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
-    listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
+    listOpenRuns: (...args: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...args),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[], teamUid: string | undefined) =>
       listOfConversations(sql, caller, uids, teamUid),
@@ -299,8 +299,8 @@ export function composeCatalog(options: CatalogOptions) {
         sessionOf,
         costs: costStore,
         releaseCost: (tx, executionId) => costStore.release(tx, executionId),
-        lockBudgets: (...asked) => lockBudgets(budgeting, ...asked),
-        spendBudgets: (...asked) => spendBudgets(budgeting, ...asked),
+        lockBudgets: (...args) => lockBudgets(budgeting, ...args),
+        spendBudgets: (...args) => spendBudgets(budgeting, ...args),
       }),
     /**
      * Registers ArtifactService, BudgetService, CatalogService, DefinitionOwnerService, EvidenceService, FactsService,

@@ -129,7 +129,7 @@ export function composeRuns(options: RunLifeOptions) {
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
-    listOpenRuns: (...asked: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...asked),
+    listOpenRuns: (...args: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...args),
     findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
     // the transaction that inserted it has committed
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run,
@@ -151,7 +151,8 @@ export function composeRuns(options: RunLifeOptions) {
   };
   const prepared = {
     uploads: options.blobs,
-    insertPrepared: (runUid: string, some: readonly PreparedAttachment[]) => preparedStore.insert(sql, runUid, some),
+    insertPrepared: (runUid: string, attachments: readonly PreparedAttachment[]) =>
+      preparedStore.insert(sql, runUid, attachments),
     findPrepared: (runUid: string, uids: readonly string[]) => preparedStore.find(sql, runUid, uids),
     settlePrepared: (uid: string, content: { size: number; sha256: string }) => preparedStore.settle(sql, uid, content),
   };
@@ -171,9 +172,9 @@ export function composeRuns(options: RunLifeOptions) {
     openKey: (sealed: string) => options.openKey(sealed),
     putSession: (session: NewSession) => store(sql, session),
     findOfferedLease: (lease: LeaseRef, token: string) => findOfferedLease(sql, lease, token),
-    handOver: (...[lease, token, judge, sessionOf]: Parameters<TakeOfferDeps["handOver"]>) =>
+    handOver: (...[lease, token, requireOpen, sessionOf]: Parameters<TakeOfferDeps["handOver"]>) =>
       database.transaction(async (tx) => {
-        const found = judge(await findOfferedLease(tx, lease, token));
+        const found = requireOpen(await findOfferedLease(tx, lease, token));
         const session = await store(tx, sessionOf(found));
         if (!found.isTaken) await handLeaseOver(tx, lease, session.uid, timings.leaseTtlMs);
       }),
@@ -182,10 +183,10 @@ export function composeRuns(options: RunLifeOptions) {
     endSession: (sessionUid: string) => endSession(sql, sessionUid),
   };
   const leases = {
-    touchSession: (session: WorkerSession, news: { state: string; freeSlots: number }) =>
-      touchSession(sql, session.uid, news),
-    renewLeases: (session: WorkerSession, held: Heartbeat["leases"]) =>
-      renewLeases(sql, session.uid, held, timings.leaseTtlMs),
+    touchSession: (session: WorkerSession, reported: { state: string; freeSlots: number }) =>
+      touchSession(sql, session.uid, reported),
+    renewLeases: (session: WorkerSession, owned: Heartbeat["leases"]) =>
+      renewLeases(sql, session.uid, owned, timings.leaseTtlMs),
     watchDispatches: (session: WorkerSession, watched: readonly LeaseRef[]) =>
       watchDispatches(sql, session, watched, timings.leaseTtlMs),
     ackDirectives: (session: WorkerSession, acks: readonly (LeaseRef & { seq: number })[]) =>
@@ -301,7 +302,7 @@ export function composeRuns(options: RunLifeOptions) {
       putSettings(tx, { scope, uid }, settings, options.capacityDefaults),
     getRunTitles: (uids: readonly string[]) => findTitles(sql, uids),
     checkLease: (lease: LeaseRef) =>
-      checkLease({ findLiveLease: (one) => findLiveLease(database.lookups, one) }, lease),
+      checkLease({ findLiveLease: (ref) => findLiveLease(database.lookups, ref) }, lease),
     worker: {
       register: (key: string, registration: WorkerRegistration) =>
         key.startsWith(OFFER_TOKEN_PREFIX)
@@ -317,7 +318,7 @@ export function composeRuns(options: RunLifeOptions) {
       decline: giveBack,
       returnLeases: (session: WorkerSession, returned: readonly ReturnedLease[]) =>
         returnLeases({ runs }, session, returned),
-      heartbeat: (session: WorkerSession, beat: Heartbeat) =>
+      heartbeat: (session: WorkerSession, report: Heartbeat) =>
         heartbeat(
           {
             ...leases,
@@ -325,12 +326,12 @@ export function composeRuns(options: RunLifeOptions) {
             countModelCalls: (counts) => options.countModelCalls?.(counts),
           },
           session,
-          beat,
+          report,
         ),
       append: reporting.append,
       tellText: (session: WorkerSession, piece: TextPiece) =>
         tellText(
-          { ...reads, findLiveLease: (one) => findLiveLease(database.lookups, one), live: liveTexts },
+          { ...reads, findLiveLease: (ref) => findLiveLease(database.lookups, ref), live: liveTexts },
           session,
           piece,
         ),
@@ -353,10 +354,10 @@ export function composeRuns(options: RunLifeOptions) {
     /** Queues executions again whose budget is no longer exhausted; for tests. */
     requeueOnce,
     start() {
-      stopListening = database.onCommit((news) => bell.ring(news));
+      stopListening = database.onCommit((announced) => bell.ring(announced));
       bell.start();
       liveTexts.start();
-      for (const one of loops) one.start();
+      for (const backgroundLoop of loops) backgroundLoop.start();
     },
     /** Ends every long poll and stream of workers permanently. Workers reconnect to another process. */
     async stop() {
@@ -365,7 +366,7 @@ export function composeRuns(options: RunLifeOptions) {
       stopListening();
       bell.stop();
       liveTexts.stop();
-      await Promise.all(loops.map((one) => one.stop()));
+      await Promise.all(loops.map((backgroundLoop) => backgroundLoop.stop()));
     },
   };
 }

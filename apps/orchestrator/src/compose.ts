@@ -97,7 +97,7 @@ export const QUIET_METHODS: readonly string[] = (
 ).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
 
 /** The path prefix of WorkerService on the public port. */
-const WORKER_DOOR = "/rpc";
+const WORKER_PATH = "/rpc";
 
 const SNAPSHOT_DAYS = 30;
 const CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };
@@ -221,7 +221,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       }),
     allow: mergeAllowed(ALLOWED_SERVICES, catalogAllowList),
     workerRoutes: toWorkers,
-    workerListener: mountHttp1(toWorkers, workerServer, WORKER_DOOR),
+    workerListener: mountHttp1(toWorkers, workerServer, WORKER_PATH),
     runTokenJwk: tokens.jwk,
     async start() {
       eventLog.start();
@@ -252,10 +252,10 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
 
 type Allowed = Readonly<Record<string, readonly string[]>>;
 
-const mergeAllowed = (one: Allowed, other: Allowed): Record<string, readonly string[]> =>
+const mergeAllowed = (first: Allowed, second: Allowed): Record<string, readonly string[]> =>
   Object.fromEntries(
-    [...new Set([...Object.keys(one), ...Object.keys(other)])].map((method) => [
+    [...new Set([...Object.keys(first), ...Object.keys(second)])].map((method) => [
       method,
-      [...(one[method] ?? []), ...(other[method] ?? [])],
+      [...(first[method] ?? []), ...(second[method] ?? [])],
     ]),
   );

@@ -102,8 +102,8 @@ export function runMetrics(metrics: Metrics, database: Database, timings: Pick<T
   };
   const stops = [
     ...Object.entries(readers).map(([name, read]) => metrics.onScrape(`orchestrator ${name}`, read)),
-    database.onCommit((news) => {
-      for (const topic of news) {
+    database.onCommit((announced) => {
+      for (const topic of announced) {
         const state = finishedState(topic);
         if (state) finished.inc({ state });
       }

@@ -20,7 +20,7 @@ export type LiveText = {
 export class LiveTexts {
   readonly #listeners = new Map<string, Set<(text: LiveText) => void>>();
   readonly #replicas: ReplicaBroadcast | undefined;
-  #unlisten = (): void => {};
+  #unsubscribe = (): void => {};
 
   constructor(replicas?: ReplicaBroadcast) {
     this.#replicas = replicas;
@@ -28,16 +28,16 @@ export class LiveTexts {
 
   /** Subscribes to the text deltas of the other replicas. */
   start(): void {
-    this.#unlisten =
-      this.#replicas?.subscribe((message) => isLiveText(message) && this.#tellHere(message)) ?? this.#unlisten;
+    this.#unsubscribe =
+      this.#replicas?.subscribe((message) => isLiveText(message) && this.#publishHere(message)) ?? this.#unsubscribe;
   }
 
   stop(): void {
-    this.#unlisten();
+    this.#unsubscribe();
   }
 
   tell(text: LiveText): void {
-    this.#tellHere(text);
+    this.#publishHere(text);
     this.#replicas?.send(text);
   }
 
@@ -51,7 +51,7 @@ export class LiveTexts {
     };
   }
 
-  #tellHere(text: LiveText): void {
+  #publishHere(text: LiveText): void {
     for (const listener of [...(this.#listeners.get(text.runUid) ?? [])]) listener(text);
   }
 }
@@ -61,7 +61,7 @@ function isLiveText(message: unknown): message is LiveText {
     Record<keyof LiveText, unknown>
   >;
   return (
-    [runUid, stepId, text].every((one) => typeof one === "string") &&
-    [executionId, attempt, offset].every((one) => Number.isSafeInteger(one))
+    [runUid, stepId, text].every((value) => typeof value === "string") &&
+    [executionId, attempt, offset].every((value) => Number.isSafeInteger(value))
   );
 }

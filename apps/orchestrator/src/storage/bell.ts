@@ -10,7 +10,7 @@ export const topics = {
   session: (sessionUid: string) => `session:${sessionUid}`,
 };
 
-const isTopic = (news: string): boolean => news === topics.work || /^(run|session):/.test(news);
+const isTopic = (announced: string): boolean => announced === topics.work || /^(run|session):/.test(announced);
 
 /**
  * Wakes waiting requests in this process and, through `replicas`, in the other replicas. Delivery is best effort: a
@@ -19,7 +19,7 @@ const isTopic = (news: string): boolean => news === topics.work || /^(run|sessio
 export class Bell {
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #replicas: ReplicaNotifier | undefined;
-  #unlisten = (): void => {};
+  #unsubscribe = (): void => {};
 
   constructor(replicas?: ReplicaNotifier) {
     this.#replicas = replicas;
@@ -27,21 +27,21 @@ export class Bell {
 
   /** Subscribes to the notifications of the other replicas. */
   start(): void {
-    this.#unlisten = this.#replicas?.subscribe((topic) => this.#ringHere(topic)) ?? this.#unlisten;
+    this.#unsubscribe = this.#replicas?.subscribe((topic) => this.#notifyHere(topic)) ?? this.#unsubscribe;
   }
 
   stop(): void {
-    this.#unlisten();
+    this.#unsubscribe();
   }
 
-  /** Notifies the subscribers, here and at the other replicas, of those `news` of a commit that are wake-up topics. */
-  ring(news: ReadonlySet<string>): void {
-    const rung = [...news].filter(isTopic);
-    for (const topic of rung) this.#ringHere(topic);
-    this.#replicas?.notify(rung);
+  /** Notifies the subscribers, here and at the other replicas, of the wake-up topics among the texts that a commit announced. */
+  ring(announced: ReadonlySet<string>): void {
+    const notified = [...announced].filter(isTopic);
+    for (const topic of notified) this.#notifyHere(topic);
+    this.#replicas?.notify(notified);
   }
 
-  #ringHere(topic: string): void {
+  #notifyHere(topic: string): void {
     for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
   }
 
@@ -61,12 +61,12 @@ export class Bell {
     return new Promise((resolve) => {
       const end = (): void => {
         clearTimeout(timer);
-        unlisten();
+        unsubscribe();
         signal?.removeEventListener("abort", end);
         resolve();
       };
       const timer = setTimeout(end, timeoutMs);
-      const unlisten = this.listen(topic, end);
+      const unsubscribe = this.listen(topic, end);
       signal?.addEventListener("abort", end);
     });
   }

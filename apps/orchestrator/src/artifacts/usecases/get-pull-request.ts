@@ -35,7 +35,7 @@ export async function getPullRequest(deps: GetPullRequestDeps, caller: Caller, u
     pullRequest.kind === "local" && run.owner.type === "team"
       ? await deps.codeHosts.list([run.owner.uid as TeamUid])
       : [];
-  const connection = connections.find((one) => one.uid === pullRequest.codeHostUid);
+  const connection = connections.find((codeHost) => codeHost.uid === pullRequest.codeHostUid);
   const opened = connection && deps.openCodeHost(connection, "");
   if (opened?.kind !== "local") return { pullRequest, diff: "", files: [] };
   try {

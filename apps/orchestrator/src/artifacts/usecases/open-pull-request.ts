@@ -133,8 +133,8 @@ export async function openPullRequest(
   return deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
     // The lease check locks the run's row: the first of concurrent requests inserts the record, the others adopt it.
-    const meanwhile = await deps.pullRequests.findByHead(tx, { runUid: run.uid, owner, repo, headBranch });
-    if (meanwhile) return adopt(deps, tx, meanwhile, headSha, opened.size);
+    const concurrent = await deps.pullRequests.findByHead(tx, { runUid: run.uid, owner, repo, headBranch });
+    if (concurrent) return adopt(deps, tx, concurrent, headSha, opened.size);
     const number =
       opened.number ?? (await deps.pullRequests.nextLocalNumber(tx, { codeHostUid: connection.uid, owner, repo }));
     const url = opened.url ?? localPullRequestUrl(deps.publicUrl, run.uid, uid);
@@ -190,7 +190,7 @@ async function findConnection(
   frozen: FrozenConfig,
   { owner, repo }: OpenPullRequestInput,
 ): Promise<CodeHost> {
-  const repository = frozen.repositories.find((one) => one.owner === owner && one.repo === repo);
+  const repository = frozen.repositories.find((candidate) => candidate.owner === owner && candidate.repo === repo);
   if (!repository)
     throw new DomainError({
       kind: "not_found",

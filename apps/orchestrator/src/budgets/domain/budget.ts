@@ -103,20 +103,23 @@ export type AskedBudget = {
 };
 
 /** Returns the checked values of a team's new budget. Errors: budget_invalid. */
-export function checkNewBudget(asked: AskedBudget): NewBudget {
-  const scope = BUDGET_SCOPES.find((known) => known === asked.scope);
+export function checkNewBudget(requested: AskedBudget): NewBudget {
+  const scope = BUDGET_SCOPES.find((known) => known === requested.scope);
   if (!scope) throw invalid(`scope must be one of ${BUDGET_SCOPES.join(", ")}`);
-  const period = BUDGET_PERIODS.find((known) => known === asked.period);
+  const period = BUDGET_PERIODS.find((known) => known === requested.period);
   if (!period) throw invalid(`period must be one of ${BUDGET_PERIODS.join(", ")}`);
-  const scopeUid = (asked.scopeUid === "" && scope === "team" ? asked.teamUid : asked.scopeUid).toLowerCase();
+  const scopeUid = (
+    requested.scopeUid === "" && scope === "team" ? requested.teamUid : requested.scopeUid
+  ).toLowerCase();
   if (!isUuid(scopeUid)) throw invalid(`scope_uid must be the uid of a ${scope}`);
-  if (scope === "team" && scopeUid !== asked.teamUid) throw invalid("scope_uid must be the team's own uid, or absent");
+  if (scope === "team" && scopeUid !== requested.teamUid)
+    throw invalid("scope_uid must be the team's own uid, or absent");
   return {
     scope,
     scopeUid,
     period,
-    limitMicros: checkLimit(asked.limitMicros),
-    thresholdsPercent: checkThresholds(asked.thresholdsPercent ?? DEFAULT_THRESHOLDS_PERCENT),
+    limitMicros: checkLimit(requested.limitMicros),
+    thresholdsPercent: checkThresholds(requested.thresholdsPercent ?? DEFAULT_THRESHOLDS_PERCENT),
   };
 }
 

@@ -23,8 +23,8 @@ export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
       return { budget: budgetMessage(await getBudget(deps, callerOf(context), teamUid, uid)) };
     },
     async createBudget({ teamUid, scope, scopeUid, period, limitMicros, thresholds, idempotencyKey }, context) {
-      const asked = { teamUid, scope, scopeUid, period, limitMicros, thresholdsPercent: thresholds?.percents };
-      return { budget: budgetMessage(await createBudget(deps, callerOf(context), asked, idempotencyKey)) };
+      const requested = { teamUid, scope, scopeUid, period, limitMicros, thresholdsPercent: thresholds?.percents };
+      return { budget: budgetMessage(await createBudget(deps, callerOf(context), requested, idempotencyKey)) };
     },
     async updateBudget({ teamUid, uid, limitMicros, thresholds }, context) {
       const changes = {

@@ -139,10 +139,10 @@ export const budgetStore = {
    */
   async sums(
     sql: Sql,
-    asked: readonly { budget: Budget; period: CountedPeriod }[],
+    counted: readonly { budget: Budget; period: CountedPeriod }[],
     exceptExecution = 0,
   ): Promise<Map<string, BudgetSums>> {
-    if (asked.length === 0) return new Map();
+    if (counted.length === 0) return new Map();
     const { rows } = await sql.query<{ uid: string; spent: string; reserved: string; dead: number }>(
       `SELECT b.uid, coalesce(p.spent_micros, 0)::text AS spent, held.reserved, held.dead
          FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (uid, period_start)
@@ -153,7 +153,7 @@ export const budgetStore = {
             FROM cost_reservations c
             LEFT JOIN executions e ON e.id = c.execution_id AND e.attempt = c.attempt AND e.state IN ('CLAIMED', 'RUNNING')
            WHERE c.team_uid = b.team_uid AND b.scope || ' ' || b.scope_uid = ANY(c.scopes)) held`,
-      [asked.map(({ budget }) => budget.uid), asked.map(({ period }) => period.start), exceptExecution],
+      [counted.map(({ budget }) => budget.uid), counted.map(({ period }) => period.start), exceptExecution],
     );
     return new Map(
       rows.map(({ uid, spent, reserved, dead }) => [

@@ -56,7 +56,7 @@ export async function listBudgets(deps: BudgetsDeps, caller: Caller, teamUid: st
 /** Returns one budget of a team. Errors: team_not_found · not_authorized · budget_not_found. */
 export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: string, uid: string): Promise<BudgetView> {
   requireVerb(caller, teamUid, "run.view", "team");
-  return viewOf(deps, await found(deps, deps.sql, teamUid, uid));
+  return viewOf(deps, await requireBudget(deps, deps.sql, teamUid, uid));
 }
 
 /**
@@ -67,13 +67,13 @@ export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: stri
 export async function createBudget(
   deps: BudgetsDeps,
   caller: Caller,
-  asked: AskedBudget,
+  requested: AskedBudget,
   key = "",
 ): Promise<BudgetView> {
-  requireVerb(caller, asked.teamUid, "team.manage", "team");
-  const checked = checkNewBudget(asked);
+  requireVerb(caller, requested.teamUid, "team.manage", "team");
+  const checked = checkNewBudget(requested);
   const body = [
-    asked.teamUid,
+    requested.teamUid,
     checked.scope,
     checked.scopeUid,
     checked.period,
@@ -85,14 +85,14 @@ export async function createBudget(
       const budget = await deps.budgets.insert(tx, {
         ...checked,
         uid: newUid(),
-        teamUid: asked.teamUid,
+        teamUid: requested.teamUid,
         now: deps.clock.now(),
       });
       await deps.announce.created(tx, budget, caller);
       return { uid: budget.uid };
     }),
   );
-  return viewOf(deps, await found(deps, deps.sql, asked.teamUid, uid));
+  return viewOf(deps, await requireBudget(deps, deps.sql, requested.teamUid, uid));
 }
 
 /** Changes the given settings. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
@@ -116,7 +116,7 @@ export async function updateBudget(
     ...(thresholdsPercent === undefined ? [] : ["thresholds_percent"]),
   ];
   const budget = await deps.transaction(async (tx) => {
-    const before = await found(deps, tx, teamUid, uid, true);
+    const before = await requireBudget(deps, tx, teamUid, uid, true);
     if (changed.length === 0) return before;
     const after = await deps.budgets.update(tx, uid, { ...before, ...changes }, deps.clock.now());
     await deps.announce.updated(tx, after, changed, caller);
@@ -137,14 +137,14 @@ async function publishPassed(deps: BudgetsDeps, tx: Sql, budget: Budget): Promis
 export async function deleteBudget(deps: BudgetsDeps, caller: Caller, teamUid: string, uid: string): Promise<void> {
   requireVerb(caller, teamUid, "team.manage", "team");
   await deps.transaction(async (tx) => {
-    const budget = await found(deps, tx, teamUid, uid, true);
+    const budget = await requireBudget(deps, tx, teamUid, uid, true);
     await deps.budgets.delete(tx, uid);
     await deps.announce.deleted(tx, { ...budget, version: budget.version + 1n }, caller);
   });
 }
 
 /** Errors: budget_not_found. */
-async function found(
+async function requireBudget(
   { budgets }: BudgetsDeps,
   sql: Sql,
   teamUid: string,
@@ -159,9 +159,9 @@ async function found(
 const viewOf = async (deps: BudgetsDeps, budget: Budget): Promise<BudgetView> => (await viewsOf(deps, [budget]))[0]!;
 
 async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Budget[]): Promise<BudgetView[]> {
-  const asked = inPeriodAt(listed, clock.now());
-  const sums = await budgets.sums(sql, asked);
-  return asked.map(({ budget, period }) => ({
+  const requested = inPeriodAt(listed, clock.now());
+  const sums = await budgets.sums(sql, requested);
+  return requested.map(({ budget, period }) => ({
     budget,
     period,
     spentMicros: sums.get(budget.uid)?.spentMicros ?? 0n,

@@ -20,13 +20,13 @@ export type SpendBudgetsDeps = {
     lockOfRun(tx: Sql, runUid: string): Promise<Budget[]>;
     sums(
       tx: Sql,
-      asked: readonly InPeriod[],
+      covering: readonly InPeriod[],
       exceptExecution?: number,
     ): Promise<ReadonlyMap<string, { spentMicros: bigint; reservedMicros: bigint; deadReservations: number }>>;
     deleteDeadReservations(tx: Sql, teamUid: string): Promise<void>;
     raise(
       tx: Sql,
-      asked: readonly InPeriod[],
+      covering: readonly InPeriod[],
       micros: bigint,
     ): Promise<ReadonlyMap<string, { spentMicros: bigint; published: readonly number[] }>>;
     publishThresholds(tx: Sql, budget: Budget, period: CountedPeriod, percents: readonly number[]): Promise<bigint>;
@@ -43,13 +43,13 @@ export async function lockBudgets(
   runUid: string,
   exceptExecution: number,
 ): Promise<LimitingBudget[]> {
-  const asked = await lockInPeriod(deps, tx, runUid);
-  if (asked.length === 0) return [];
+  const covering = await lockInPeriod(deps, tx, runUid);
+  if (covering.length === 0) return [];
   // A separate statement, so that it sees what was committed while the lock was awaited.
-  const sums = await deps.budgets.sums(tx, asked, exceptExecution);
+  const sums = await deps.budgets.sums(tx, covering, exceptExecution);
   if ([...sums.values()].some(({ deadReservations }) => deadReservations > 0))
-    await deps.budgets.deleteDeadReservations(tx, asked[0]!.budget.teamUid);
-  return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
+    await deps.budgets.deleteDeadReservations(tx, covering[0]!.budget.teamUid);
+  return covering.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
 
 /** Returns the budgets that cover a run which may have costs, with what is spent and reserved. */
@@ -65,9 +65,9 @@ export async function readBudgets(
   sql: Sql,
   runUid: string,
 ): Promise<LimitingBudget[]> {
-  const asked = inPeriodAt(await budgets.ofRun(sql, runUid), clock.now());
-  const sums = await budgets.sums(sql, asked);
-  return asked.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
+  const covering = inPeriodAt(await budgets.ofRun(sql, runUid), clock.now());
+  const sums = await budgets.sums(sql, covering);
+  return covering.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
 
 /** Returns no limit for a budget that was deleted after it was read. */
@@ -91,10 +91,10 @@ const limiting = (
  * Counts the cost of a recorded call against the budgets that cover its run. Publishes the thresholds that are reached.
  */
 export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: string, micros: bigint): Promise<void> {
-  const asked = await lockInPeriod(deps, tx, runUid);
-  if (asked.length === 0) return;
-  const sums = await deps.budgets.raise(tx, asked, micros);
-  for (const { budget, period } of asked) {
+  const covering = await lockInPeriod(deps, tx, runUid);
+  if (covering.length === 0) return;
+  const sums = await deps.budgets.raise(tx, covering, micros);
+  for (const { budget, period } of covering) {
     const sum = sums.get(budget.uid);
     if (sum) await publishReached(deps, tx, { budget, period }, sum);
   }

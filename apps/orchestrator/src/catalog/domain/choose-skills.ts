@@ -18,7 +18,7 @@ export function chooseSkills(
     .filter(({ agent }) => agent === agentName || agent === "")
     .sort((a, b) => Number(a.agent === "") - Number(b.agent === ""));
   const chosen = names.flatMap((name) => {
-    const skill = mine.find(({ path }) => path === name) ?? mine.find((one) => one.name === name);
+    const skill = mine.find(({ path }) => path === name) ?? mine.find((candidate) => candidate.name === name);
     if (skill && skill.error === "") return [skill];
     if (!isRequested) return [];
     if (skill)

@@ -43,19 +43,19 @@ export const PUBLIC_GITHUB: Pick<CodeHost, "kind" | "baseUrl" | "root" | "secret
  * Errors: code_host_invalid · code_host_root_not_allowed.
  */
 export function checkCodeHost(
-  asked: NewCodeHost & { readonly kind: string },
+  requested: NewCodeHost & { readonly kind: string },
   localRoots: readonly string[],
 ): NewCodeHost {
-  const name = asked.name.trim();
+  const name = requested.name.trim();
   if (name === "" || name.length > 100) throw invalid("name must have 1 to 100 characters");
-  const base = { name, secretName: asked.secretName, owners: [...new Set(asked.owners)] };
-  switch (asked.kind as string) {
+  const base = { name, secretName: requested.secretName, owners: [...new Set(requested.owners)] };
+  switch (requested.kind as string) {
     case "github":
-      return { ...base, kind: "github", baseUrl: checkBaseUrl(asked.baseUrl || GITHUB_API), root: "" };
+      return { ...base, kind: "github", baseUrl: checkBaseUrl(requested.baseUrl || GITHUB_API), root: "" };
     case "gitlab":
-      return { ...base, kind: "gitlab", baseUrl: checkBaseUrl(asked.baseUrl || GITLAB_API), root: "" };
+      return { ...base, kind: "gitlab", baseUrl: checkBaseUrl(requested.baseUrl || GITLAB_API), root: "" };
     case "local":
-      return { ...base, kind: "local", baseUrl: "", root: checkRoot(asked.root, localRoots) };
+      return { ...base, kind: "local", baseUrl: "", root: checkRoot(requested.root, localRoots) };
     default:
       throw invalid('kind must be "github", "gitlab" or "local"');
   }
@@ -72,7 +72,7 @@ export function codeHostFor<T extends Pick<CodeHost, "owners" | "name">>(
   const byName = [...hosts].sort((a, b) => (a.name < b.name ? -1 : 1));
   const wanted = owner.toLowerCase();
   return (
-    byName.find((host) => host.owners.some((one) => one.toLowerCase() === wanted)) ??
+    byName.find((host) => host.owners.some((candidate) => candidate.toLowerCase() === wanted)) ??
     byName.find((host) => host.owners.length === 0)
   );
 }

@@ -19,8 +19,8 @@ export type Runner = {
 export type IdentifiedRunner = Runner & { readonly uid: string; readonly formerUid: string };
 
 /** Returns whether a uid, in any case, identifies a runner. */
-export const isRunner = ({ uid, formerUid }: IdentifiedRunner, asked: string): boolean =>
-  [uid, formerUid].includes(asked.toLowerCase());
+export const isRunner = ({ uid, formerUid }: IdentifiedRunner, requestedUid: string): boolean =>
+  [uid, formerUid].includes(requestedUid.toLowerCase());
 
 /** A skill of a factory. `agent` "": available to every agent. `error` "": usable. */
 export type Skill = {

@@ -40,9 +40,11 @@ function checkServer(server: unknown, where: string, name: string): void {
   if (name.trim() === "" || name.length > NAME_CHARACTERS_MAX)
     throw invalid(where, `: a server's name has 1 to ${NAME_CHARACTERS_MAX} characters`);
   if (!isObject(server)) throw invalid(where, "must be an object");
-  const said = Object.keys(KINDS).filter((kind) => (server[kind] ?? undefined) !== undefined) as (keyof typeof KINDS)[];
-  const [kind] = said;
-  if (said.length !== 1 || !kind) throw invalid(where, "must have exactly one of warp_id, command and url");
+  const kinds = Object.keys(KINDS).filter(
+    (kind) => (server[kind] ?? undefined) !== undefined,
+  ) as (keyof typeof KINDS)[];
+  const [kind] = kinds;
+  if (kinds.length !== 1 || !kind) throw invalid(where, "must have exactly one of warp_id, command and url");
   if (typeof server[kind] !== "string" || server[kind].trim() === "")
     throw invalid(`${where}.${kind}`, "must be a text that is not empty");
   if (kind === "url" && !isHttpUrl(server[kind])) throw invalid(`${where}.url`, "must be an http or https URL");
@@ -51,7 +53,7 @@ function checkServer(server: unknown, where: string, name: string): void {
       throw invalid(`${where}.${key}`, `says nothing about a server with ${kind}`);
   }
   const args = server["args"] ?? [];
-  if (!Array.isArray(args) || !args.every((one) => typeof one === "string"))
+  if (!Array.isArray(args) || !args.every((argument) => typeof argument === "string"))
     throw invalid(`${where}.args`, "must be a list of texts");
   for (const key of ["env", "headers"] as const)
     checkTexts(server[key] ?? {}, `${where}.${key}`, key === "env" ? VARIABLE : HEADER);

@@ -81,6 +81,6 @@ export function credentialsFor(
       apiKey: secrets[provider.keyName] ?? "",
       baseUrl: secrets[provider.urlName] ?? "",
     };
-  const own = platform.find((one) => one.provider === provider.name);
+  const own = platform.find((configured) => configured.provider === provider.name);
   return own && { provider: own.provider, apiKey: own.apiKey, baseUrl: own.baseUrl, operatorSet: true };
 }

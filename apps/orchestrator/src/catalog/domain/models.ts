@@ -153,7 +153,7 @@ export function findModel(catalogue: ModelCatalogue, name: string): Model | unde
   const meant = Object.hasOwn(catalogue.aliases, name) ? catalogue.aliases[name]! : name;
   const id = isAuto(meant) ? catalogue.defaultModelId : meant;
   return (
-    catalogue.models.find((one) => one.id === id || `${one.provider}/${one.id}` === id) ??
+    catalogue.models.find((candidate) => candidate.id === id || `${candidate.provider}/${candidate.id}` === id) ??
     prefixed(id, catalogue.providers)
   );
 }
@@ -193,8 +193,8 @@ export function harnessModel(catalogue: ModelCatalogue, { type, modelId }: Harne
  *
  * Errors: model_unknown · model_disabled, whose message states how to enable it.
  */
-export function chooseModel(catalogue: ModelCatalogue, asked: string | undefined): Model {
-  const name = asked ?? catalogue.defaultModelId;
+export function chooseModel(catalogue: ModelCatalogue, requested: string | undefined): Model {
+  const name = requested ?? catalogue.defaultModelId;
   const model = findModel(catalogue, name);
   if (!model)
     throw invalidArgument("model_unknown", `There is no model "${name}". GET /agent/models lists them.`, {

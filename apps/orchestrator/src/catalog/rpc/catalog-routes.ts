@@ -57,7 +57,7 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
   router.service(orchestrator.CatalogService, {
     async listModels({ teamUid }, context) {
       const teams = teamsInView(callerOf(context), "run.view");
-      const team = teamUid === "" ? (teams.length === 1 ? teams[0] : undefined) : teams.find((one) => one === teamUid);
+      const team = teamUid === "" ? (teams.length === 1 ? teams[0] : undefined) : teams.find((uid) => uid === teamUid);
       const { defaultModelId, models } = await deps.teamModels(team);
       const prices = await deps.currentPrices(models.map(({ id }) => id));
       return { defaultModelId, models: models.map((model) => modelMessage(model, prices.get(model.id))) };
@@ -170,10 +170,10 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
         owners = [],
         teamUid = "",
       } = codeHost ?? {};
-      const asked = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
+      const requested = { name, kind: kind as CodeHost["kind"], baseUrl, root, secretName, owners };
       return {
         codeHost: codeHostMessage(
-          await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), asked, idempotencyKey),
+          await createCodeHost(deps, callerOf(context), as<TeamUid>(teamUid), requested, idempotencyKey),
         ),
       };
     },
@@ -184,12 +184,12 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
         repository,
         numbers,
       });
-      const all = (values: readonly string[]): string[] => [...new Set(values)];
+      const distinct = (values: readonly string[]): string[] => [...new Set(values)];
       return {
-        labels: all(found.flatMap(({ labels }) => labels)),
-        authors: all(found.map(({ author }) => author)),
-        baseBranches: all(found.map(({ base }) => base)),
-        paths: all(found.flatMap(({ paths }) => paths)),
+        labels: distinct(found.flatMap(({ labels }) => labels)),
+        authors: distinct(found.map(({ author }) => author)),
+        baseBranches: distinct(found.map(({ base }) => base)),
+        paths: distinct(found.flatMap(({ paths }) => paths)),
       };
     },
     async readCodeHost({ teamUid, changedSince, ...read }, context) {

@@ -42,11 +42,11 @@ export async function createCodeHost(
   deps: CodeHostsDeps,
   caller: Caller,
   teamUid: TeamUid,
-  asked: NewCodeHost,
+  requested: NewCodeHost,
   key = "",
 ): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
-  const checked = checkCodeHost(asked, deps.localRepositoryRoots);
+  const checked = checkCodeHost(requested, deps.localRepositoryRoots);
   // The secret is sent to the address that the caller specifies.
   if (checked.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team");
   if (checked.baseUrl !== "" && deps.refusesHost(new URL(checked.baseUrl).hostname))
@@ -60,7 +60,7 @@ export async function createCodeHost(
     principalUid: actorOf(caller).uid,
     operation: "code-host",
     key,
-    body: [teamUid, asked],
+    body: [teamUid, requested],
   });
 }
 

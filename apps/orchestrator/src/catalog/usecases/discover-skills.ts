@@ -29,9 +29,9 @@ export type DiscoverSkillsDeps = {
 };
 
 /** How long a successful read is cached, and how long an unreadable repository is not read again, in milliseconds. */
-const KEPT_MS = 10 * 60_000;
-const FAILURE_KEPT_MS = 60_000;
-const AT_ONCE = 6;
+const CACHE_MS = 10 * 60_000;
+const FAILURE_CACHE_MS = 60_000;
+const CONCURRENCY = 6;
 
 /**
  * Returns the skills of repositories at the head of their default branches, as the owner can read them, including
@@ -49,7 +49,7 @@ export async function skillsOfRepositories(
   const known = new Map((await deps.readSkills(owner, [...wanted.keys()])).map((read) => [read.repository, read]));
   const now = deps.clock.now().getTime();
   const isGood = (read: ReadRepository | undefined): boolean =>
-    read !== undefined && now - read.readAt.getTime() < (read.failure === "" ? KEPT_MS : FAILURE_KEPT_MS);
+    read !== undefined && now - read.readAt.getTime() < (read.failure === "" ? CACHE_MS : FAILURE_CACHE_MS);
   const stale = [...wanted].filter(([key]) => isRefresh || !isGood(known.get(key)));
   if (stale.length > 0) {
     const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
@@ -57,7 +57,7 @@ export async function skillsOfRepositories(
       for (let next = stale.shift(); next; next = stale.shift())
         known.set(next[0], await readOnce(deps, owner, hosts, next[1], known.get(next[0])));
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
   return [...wanted.keys()].flatMap((key) => known.get(key)?.skills ?? []);
 }

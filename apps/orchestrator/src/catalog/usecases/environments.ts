@@ -111,19 +111,19 @@ export async function createEnvironment(
   deps: EnvironmentsDeps,
   caller: Caller,
   owner: Owner,
-  asked: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined },
+  requested: { readonly config: JsonObject; readonly linkSharing?: boolean | undefined },
   key = "",
 ): Promise<EnvironmentView> {
   requireVerbAs(caller, owner, "run.manage", owner.type);
   refuseRunTokens(caller);
   const uid = actorOf(caller).uid;
-  const { linkSharing = false } = asked;
+  const { linkSharing = false } = requested;
   const who = { creatorUid: uid, lastEditorUid: uid, updatedAt: deps.clock.now() };
   const environment: Environment = {
     ...who,
     uid: newEnvironmentUid(),
     owner,
-    config: checkEnvironmentConfig(asked.config),
+    config: checkEnvironmentConfig(requested.config),
     linkSharing,
     access: "owned",
   };
@@ -132,7 +132,7 @@ export async function createEnvironment(
       principalUid: uid,
       operation: "environment",
       key,
-      body: [owner, asked.config, ...(linkSharing ? [linkSharing] : [])],
+      body: [owner, requested.config, ...(linkSharing ? [linkSharing] : [])],
     }),
   };
 }
@@ -227,7 +227,8 @@ async function findManageable(deps: EnvironmentsDeps, caller: Caller, uid: strin
 }
 
 /**
- * An environment decides which hosts and secrets later runs reach, so an agent must not change it with its run token.
+ * An environment determines which hosts and secrets later runs can access, so an agent must not change it with its run
+ * token.
  */
 function refuseRunTokens(caller: Caller): void {
   if (!caller.run) return;

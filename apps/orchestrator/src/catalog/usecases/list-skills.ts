@@ -101,7 +101,7 @@ function repositoriesOf(
 ): RepositoryRef[] {
   const isOf = (a: Owner, b: Owner): boolean => a.type === b.type && a.uid === b.uid;
   const mine = environments.filter((environment) =>
-    isOf(owners.find((one) => isOf(one, environment.owner)) ?? owners[0]!, owner),
+    isOf(owners.find((candidate) => isOf(candidate, environment.owner)) ?? owners[0]!, owner),
   );
   const ofFactories = factories
     .filter(({ teamUid }) => owner.type === "team" && teamUid === owner.uid)
@@ -152,7 +152,7 @@ function grouped(variants: readonly SkillVariant[], sortBy: "name" | "last_run")
   const skills = names.map((name) => ({
     name,
     variants: variants
-      .filter((one) => one.name === name)
+      .filter((candidate) => candidate.name === name)
       .toSorted((a, b) => compare(a.id, b.id) || compare(a.workerHost ?? "", b.workerHost ?? "")),
   }));
   return sortBy === "name" ? skills : skills.toSorted((a, b) => newest(b) - newest(a));

@@ -60,11 +60,11 @@ export async function listModelPrices(
 export async function addModelPrice(
   { sql, transaction, once, modelPrices }: ModelPricesDeps,
   caller: Caller,
-  asked: NewModelPrice,
+  requested: NewModelPrice,
   key: string,
 ): Promise<ModelPrice> {
   requirePlatformAdmin(caller, "Adding a model price");
-  const price = checkNewModelPrice(asked);
+  const price = checkNewModelPrice(requested);
   const actor = actorOf(caller);
   const body = [
     price.modelId,

@@ -28,7 +28,7 @@ export type ChildRun = {
 };
 
 /** A text that the agent may send twice: once as a model step, once as a message. */
-type Said = { readonly text: string };
+type SentText = { readonly text: string };
 
 /**
  * Returns the steps of a run: one per user message, with all events until the next one. Events of a superseded attempt
@@ -46,7 +46,7 @@ class ConversationBuilder {
   readonly #unplaced: Map<string, ChildRun>;
   /** True if further blocks of the same role are appended to the last message. */
   #isOpen = false;
-  #lastSaid: Said | undefined;
+  #lastText: SentText | undefined;
   /** Messages before the first user message, such as the loss of the first worker. */
   readonly #before: Message[] = [];
 
@@ -60,8 +60,8 @@ class ConversationBuilder {
       case "message":
         return this.#message(event);
       case "model_step":
-        this.#lastSaid = { text: textOf(payload["text"]) };
-        return this.#say(event, this.#lastSaid.text);
+        this.#lastText = { text: textOf(payload["text"]) };
+        return this.#appendText(event, this.#lastText.text);
       case "tool_start":
         return this.#append(event, "assistant", {
           type: "action",
@@ -111,8 +111,8 @@ class ConversationBuilder {
     const text = textOf(event.payload["text"]);
     const role = event.payload["role"];
     if (role === "assistant") {
-      if (this.#lastSaid?.text !== text) this.#say(event, text);
-      this.#lastSaid = undefined;
+      if (this.#lastText?.text !== text) this.#appendText(event, text);
+      this.#lastText = undefined;
       return;
     }
     if (role === "user") {
@@ -123,7 +123,7 @@ class ConversationBuilder {
     this.#append(event, role === "user" ? "user" : "system", { type: "text", text });
   }
 
-  #say(event: RunEvent, text: string): void {
+  #appendText(event: RunEvent, text: string): void {
     this.#isOpen = false; // each model answer is a separate message; the actions it requests are appended to it
     if (text !== "") this.#append(event, "assistant", { type: "text", text });
   }

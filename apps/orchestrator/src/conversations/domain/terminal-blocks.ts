@@ -40,11 +40,11 @@ export class TerminalBlocks {
     const { payload } = event;
     if (event.kind === "setup_command") return this.#setUp(event);
     if (event.kind === "worker_lost" || event.kind === "worker_stopped" || event.kind === "attempt_failed")
-      return this.#lose();
+      return this.#interruptRunning();
     if (event.kind !== "tool_start" && event.kind !== "tool_end") return;
     if (payload["name"] === "run_command") return event.kind === "tool_start" ? this.#begin(event) : this.#end(event);
     if (event.kind === "tool_end" && (payload["name"] === "read_command_output" || payload["name"] === "stop_command"))
-      this.#go(event);
+      this.#appendOutput(event);
   }
 
   finish(): readonly TerminalBlock[] {
@@ -98,7 +98,7 @@ export class TerminalBlocks {
   }
 
   /** Appends the output that a background command wrote since it was last read. */
-  #go(event: RunEvent): void {
+  #appendOutput(event: RunEvent): void {
     const output = object(event.payload["output"]);
     const block = this.#background.get(text(output["id"]));
     if (!block) return;
@@ -107,7 +107,7 @@ export class TerminalBlocks {
     if (output["running"] === false) Object.assign(block, ended(event, output));
   }
 
-  #lose(): void {
+  #interruptRunning(): void {
     for (const block of [...this.#open.values(), ...this.#background.values()])
       if (block.state === "running") block.state = "interrupted";
     this.#background.clear();
@@ -125,7 +125,7 @@ function ended(
   output: JsonObject,
 ): Pick<Draft, "exit_code" | "state" | "completed_at" | "truncated"> {
   const exitCode = number(output["exit_code"]);
-  const state = STATES.find((one) => one === payload["state"]) ?? "failed";
+  const state = STATES.find((known) => known === payload["state"]) ?? "failed";
   return {
     exit_code: exitCode,
     state: state === "completed" && exitCode !== 0 ? "failed" : state,

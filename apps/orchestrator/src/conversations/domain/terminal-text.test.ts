@@ -30,6 +30,6 @@ test("whatever is written, no control character is left, and it takes no longer 
   let seed = 7;
   const next = (): string => alphabet[(seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % alphabet.length]!;
   const written = Array.from({ length: 200_000 }, next).join("");
-  // oxlint-disable-next-line no-control-regex -- they are what is looked for
+  // oxlint-disable-next-line no-control-regex -- the pattern matches control characters
   expect(terminalText(written)).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
 });

@@ -21,7 +21,7 @@ export type ContinueConversationDeps = CreateRunsDeps & {
 type Continuing = NewRun & { readonly conversationUid: string; readonly causeKey: string };
 
 /** Maximum number of attempts. An attempt fails only if another caller continues the conversation concurrently. */
-const TRIES_MAX = 4;
+const ATTEMPTS_MAX = 4;
 
 /**
  * Continues a conversation. If its current run has not ended or is BLOCKED, the run receives a follow-up; if the run
@@ -43,15 +43,15 @@ export async function continueConversation(
       "Continuing a conversation requires a conversation, a team as the owner and a cause.",
     );
   checkNewRun(request);
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const known = await doneBefore(deps, request);
-    if (known) return known;
+  for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
+    const earlierUid = await findEarlierResult(deps, request);
+    if (earlierUid) return earlierUid;
     const [newest] = await deps.currentRunsOfConversations([request.conversationUid], request.owner.uid);
     if (!newest) throw notFound("conversation");
     requireRunVerb(caller, newest, "run.manage");
     const runUid = await (isOver(newest.state)
-      ? startAfter(deps, caller, newest, request)
-      : tell(deps, caller, newest, request));
+      ? createNextRun(deps, caller, newest, request)
+      : sendFollowup(deps, caller, newest, request));
     if (runUid) return runUid;
   }
   throw conversationMoving();
@@ -60,16 +60,17 @@ export async function continueConversation(
 const isContinuing = (request: NewRun): request is Continuing =>
   request.owner.type === "team" && request.conversationUid !== undefined && request.causeKey !== undefined;
 
-async function doneBefore(
+/** Returns the run that this cause created, or to which it sent its message. */
+async function findEarlierResult(
   deps: ContinueConversationDeps,
   { owner, causeKey }: Continuing,
 ): Promise<RunUid | undefined> {
-  const [made] = await deps.findByCauses([{ ownerUid: owner.uid, causeKey }]);
-  return made ?? deps.runOfMessage(messageUidOf(owner.uid, causeKey));
+  const [createdUid] = await deps.findByCauses([{ ownerUid: owner.uid, causeKey }]);
+  return createdUid ?? deps.runOfMessage(messageUidOf(owner.uid, causeKey));
 }
 
 /** Creates a run. Returns undefined if the conversation was continued concurrently. */
-async function startAfter(
+async function createNextRun(
   deps: ContinueConversationDeps,
   caller: Caller,
   newest: Run,
@@ -83,7 +84,7 @@ async function startAfter(
 }
 
 /** Sends a follow-up. Returns undefined if the conversation was continued concurrently. */
-async function tell(
+async function sendFollowup(
   deps: ContinueConversationDeps,
   caller: Caller,
   newest: Run,
@@ -92,7 +93,7 @@ async function tell(
   const { owner, causeKey, conversationUid, prompt = "" } = request;
   const uid = messageUidOf(owner.uid, causeKey);
   const attachments = await storeFiles(deps, request.attachments);
-  const isTold = await deps.runs(async (tx) => {
+  const isSent = await deps.runs(async (tx) => {
     const run = await lockNewest(tx, { conversationUid, owner }, newest.uid);
     if (!run || isOver(lifeOf(run).run)) return false;
     const [created] = await tx.findByCauses([{ ownerUid: owner.uid, causeKey }]);
@@ -100,7 +101,7 @@ async function tell(
     await follow(tx, caller, run, { uid, message: prompt, mode: request.mode as MessageMode, attachments });
     return true;
   });
-  if (isTold) return newest.uid;
+  if (isSent) return newest.uid;
   await dropFiles(deps, attachments);
   return undefined;
 }

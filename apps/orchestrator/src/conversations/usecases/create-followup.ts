@@ -63,11 +63,11 @@ export async function createFollowup(
   checkNamed(uids, names);
   const attachments = await takeAttachments(deps, uid, { uids, names });
   const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
-  const said = { uid: newUid(), message, mode, attachments };
+  const newMessage = { uid: newUid(), message, mode, attachments };
   return deps.runs((tx) =>
     tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, async () => {
       const run = await lockForMessage(tx, uid);
-      return follow(tx, caller, run, isAwaitingApproval(run) ? { ...said, mode: mode || "normal" } : said);
+      return follow(tx, caller, run, isAwaitingApproval(run) ? { ...newMessage, mode: mode || "normal" } : newMessage);
     }),
   );
 }
@@ -103,11 +103,16 @@ export type Said = Pick<FollowupRequest, "message" | "mode"> & {
  * Stores a message to a locked run and the resulting change of the run. The mode is ignored if a live session receives
  * the message. Errors: text_too_large (too_large).
  */
-export async function follow(tx: RunTransaction, caller: Caller, run: LockedRun, said: Said): Promise<FollowupAnswer> {
-  const { uid, message, attachments } = said;
+export async function follow(
+  tx: RunTransaction,
+  caller: Caller,
+  run: LockedRun,
+  newMessage: Said,
+): Promise<FollowupAnswer> {
+  const { uid, message, attachments } = newMessage;
   const text = storable(message);
   const route = routeFollowup(lifeOf(run));
-  const mode = route.outcome === "live_session" ? "" : said.mode;
+  const mode = route.outcome === "live_session" ? "" : newMessage.mode;
   const by = actorOf(caller);
   const waiting = await tx.countUnseenTextBytes(run.uid);
   requireTextWithin(

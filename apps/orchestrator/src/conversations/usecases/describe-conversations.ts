@@ -47,9 +47,9 @@ const CONVERSATIONS_MAX = 100;
 export async function describeConversations(
   deps: DescribeConversationsDeps,
   caller: Caller,
-  asked: ConversationsAsked,
+  query: ConversationsAsked,
 ): Promise<ConversationStanding[]> {
-  const { conversationUids, withOutputs, teamUid } = asked;
+  const { conversationUids, withOutputs, teamUid } = query;
   if (conversationUids.length > CONVERSATIONS_MAX)
     throw invalidArgument(
       "too_many_conversations",

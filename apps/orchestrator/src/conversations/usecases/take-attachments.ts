@@ -34,7 +34,7 @@ export async function takeAttachments(
   { uids, names }: NamedAttachments,
 ): Promise<Attachment[]> {
   if (uids.length === 0) return [];
-  const prepared = new Map((await deps.findPrepared(runUid, uids)).map((one) => [one.uid, one]));
+  const prepared = new Map((await deps.findPrepared(runUid, uids)).map((attachment) => [attachment.uid, attachment]));
   const wanted = uids.map((uid) => {
     const found = prepared.get(uid.toLowerCase());
     if (!found) throw unknown(uid);

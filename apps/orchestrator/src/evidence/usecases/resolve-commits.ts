@@ -22,7 +22,7 @@ export type ResolveCommitsDeps = {
 export type RepositoryAtRef = { readonly owner: string; readonly repo: string; readonly ref: string };
 
 const REPOSITORIES_MAX = 100;
-const AT_ONCE = 6;
+const CONCURRENCY = 6;
 
 /**
  * Returns the current commits of refs of a team's repositories, in the order of the request, read with the team's
@@ -34,27 +34,27 @@ const AT_ONCE = 6;
 export async function resolveCommits(
   deps: ResolveCommitsDeps,
   teamUid: string,
-  asked: readonly RepositoryAtRef[],
+  repositories: readonly RepositoryAtRef[],
 ): Promise<PinnedRepository[]> {
-  if (asked.length > REPOSITORIES_MAX)
+  if (repositories.length > REPOSITORIES_MAX)
     throw invalidArgument(
       "repositories_count",
-      `repositories must have at most ${REPOSITORIES_MAX} entries (got ${asked.length}).`,
+      `repositories must have at most ${REPOSITORIES_MAX} entries (got ${repositories.length}).`,
     );
   const hosts = await deps.codeHosts.list([teamUid as TeamUid]);
-  const secrets = [...new Set(asked.flatMap(({ owner }) => codeHostFor(hosts, owner)?.secretName || []))];
+  const secrets = [...new Set(repositories.flatMap(({ owner }) => codeHostFor(hosts, owner)?.secretName || []))];
   const values = await deps.identity.resolveSecrets(serviceCaller("orchestrator", newUid()), teamUid, [], secrets);
-  const found = new Map<RepositoryAtRef, PinnedRepository>();
-  const left = [...asked];
+  const resolved = new Map<RepositoryAtRef, PinnedRepository>();
+  const remaining = [...repositories];
   const work = async (): Promise<void> => {
-    for (let next = left.shift(); next; next = left.shift())
-      found.set(next, await resolveOne(deps, hosts, values, next));
+    for (let next = remaining.shift(); next; next = remaining.shift())
+      resolved.set(next, await resolveCommit(deps, hosts, values, next));
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return asked.map((repository) => found.get(repository)!);
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  return repositories.map((repository) => resolved.get(repository)!);
 }
 
-async function resolveOne(
+async function resolveCommit(
   deps: ResolveCommitsDeps,
   hosts: readonly CodeHost[],
   secrets: Readonly<Record<string, string>>,

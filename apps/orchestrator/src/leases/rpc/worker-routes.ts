@@ -50,7 +50,7 @@ export type WorkerUseCases = {
   returnLeases(session: WorkerSession, leases: readonly ReturnedLease[]): Promise<readonly LeaseRef[]>;
   heartbeat(
     session: WorkerSession,
-    beat: Heartbeat,
+    report: Heartbeat,
   ): Promise<{
     leases: readonly LeaseStatus[];
     watched: readonly DispatchStatus[];
@@ -156,7 +156,11 @@ export function workerRoutes(
       });
       return {
         leases: leases.map(leaseStatus),
-        watched: watched.map((one) => ({ ...leaseMessage(one), status: one.status, stopping: one.isStopping })),
+        watched: watched.map((dispatch) => ({
+          ...leaseMessage(dispatch),
+          status: dispatch.status,
+          stopping: dispatch.isStopping,
+        })),
         directives: directives.map(directiveMessage),
       };
     },

@@ -39,10 +39,10 @@ export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isSto
 export async function renewLeases(
   sql: Sql,
   sessionUid: string,
-  held: readonly HeldLease[],
+  leases: readonly HeldLease[],
   ttlMs: number,
 ): Promise<RenewedLease[]> {
-  if (held.length === 0) return [];
+  if (leases.length === 0) return [];
   const { rows } = await sql.query<
     RunRefRow & { execution_id: number; attempt: number; expires_at: Date; is_stopping: boolean }
   >(
@@ -55,9 +55,9 @@ export async function renewLeases(
      RETURNING l.execution_id, l.attempt, l.expires_at, l.fence_at IS NOT NULL AS is_stopping, ${RUN_REF}`,
     [
       sessionUid,
-      held.map((one) => one.executionId),
-      held.map((one) => one.attempt),
-      held.map((one) => one.phase),
+      leases.map((lease) => lease.executionId),
+      leases.map((lease) => lease.attempt),
+      leases.map((lease) => lease.phase),
       ttlMs,
     ],
   );

@@ -83,13 +83,13 @@ export async function claim(
   offerTtlMs: number,
 ): Promise<Offer[]> {
   const offers: Offer[] = [];
-  const passed: number[] = [];
+  const skippedLanes: number[] = [];
   while (offers.length < freeSlots) {
-    const taken = await claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, passed);
+    const taken = await claimFromOneLane(database, session, freeSlots - offers.length, offerTtlMs, skippedLanes);
     if (!taken) break;
     offers.push(...taken.offers);
     const isUnchanged = taken.offers.length === 0 && taken.movedCount === 0;
-    if (isUnchanged) passed.push(taken.laneId); // other claims were faster, or other transactions lock its runs
+    if (isUnchanged) skippedLanes.push(taken.laneId); // other claims were faster, or other transactions lock its runs
   }
   return offers;
 }
@@ -103,13 +103,13 @@ async function claimFromOneLane(
   session: WorkerSession,
   slots: number,
   offerTtlMs: number,
-  passed: number[],
+  skippedLanes: number[],
 ): Promise<{ laneId: number; offers: Offer[]; movedCount: number } | undefined> {
   const filter = [
     session.harnessTypes,
     session.teamUid ?? null,
     session.workerHost,
-    passed,
+    skippedLanes,
     session.images.length > 0 ? session.images : null,
     session.uid,
     session.arch ?? null,

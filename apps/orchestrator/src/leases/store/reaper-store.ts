@@ -58,7 +58,7 @@ async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[
  * warning (once per silence).
  */
 export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutionId: number): Promise<BrokenLimit[]> {
-  // The wait for a machine does not count as setup: the dispatcher gives up such executions.
+  // The wait for a machine does not count as setup: the dispatcher itself fails executions whose machine does not start.
   const graceMs = timings.leaseTtlMs; // the worker enforces the same limits, with more precise errors
   const { rows } = await sql.query<BrokenLimit>(
     `SELECT * FROM (

@@ -48,7 +48,7 @@ export async function acceptOffers(
   const assignments = await Promise.all(items.map((item) => assignmentOf(deps, item, claims.get(item.offer))));
   const accepted = new Set(items.filter((_item, n) => assignments[n]).map(({ offer }) => offer));
   return {
-    assignments: assignments.filter((one) => one !== undefined),
+    assignments: assignments.filter((assignment) => assignment !== undefined),
     lost: offers.filter((offer) => !accepted.has(offer)),
   };
 }
@@ -69,7 +69,7 @@ export async function claimOffers(
   const claims = new Map<LeaseRef, Claim>();
   await inGroups(items, ownRun, (group) =>
     deps.runs(async (tx) => {
-      const taken = await take(tx, session, group);
+      const taken = await claimGroup(tx, session, group);
       for (const [n, { offer }] of group.entries()) {
         if (!taken[n]) continue;
         await alsoTo?.(tx, offer);
@@ -164,7 +164,7 @@ type Claim = {
   readonly isRestarted: boolean;
 };
 
-async function take(
+async function claimGroup(
   tx: RunTransaction,
   session: WorkerSession,
   group: readonly Item[],
@@ -175,14 +175,14 @@ async function take(
     group.map(({ offer }) => offer.executionId),
   );
   const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
-  const found = group.map((item) => ({ item, run: heldRun(session, item, locked) }));
-  const fresh = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
+  const found = group.map((item) => ({ item, run: findClaimableRun(session, item, locked) }));
+  const newlyClaimed = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
   await tx.save(
-    fresh.map(({ run }) => claimed(run, session)),
+    newlyClaimed.map(({ run }) => claimed(run, session)),
     context,
   );
-  for (const { item, run } of fresh)
-    if ("failure" in item.prepared) await fail(tx, item.offer, run, item.prepared, context, locked);
+  for (const { item, run } of newlyClaimed)
+    if ("failure" in item.prepared) await failRun(tx, item.offer, run, item.prepared, context, locked);
   return Promise.all(
     found.map(async ({ item, run }) =>
       run && !("failure" in item.prepared)
@@ -193,7 +193,11 @@ async function take(
 }
 
 /** Returns the run if its offer is open to this session, or was accepted by it before. */
-function heldRun(session: WorkerSession, { offer, job }: Item, locked: readonly LockedRun[]): LockedRun | undefined {
+function findClaimableRun(
+  session: WorkerSession,
+  { offer, job }: Item,
+  locked: readonly LockedRun[],
+): LockedRun | undefined {
   const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
   if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
     return undefined;
@@ -235,7 +239,7 @@ async function claimOf(
 }
 
 /** Fails the run in the transaction that claimed it, so no worker receives it. */
-async function fail(
+async function failRun(
   tx: RunTransaction,
   offer: LeaseRef,
   before: LockedRun,

@@ -4,9 +4,9 @@ import type { DispatchStatus, LeaseRef, WorkerSession } from "../../runs/domain/
 
 export type HeartbeatDeps = {
   /** Records that the worker is connected, its state and its free slots. */
-  touchSession(session: WorkerSession, news: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
+  touchSession(session: WorkerSession, reported: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
   /** Renews leases. A lease that is not returned is lost. */
-  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  renewLeases(session: WorkerSession, leases: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
@@ -43,32 +43,32 @@ export type LeaseStatus = LeaseRef & {
 export async function heartbeat(
   deps: HeartbeatDeps,
   session: WorkerSession,
-  beat: Heartbeat,
+  report: Heartbeat,
 ): Promise<{
   leases: readonly LeaseStatus[];
   watched: readonly DispatchStatus[];
   directives: readonly LinkedDirective[];
 }> {
-  await deps.touchSession(session, beat);
-  deps.countModelCalls?.(beat.modelCalls ?? []);
+  await deps.touchSession(session, report);
+  deps.countModelCalls?.(report.modelCalls ?? []);
   await deps.ackDirectives(
     session,
-    beat.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({
+    report.leases.map(({ executionId, attempt, ackedDirectiveSeq }) => ({
       executionId,
       attempt,
       seq: ackedDirectiveSeq,
     })),
   );
-  const renewed = await deps.renewLeases(session, beat.leases);
+  const renewed = await deps.renewLeases(session, report.leases);
   const leases = await Promise.all(
-    beat.leases.map(async ({ executionId, attempt }): Promise<LeaseStatus> => {
-      const lease = renewed.find((one) => one.executionId === executionId && one.attempt === attempt);
+    report.leases.map(async ({ executionId, attempt }): Promise<LeaseStatus> => {
+      const lease = renewed.find((candidate) => candidate.executionId === executionId && candidate.attempt === attempt);
       if (!lease) return { executionId, attempt, status: "LOST" };
       if (lease.isStopping) return { executionId, attempt, status: "STOP", expiresAt: lease.expiresAt };
       const runToken = await deps.mintRunToken({ run: lease.run, executionId, attempt, expiresAt: lease.expiresAt });
       return { executionId, attempt, status: "OK", expiresAt: lease.expiresAt, runToken };
     }),
   );
-  const watched = await deps.watchDispatches(session, beat.watched ?? []);
+  const watched = await deps.watchDispatches(session, report.watched ?? []);
   return { leases, watched, directives: await deps.pendingDirectives(session) };
 }

@@ -31,13 +31,13 @@ export class LeaseWork {
   readonly #deps: LeaseWorkDeps;
   #polls: Poll[] = [];
   #isServing = false;
-  #isRung = false;
+  #isNotified = false;
   #timer: NodeJS.Timeout | undefined;
-  readonly #unlisten: () => void;
+  readonly #unsubscribe: () => void;
 
   constructor(deps: LeaseWorkDeps) {
     this.#deps = deps;
-    this.#unlisten = deps.bell.listen(topics.work, () => this.#ring());
+    this.#unsubscribe = deps.bell.listen(topics.work, () => this.#notify());
   }
 
   /**
@@ -53,7 +53,7 @@ export class LeaseWork {
         isOpen = false;
         clearTimeout(timer);
         signal.removeEventListener("abort", giveUp);
-        this.#polls = this.#polls.filter((one) => one !== poll);
+        this.#polls = this.#polls.filter((candidate) => candidate !== poll);
         return true;
       };
       const settle = (offers: readonly Offer[]): boolean => {
@@ -76,19 +76,19 @@ export class LeaseWork {
       }, waitMs);
       signal.addEventListener("abort", giveUp);
       this.#polls.push(poll);
-      this.#ring();
+      this.#notify();
     });
   }
 
   /** Ends all waits. */
   stop(): void {
-    this.#unlisten();
+    this.#unsubscribe();
     clearTimeout(this.#timer);
     for (const poll of [...this.#polls]) poll.settle([]);
   }
 
-  #ring(): void {
-    this.#isRung = true;
+  #notify(): void {
+    this.#isNotified = true;
     // The loop serves all polls, so it runs outside the scope of the request that started it.
     if (!this.#isServing) void outsideScopes(() => this.#serve());
   }
@@ -96,12 +96,12 @@ export class LeaseWork {
   async #serve(): Promise<void> {
     this.#isServing = true;
     clearTimeout(this.#timer);
-    while (this.#isRung) {
-      this.#isRung = false;
+    while (this.#isNotified) {
+      this.#isNotified = false;
       for (const poll of [...this.#polls]) await this.#answer(poll);
     }
     this.#isServing = false;
-    if (this.#polls.length > 0) this.#timer = setTimeout(() => this.#ring(), this.#deps.pollMs);
+    if (this.#polls.length > 0) this.#timer = setTimeout(() => this.#notify(), this.#deps.pollMs);
   }
 
   async #answer(poll: Poll): Promise<void> {

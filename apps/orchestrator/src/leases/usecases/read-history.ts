@@ -67,8 +67,8 @@ export async function readHistory(
     );
   const { events, hasMore, lastSeq } = await readPage(deps, uid, Number(seq));
   const next = hasMore ? `${uid}/${lastSeq}` : runs[runs.indexOf(uid) + 1];
-  const told = uid === runUid ? events : events.filter(({ kind }) => CONVERSATION_KINDS.includes(kind));
-  return { events: told, hasMore: next !== undefined, nextPageToken: next ?? "" };
+  const listed = uid === runUid ? events : events.filter(({ kind }) => CONVERSATION_KINDS.includes(kind));
+  return { events: listed, hasMore: next !== undefined, nextPageToken: next ?? "" };
 }
 
 /**

@@ -27,7 +27,7 @@ export type ReapDeps = {
 };
 
 /** Number of leases that are processed concurrently. Each needs a database connection. */
-const WIDTH = 4;
+const CONCURRENCY = 4;
 
 /**
  * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period is over, and
@@ -57,16 +57,16 @@ export async function reap(deps: ReapDeps): Promise<void> {
  */
 async function forEach<T extends LeaseRef>(
   find: (afterExecutionId: number) => Promise<readonly T[]>,
-  f: (one: T) => Promise<void>,
+  f: (item: T) => Promise<void>,
 ): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (let batch = await find(0); batch.length > 0; batch = await find(batch.at(-1)!.executionId)) {
     const waiting = [...batch];
-    const judge = async (): Promise<void> => {
-      for (let one = waiting.shift(); one; one = waiting.shift())
-        await f(one).catch((error: unknown) => failures.push(error));
+    const processWaiting = async (): Promise<void> => {
+      for (let item = waiting.shift(); item; item = waiting.shift())
+        await f(item).catch((error: unknown) => failures.push(error));
     };
-    await Promise.all(Array.from({ length: WIDTH }, judge));
+    await Promise.all(Array.from({ length: CONCURRENCY }, processWaiting));
   }
   return failures;
 }

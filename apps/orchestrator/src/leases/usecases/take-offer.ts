@@ -9,13 +9,13 @@ export type TakeOfferDeps = {
   /** Returns a lease; undefined if it is lost, has ended, is being stopped, or was never opened to this token. */
   findOfferedLease(lease: LeaseRef, token: string): Promise<OfferedLease | undefined>;
   /**
-   * Locks the run and finds the lease again, in one transaction. If `judge` does not throw, stores the session and
+   * Locks the run and finds the lease again, in one transaction. If `requireOpen` does not throw, stores the session and
    * transfers the lease to it.
    */
   handOver(
     lease: LeaseRef,
     token: string,
-    judge: (found: OfferedLease | undefined) => OfferedLease,
+    requireOpen: (found: OfferedLease | undefined) => OfferedLease,
     sessionOf: (found: OfferedLease) => NewSession,
   ): Promise<void>;
 };
@@ -39,14 +39,14 @@ export async function takeOffer(
   if (!lease) throw offerGone();
   // Never the instance uid of a worker that registers with a key.
   const instanceUid = `${lease.executionId}-${lease.attempt}/${registration.instanceUid}`;
-  const judge = (found: OfferedLease | undefined): OfferedLease => {
+  const requireOpen = (found: OfferedLease | undefined): OfferedLease => {
     if (!found || (found.isTaken && found.holder !== instanceUid)) throw offerGone();
     return found;
   };
-  const { dispatcher } = judge(await deps.findOfferedLease(lease, offerToken));
+  const { dispatcher } = requireOpen(await deps.findOfferedLease(lease, offerToken));
   await deps.authenticateKey(deps.openKey(dispatcher.sealedKey));
   const token = newSessionToken();
-  await deps.handOver(lease, offerToken, judge, ({ dispatcher: { workerHost, ...from } }) => ({
+  await deps.handOver(lease, offerToken, requireOpen, ({ dispatcher: { workerHost, ...from } }) => ({
     token,
     ...from,
     registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] },

@@ -21,36 +21,36 @@ export async function* watchDirectives(
   signal: AbortSignal,
 ): AsyncGenerator<DirectiveNews> {
   let sent = new Map<string, number>(); // only of pending directives: a stream may be open for weeks
-  let isWorkRung = false;
+  let isWorkNotified = false;
   let wake = (): void => {};
-  const ring = (): void => wake();
-  const unlisten = [
-    deps.bell.listen(topics.session(session.uid), ring),
+  const notify = (): void => wake();
+  const unsubscribes = [
+    deps.bell.listen(topics.session(session.uid), notify),
     deps.bell.listen(topics.work, () => {
-      isWorkRung = true;
-      ring();
+      isWorkNotified = true;
+      notify();
     }),
   ];
   try {
     let quietMs = deps.keepAliveMs; // the first message confirms that the stream is open
     while (!signal.aborted) {
-      const rung = new Promise<void>((resolve) => (wake = resolve));
-      const workAvailable = isWorkRung;
-      isWorkRung = false;
+      const notified = new Promise<void>((resolve) => (wake = resolve));
+      const workAvailable = isWorkNotified;
+      isWorkNotified = false;
       const pending = await deps.pendingDirectives(session);
-      const directives = pending.filter((one) => one.seq > (sent.get(attemptOf(one)) ?? 0));
-      sent = new Map(pending.map((one) => [attemptOf(one), one.seq])); // ordered by seq: the last entry wins
+      const directives = pending.filter((directive) => directive.seq > (sent.get(attemptOf(directive)) ?? 0));
+      sent = new Map(pending.map((directive) => [attemptOf(directive), directive.seq])); // ordered by seq: the last entry wins
       if (signal.aborted) return; // the reader disconnected during the query
       if (directives.length > 0 || workAvailable || quietMs >= deps.keepAliveMs) {
         yield { directives, workAvailable };
         quietMs = 0;
       }
       const waitMs = Math.min(deps.pollMs, deps.keepAliveMs);
-      await atMost(rung, waitMs, signal);
+      await atMost(notified, waitMs, signal);
       quietMs += waitMs;
     }
   } finally {
-    for (const stop of unlisten) stop();
+    for (const unsubscribe of unsubscribes) unsubscribe();
   }
 }
 

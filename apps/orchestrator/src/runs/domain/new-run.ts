@@ -184,7 +184,7 @@ export function titleOf(run: NewRun, fallback: string): string {
   const given = run.title?.trim();
   if (given) return shorten(storable(given), TITLE_MAX);
   const lines = (run.prompt ?? "").split("\n").map((line) => line.replace(/^[#\s>*-]+/, "").trim());
-  const line = lines.find((one) => one !== "" && !one.startsWith("```")) ?? fallback;
+  const line = lines.find((text) => text !== "" && !text.startsWith("```")) ?? fallback;
   return shorten(storable(line), GENERATED_TITLE_MAX);
 }
 

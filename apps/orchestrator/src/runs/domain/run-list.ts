@@ -112,7 +112,7 @@ export function checkRunList(request: RunListRequest): RunListQuery {
     throw invalidArgument("invalid_state", `state must be one of ${RUN_STATES.join(", ")} (got "${unknown}").`);
   if (!sources.every((source) => SOURCES.includes(source)))
     throw invalidArgument("invalid_source", `source must be one of ${SOURCES.join(", ")}.`);
-  const status = taskStatuses.find((one) => !TASK_STATUSES.includes(one as TaskStatus));
+  const status = taskStatuses.find((requested) => !TASK_STATUSES.includes(requested as TaskStatus));
   if (status !== undefined)
     throw invalidArgument(
       "invalid_task_status",

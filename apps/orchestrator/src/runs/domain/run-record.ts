@@ -2,7 +2,7 @@ import type { Attachment } from "./message.ts";
 import type { FrozenConfig } from "./resolved-run.ts";
 import type { Run } from "./run.ts";
 
-/** The members of a run that a new run has no value for, that have a default, or that other tables determine. */
+/** Members of a run that have no value or a default at creation, or that other tables determine. */
 type Later =
   | "state"
   | "status"

@@ -9,7 +9,7 @@ export const AGENT_DELETED = "millwright.agent.deleted.v1";
  * The delay of the second cancellation. By then, any run whose creation started before the agent was deleted is
  * committed.
  */
-const LATECOMERS_MS = 120_000;
+const SECOND_CANCELLATION_MS = 120_000;
 
 /** Enqueues the cancellation of the deleted agent's runs, as its deleter: they have no agent left to act as. */
 export const onAgentDeleted: EventHandler = async (tx, { entityUid, teamUid, actor, occurredAt }) => {
@@ -21,6 +21,6 @@ export const onAgentDeleted: EventHandler = async (tx, { entityUid, teamUid, act
     key: `${entityUid} latecomers`,
     teamUid,
     payload,
-    runAt: new Date(occurredAt.getTime() + LATECOMERS_MS),
+    runAt: new Date(occurredAt.getTime() + SECOND_CANCELLATION_MS),
   });
 };

@@ -72,11 +72,11 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { run: (await createdMessages(deps, [created]))[0]! };
   },
   async getRun({ runUid }, context) {
-    return { run: await one(deps, await deps.getRun(callerOf(context), runUid)) };
+    return { run: await singleRunMessage(deps, await deps.getRun(callerOf(context), runUid)) };
   },
   async cancelRun({ runUid, tree, cause, idempotencyKey }, context) {
     return {
-      run: await one(
+      run: await singleRunMessage(
         deps,
         await deps.cancelRun(callerOf(context), {
           runUid,
@@ -109,7 +109,8 @@ async function createdMessages(deps: RunRoutesDeps, created: readonly Created[])
   return created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity }));
 }
 
-const one = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> => (await deps.runMessages([run]))[0]!;
+const singleRunMessage = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> =>
+  (await deps.runMessages([run]))[0]!;
 
 /** Converts a request. Errors: owner_invalid (invalid_argument). */
 export function newRun(request: orchestrator.RunRequest): NewRun {

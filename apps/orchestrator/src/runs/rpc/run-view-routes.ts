@@ -68,7 +68,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
       sortOrder,
     },
     ...(factoryOnly ? { factoryOnly } : {}),
-    ...given({
+    ...nonEmptyTexts({
       teamUid,
       ancestorRunUid,
       name,
@@ -87,7 +87,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
 }
 
 /** Returns the texts without the empty ones. */
-const given = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> =>
+const nonEmptyTexts = <T extends Readonly<Record<string, string>>>(texts: T): Partial<T> =>
   Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "")) as Partial<T>;
 
 const bound = <K extends string>(name: K, time: Timestamp | undefined): { [P in K]?: Date } =>

@@ -33,7 +33,7 @@ export async function ensureCapacity(
        LEFT JOIN capacity c ON c.scope = g.scope AND c.uid = g.uid
       WHERE c.uid IS NULL OR c.in_use >= c.in_use_max
          OR (g.version >= c.settings_version AND (c.in_use_max, c.paused, c.weight, c.priority) <> (g.max, g.paused, g.weight, g.priority)) ORDER BY g.n`,
-    [JSON.stringify(keys.map(({ scope, uid }, n) => given(n + 1, scope, uid, wanted[n]!, defaults)))],
+    [JSON.stringify(keys.map(({ scope, uid }, n) => capacityRow(n + 1, scope, uid, wanted[n]!, defaults)))],
   );
   const outdated = rows.filter((row) => row.is_outdated);
   if (outdated.length > 0) await before;
@@ -45,7 +45,7 @@ export async function ensureCapacity(
  * Passed as JSON, because PostgreSQL plans statements with array parameters on each execution, which takes longer than
  * executing them.
  */
-const given = (n: number, scope: Scope, uid: string, settings: QueueSettings, defaults: CapacityDefaults) => ({
+const capacityRow = (n: number, scope: Scope, uid: string, settings: QueueSettings, defaults: CapacityDefaults) => ({
   n,
   scope,
   uid,

@@ -69,13 +69,13 @@ export type DirectiveAck = { readonly executionId: number; readonly attempt: num
  * locked.
  */
 export async function ackDirectives(sql: Sql, sessionUid: string, acks: readonly DirectiveAck[]): Promise<void> {
-  const told = acks.filter(({ seq }) => seq > 0);
-  if (told.length === 0) return;
+  const received = acks.filter(({ seq }) => seq > 0);
+  if (received.length === 0) return;
   await sql.query(
     `UPDATE execution_directives d SET acked_at = clock_timestamp()
        FROM unnest($2::bigint[], $3::integer[], $4::bigint[]) AS a (execution_id, attempt, seq)
        JOIN leases l ON l.execution_id = a.execution_id AND l.attempt = a.attempt AND l.session_uid = $1
       WHERE d.execution_id = a.execution_id AND d.attempt = a.attempt AND d.seq <= a.seq AND d.acked_at IS NULL`,
-    [sessionUid, told.map((a) => a.executionId), told.map((a) => a.attempt), told.map((a) => a.seq)],
+    [sessionUid, received.map((a) => a.executionId), received.map((a) => a.attempt), received.map((a) => a.seq)],
   );
 }

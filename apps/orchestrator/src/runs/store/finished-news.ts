@@ -6,5 +6,5 @@ const FINISHED = "finished:";
 export const finishedNews = (runUid: string, state: TerminalState): string => `${FINISHED}${state}:${runUid}`;
 
 /** Returns the state in such an announcement, or undefined if the text is another announcement. */
-export const finishedState = (news: string): string | undefined =>
-  news.startsWith(FINISHED) ? news.split(":")[1] : undefined;
+export const finishedState = (announcement: string): string | undefined =>
+  announcement.startsWith(FINISHED) ? announcement.split(":")[1] : undefined;

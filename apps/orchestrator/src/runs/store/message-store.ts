@@ -206,7 +206,7 @@ export async function textsOf(sql: Sql, uids: readonly string[]): Promise<Readon
  * execution in state STOPPING or DEBUG. Returns them, oldest first.
  */
 export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
-  giveUp(
+  markUndeliverable(
     tx,
     runUid,
     reason,
@@ -225,9 +225,15 @@ export const dropUnseenFollowupsOf = (
   executionId: number,
   takenAs?: "input",
 ): Promise<string[]> =>
-  giveUp(tx, runUid, reason, takenAs ? "execution_id = $3 AND taken_as = 'input'" : "execution_id = $3", executionId);
+  markUndeliverable(
+    tx,
+    runUid,
+    reason,
+    takenAs ? "execution_id = $3 AND taken_as = 'input'" : "execution_id = $3",
+    executionId,
+  );
 
-async function giveUp(
+async function markUndeliverable(
   tx: Sql,
   runUid: string,
   reason: string,

@@ -11,7 +11,7 @@ const VERBS = { view: "run.view", "take part": "run.manage" } as const satisfies
  * Whether the caller may use a shared link: a signed-in user whose key permits `access` in any team. Agents and runs
  * see what their team sees.
  */
-const comesByLink = (caller: Caller, access: LinkAccess): boolean =>
+const mayUseLink = (caller: Caller, access: LinkAccess): boolean =>
   caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
 
 /**
@@ -24,7 +24,7 @@ export async function listOpenRuns(
   conversationUid: string,
   access: LinkAccess,
 ): Promise<readonly Run[]> {
-  if (!comesByLink(caller, access) || !isUuid(conversationUid)) return [];
+  if (!mayUseLink(caller, access) || !isUuid(conversationUid)) return [];
   const { rows } = await sql.query<RunRow>(
     `SELECT ${RUN_COLUMNS} FROM runs r
        JOIN (SELECT owner_type, owner_uid FROM runs WHERE conversation_uid = $1 ORDER BY created_at, uid LIMIT 1) first

@@ -73,9 +73,9 @@ export function conditionsOf(
       ? []
       : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
   const others = [
-    ...columns(query, bind),
+    ...columnConditions(query, bind),
     ...(use === "set" ? endedOrNot(query) : []),
-    ...elsewhere(query, bind, use, trigrams),
+    ...otherTableConditions(query, bind, use, trigrams),
   ];
   const byOrder: Readonly<Record<RunSort, string[][]>> = {
     created_at: [created, updated, skill],
@@ -135,7 +135,7 @@ export function continuedBy(
   return [...sealed, ...(sortBy === "agent" ? ["(r.skill_spec IS NULL) IS FALSE"] : []), ...beyond];
 }
 
-function columns(query: RunListQuery, bind: Bind): string[] {
+function columnConditions(query: RunListQuery, bind: Bind): string[] {
   const { states, factoryUids, factoryOnly, sources, environmentUid, metadata } = query;
   const equal = (column: string, value: string | undefined): string[] =>
     value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
@@ -180,7 +180,7 @@ function endedOrNot({
   skillSpec,
   metadata,
 }: RunListQuery): string[] {
-  const isOfThese = [
+  const usesPartialIndex = [
     factoryUids,
     factoryOnly,
     sources,
@@ -194,11 +194,11 @@ function endedOrNot({
     metadata,
   ].some((value) => value !== undefined);
   const ended = states.filter(isTerminal).length;
-  if (!isOfThese || (states.length > 0 && ended === 0)) return [];
+  if (!usesPartialIndex || (states.length > 0 && ended === 0)) return [];
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
-function elsewhere(
+function otherTableConditions(
   { ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery,
   bind: Bind,
   use: Use,
@@ -206,18 +206,18 @@ function elsewhere(
 ): string[] {
   return [
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
-    ...(taskStatuses ? ofTasks(taskStatuses, bind, use) : []),
+    ...(taskStatuses ? taskStatusConditions(taskStatuses, bind, use) : []),
     ...(artifactType === undefined
       ? []
       : [
-          some(
+          hasRow(
             "artifacts a",
             "a.run_uid",
             `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`,
             use,
           ),
         ]),
-    ...(search ? found(search, bind, use, trigrams) : []),
+    ...(search ? searchConditions(search, bind, use, trigrams) : []),
     ...(runUids ? [`r.uid = ANY(${bind(runUids, "uuid[]")})`] : []),
   ];
 }
@@ -226,7 +226,7 @@ function elsewhere(
  * Returns the condition that another table has a row for the run. For `walk`, the scalar subquery makes the planner
  * look up each run; for the other uses, `IN` finds the whole set at once.
  */
-const some = (table: string, runUid: string, condition: string, use: Use): string =>
+const hasRow = (table: string, runUid: string, condition: string, use: Use): string =>
   use === "walk"
     ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE`
     : `r.uid IN (SELECT ${runUid} FROM ${table} WHERE ${condition})`;
@@ -242,18 +242,18 @@ const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly R
  * Returns the conditions for top-level runs by task status. `running` means that any run of the tree is active; the
  * other statuses are terminal states of the top-level run.
  */
-function ofTasks(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[] {
+function taskStatusConditions(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[] {
   const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
-  const ways = [
+  const alternatives = [
     ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
     ...(statuses.includes("running")
-      ? [some("runs t", "t.root_run_uid", "t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')", use)]
+      ? [hasRow("runs t", "t.root_run_uid", "t.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')", use)]
       : []),
   ];
-  return ["r.parent_run_uid IS NULL", `(${ways.join(" OR ")})`];
+  return ["r.parent_run_uid IS NULL", `(${alternatives.join(" OR ")})`];
 }
 
-function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
+function searchConditions(search: RunSearch, bind: Bind, use: Use, trigrams: readonly string[]): string[] {
   if ("runUid" in search) return [`r.uid = ${bind(search.runUid, "uuid")}`];
   const hasWords = (text: string): string[] => [
     ...suggesting(trigrams, text, bind),
@@ -261,7 +261,7 @@ function found(search: RunSearch, bind: Bind, use: Use, trigrams: readonly strin
   ];
   return use === "texts"
     ? hasWords("r.text")
-    : [some("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
+    : [hasRow("run_texts t", "t.run_uid", hasWords("t.text").join(" AND "), use)];
 }
 
 /** Returns the statement that selects all descendants of a run, at any depth, without the run itself. */

@@ -53,7 +53,7 @@ export async function listRuns(
 ): Promise<ListedRun[]> {
   const words = wordsOf(query);
   const sample = words.length > 0 ? await inTime(sampleTexts(sql, words)) : undefined;
-  const asked: Asked = {
+  const request: ListRequest = {
     owners: ownersInView(caller, query),
     run: caller.run,
     query,
@@ -61,9 +61,9 @@ export async function listRuns(
     limit,
     trigrams: sample?.trigrams,
   };
-  const ask = async (statement: Statement): Promise<ListedRow[]> => {
+  const select = async (statement: Statement): Promise<ListedRow[]> => {
     const { params, bind } = binding();
-    return (await inTime(sql.query<ListedRow>(statement(asked, bind), params))).rows;
+    return (await inTime(sql.query<ListedRow>(statement(request, bind), params))).rows;
   };
   const isOneTree =
     query.runUids !== undefined ||
@@ -71,7 +71,8 @@ export async function listRuns(
     query.ancestorRunUid !== undefined ||
     (query.search && "runUid" in query.search);
   const rows =
-    (isOneTree || (sample && areFew(query, sample)) ? undefined : await walked(asked, ask)) ?? (await ask(sorted));
+    (isOneTree || (sample && areFew(query, sample)) ? undefined : await readByWalks(request, select)) ??
+    (await select(sortStatement));
   // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
   // could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
@@ -95,7 +96,7 @@ export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQu
   }
 }
 
-type Asked = {
+type ListRequest = {
   readonly owners: readonly Owner[];
   readonly run: RunBinding | undefined;
   readonly query: RunListQuery;
@@ -103,17 +104,17 @@ type Asked = {
   readonly limit: number;
   readonly trigrams: Sample["trigrams"] | undefined;
 };
-type Statement = (asked: Asked, bind: Bind) => string;
+type Statement = (request: ListRequest, bind: Bind) => string;
 
 /** Returns the page, or undefined if the walks reached neither the last run of the page nor the end of all runs. */
-async function walked(
-  { query, after, limit }: Asked,
-  ask: (statement: Statement) => Promise<ListedRow[]>,
+async function readByWalks(
+  { query, after, limit }: ListRequest,
+  select: (statement: Statement) => Promise<ListedRow[]>,
 ): Promise<ListedRow[] | undefined> {
   const found: ListedRow[] = [];
   for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
     const wanted = limit - found.length;
-    const rows = await ask((asked, bind) => walk(asked, bind, part, wanted));
+    const rows = await select((request, bind) => walkStatement(request, bind, part, wanted));
     // Runs beyond the end of a walk are unknown.
     const end = rows.findIndex((row) => row.is_end);
     if (end !== -1 && !(end === wanted - 1 && rows[end]!.matches)) return undefined;
@@ -122,26 +123,31 @@ async function walked(
   return found;
 }
 
-function walk({ owners, run, query, after, limit }: Asked, bind: Bind, part: number, wanted: number): string {
+function walkStatement(
+  { owners, run, query, after, limit }: ListRequest,
+  bind: Bind,
+  part: number,
+  wanted: number,
+): string {
   const order = orderOf(query);
   const { bounds, others: filters } = conditionsOf(query, bind, "walk");
   const others = [...filters, ...boundTo(run, bind)];
-  const most = `LIMIT ${bind(wanted, "integer")}`;
+  const limitClause = `LIMIT ${bind(wanted, "integer")}`;
   const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
   const range = continuedBy(query, after, bind, part);
-  const ways = halvesOf(query, bind).map(
+  const walks = halvesOf(query, bind).map(
     (half) => `
     (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
        FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
                FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
                       WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
-      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${most})`,
+      WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${limitClause})`,
   );
   return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, p.matches, p.is_end, clock_timestamp() AS as_of
     FROM (SELECT w.* FROM unnest(${bind(
       owners.map(({ uid }) => uid),
       "uuid[]",
-    )}) AS o (uid) CROSS JOIN LATERAL (${ways.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${most}) p
+    )}) AS o (uid) CROSS JOIN LATERAL (${walks.join(" UNION ALL ")}) w ORDER BY ${order.ofAll} ${limitClause}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
 
@@ -172,7 +178,7 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
   return search === undefined ? "near" : "texts";
 }
 
-function sorted({ owners, run, query, after, limit, trigrams }: Asked, bind: Bind): string {
+function sortStatement({ owners, run, query, after, limit, trigrams }: ListRequest, bind: Bind): string {
   const order = orderOf(query);
   const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no columns of the tree
   const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);

@@ -3,7 +3,7 @@ import { isUuid } from "@millwright/ids";
 import { teamEventType, type TeamEvent, type TeamEventQuery } from "../domain/team-event.ts";
 import type { RunState } from "../domain/run.ts";
 
-type Ask = TeamEventQuery & { readonly after: number; readonly limit: number };
+type PageRequest = TeamEventQuery & { readonly after: number; readonly limit: number };
 type Row = {
   position: number;
   uid: string;
@@ -30,7 +30,7 @@ const PAGE = `
  * read.
  */
 export function teamEventReader(sql: Sql) {
-  const read = async ({ teamUids, runUids, within, after, limit }: Ask): Promise<TeamEvent[]> => {
+  const read = async ({ teamUids, runUids, within, after, limit }: PageRequest): Promise<TeamEvent[]> => {
     const wanted = runUids.map((uid) => uid.toLowerCase()).filter(isUuid);
     if (runUids.length > 0 && wanted.length === 0) return [];
     const { rows } = await sql.query<Row>(PAGE, [
@@ -50,9 +50,9 @@ export function teamEventReader(sql: Sql) {
       occurredAt: row.occurred_at,
     }));
   };
-  const pages = new Batcher(async (asked: readonly string[]) => {
-    const found = new Map([...new Set(asked)].map((ask) => [ask, read(JSON.parse(ask) as Ask)]));
-    return Promise.all(asked.map((ask) => found.get(ask)!));
+  const pages = new Batcher(async (requests: readonly string[]) => {
+    const found = new Map([...new Set(requests)].map((request) => [request, read(JSON.parse(request) as PageRequest)]));
+    return Promise.all(requests.map((request) => found.get(request)!));
   });
-  return (ask: Ask): Promise<readonly TeamEvent[]> => pages.add(JSON.stringify(ask));
+  return (request: PageRequest): Promise<readonly TeamEvent[]> => pages.add(JSON.stringify(request));
 }

@@ -53,11 +53,11 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
       if (!target) throw notFound("run");
       const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
       const targets = [target, ...others.filter((run) => !isTerminal(run.state))];
-      const kept = others.filter(({ execution }) => execution.state === "DEBUG");
+      const inDebugWindow = others.filter(({ execution }) => execution.state === "DEBUG");
       const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
       const changes = [
         ...targets.map((run) => cancelled(run, run.uid !== uid, by)),
-        ...kept.map((run) => windowEnded(run, { type: "lose" }, "cancelled")),
+        ...inDebugWindow.map((run) => windowEnded(run, { type: "lose" }, "cancelled")),
       ];
       await settleChanges(tx, changes, locked, {
         actor: actorOf(caller),
@@ -80,9 +80,9 @@ async function lockTree(
   const known = new Set([uid, ...(parentUid ? [parentUid] : []), ...(tree ? await tx.liveDescendants(uid) : [])]);
   const locked = await tx.lockRuns([...known]);
   for (let isSettled = !tree; !isSettled;) {
-    const fresh = (await tx.liveDescendants(uid)).filter((one) => !known.has(one));
+    const fresh = (await tx.liveDescendants(uid)).filter((descendant) => !known.has(descendant));
     isSettled = fresh.length === 0;
-    for (const one of fresh) known.add(one);
+    for (const descendant of fresh) known.add(descendant);
     if (!isSettled) locked.push(...(await tx.lockRuns(fresh)));
   }
   return locked;

@@ -17,7 +17,7 @@ export type CancelRunsOfAgentDeps = {
 };
 
 /** Errors that are ignored: the run has ended concurrently, or is executed by its client. */
-const FINE: readonly string[] = ["run_already_finished", "run_not_cancellable", "run_not_found"];
+const IGNORED_REASONS: readonly string[] = ["run_already_finished", "run_not_cancellable", "run_not_found"];
 
 /**
  * Cancels the active runs of a deleted agent. Safe to repeat.
@@ -34,7 +34,8 @@ export async function cancelRunsOfAgent(
   let pending: DomainError | undefined;
   for (const runUid of await deps.liveRunsOfAgent(agentUid)) {
     await deps.cancelRun(caller, { runUid, tree: false, cause: agentUid }).catch((error: unknown) => {
-      if (!isDomainError(error) || (error.reason !== "run_pending" && !FINE.includes(error.reason))) throw error;
+      if (!isDomainError(error) || (error.reason !== "run_pending" && !IGNORED_REASONS.includes(error.reason)))
+        throw error;
       if (error.reason === "run_pending") pending = error;
     });
   }

@@ -62,10 +62,10 @@ export async function completeExecutions(
   const items = await Promise.all(
     completions.map(async (completion) => ({ completion, ref: await deps.runOfExecution(completion.executionId) })),
   );
-  const known = items.filter((item): item is Item => item.ref !== undefined);
+  const found = items.filter((item): item is Item => item.ref !== undefined);
   const results = new Map<Completion, CompletionResult>();
   await inGroups(
-    known,
+    found,
     ({ ref }) => (ref.parentRunUid ? undefined : ref.uid),
     (group) =>
       deps.runs(async (tx) => {
@@ -92,9 +92,9 @@ async function complete(
     uids,
     group.map(({ completion }) => completion.executionId),
   );
-  const judged = await Promise.all(
+  const decisions = await Promise.all(
     group.map(({ completion, ref }) =>
-      judgeCompletion(
+      decideCompletion(
         tx,
         session,
         completion,
@@ -102,25 +102,25 @@ async function complete(
       ),
     ),
   );
-  const changes = judged.flatMap(({ change }) => (change ? [change] : []));
+  const changes = decisions.flatMap(({ change }) => (change ? [change] : []));
   if (changes.length > 0)
     await settleChanges(tx, changes, locked, {
       actor: { type: "worker", uid: session.workerHost },
       requestId: newUid(),
     });
-  return judged.map(({ result }) => result);
+  return decisions.map(({ result }) => result);
 }
 
-type JudgedCompletion = { readonly result: CompletionResult; readonly change?: RunChange };
+type CompletionDecision = { readonly result: CompletionResult; readonly change?: RunChange };
 
-async function judgeCompletion(
+async function decideCompletion(
   tx: RunTransaction,
   session: WorkerSession,
   completion: Completion,
   run: LockedRun | undefined,
-): Promise<JudgedCompletion> {
+): Promise<CompletionDecision> {
   const { executionId, attempt } = completion;
-  const refused = (error: CompletionResult["error"], acked?: number): JudgedCompletion => ({
+  const refused = (error: CompletionResult["error"], acked?: number): CompletionDecision => ({
     result: resultOf(completion, error, acked),
   });
   if (!run || run.execution.id !== executionId || run.execution.attempt !== attempt) return refused("LEASE_LOST");
@@ -144,7 +144,9 @@ async function judgeCompletion(
   }
   const wasStopping = run.execution.state === "STOPPING";
   const change =
-    wasStopping || !isHeld(run.execution.state) ? stopped(run, completion) : await end(tx, run, completion, hasUnseen);
+    wasStopping || !isHeld(run.execution.state)
+      ? stopChange(run, completion)
+      : await endExecution(tx, run, completion, hasUnseen);
   const result = resultOf(
     completion,
     wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "",
@@ -168,7 +170,7 @@ async function ownSnapshot(tx: RunTransaction, { snapshotKey, executionId }: Com
   return snapshotKey;
 }
 
-const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
+const stopChange = (run: LockedRun, { outcome }: Completion): RunChange => ({
   run,
   next: transition(lifeOf(run), { type: "complete", outcome, isWanted: false }),
   events: [],
@@ -178,28 +180,33 @@ const stopped = (run: LockedRun, { outcome }: Completion): RunChange => ({
 const windowEnd = ({ outcome, message }: Completion): string =>
   outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase();
 
-async function end(tx: RunTransaction, run: LockedRun, completion: Completion, hasUnseen: boolean): Promise<RunChange> {
+async function endExecution(
+  tx: RunTransaction,
+  run: LockedRun,
+  completion: Completion,
+  hasUnseen: boolean,
+): Promise<RunChange> {
   const { outcome } = completion;
   const debugWindowMs =
     completion.isRetained && outcome === "FAILED" && run.execution.state === "CLAIMED"
       ? await tx.debugWindowMs(run.uid)
       : 0;
-  if (debugWindowMs > 0) return retained(run, completion, debugWindowMs);
-  const wait = outcome === "WAITING" ? await judge(tx, run, completion.waitFor) : undefined;
+  if (debugWindowMs > 0) return openDebugWindow(run, completion, debugWindowMs);
+  const wait = outcome === "WAITING" ? await evaluateWait(tx, run, completion.waitFor) : undefined;
   const isWanted = hasUnseen || wait?.isOver === true;
   const status = wait ? { message: waitingMessage(wait.awaited.length - wait.ended.length) } : statusOf(completion);
   const next = transition(lifeOf(run), { type: "complete", outcome, isWanted, ...(status ? { status } : {}) });
-  const parks = outcome === "WAITING" && !next.isFollowed;
-  if (wait?.isOver && next.isFollowed) await handOver(tx, run, wait.ended);
+  const isWaiting = outcome === "WAITING" && !next.isFollowed;
+  if (wait?.isOver && next.isFollowed) await addChildrenMessage(tx, run, wait.ended);
   return {
     run,
     next,
     events: eventsOf(run, next, completion, wait?.isOver === true),
-    ...(parks && wait ? { wait: { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } } : {}),
+    ...(isWaiting && wait ? { wait: { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } } : {}),
   };
 }
 
-function retained(run: LockedRun, completion: Completion, debugWindowMs: number): RunChange {
+function openDebugWindow(run: LockedRun, completion: Completion, debugWindowMs: number): RunChange {
   const { id } = run.execution;
   const next = transition(lifeOf(run), { type: "retain", status: statusOf(completion)! });
   const reason = completion.error?.reason;
@@ -207,7 +214,7 @@ function retained(run: LockedRun, completion: Completion, debugWindowMs: number)
   return { run, next, events: [finished(next, id, reason ? { reason } : {}), opened], debugWindowMs };
 }
 
-type Judged = {
+type EvaluatedWait = {
   readonly policy: Wait["policy"];
   readonly awaited: readonly Child[];
   readonly isOver: boolean;
@@ -218,13 +225,13 @@ type Judged = {
  * Without names, the run waits for every child whose end has not been reported to it. Names of runs that are not its
  * children are ignored.
  */
-async function judge(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<Judged> {
+async function evaluateWait(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<EvaluatedWait> {
   const policy = waitFor?.policy ?? "all";
   const awaited = await tx.unreportedChildren(run.uid, waitFor?.runUids ?? []);
   return { policy, awaited, ...judgeWait(policy, awaited) };
 }
 
-async function handOver(tx: RunTransaction, run: LockedRun, ended: readonly Child[]): Promise<void> {
+async function addChildrenMessage(tx: RunTransaction, run: LockedRun, ended: readonly Child[]): Promise<void> {
   await tx.addMessage({
     uid: newUid(),
     runUid: run.uid,

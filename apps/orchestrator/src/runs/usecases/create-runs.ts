@@ -54,7 +54,7 @@ export async function createRuns(
   }
   const prepared = await prepareRuns(deps, caller, requests);
   const inserted = new Map<string, Run>();
-  const runs = prepared.every(isPlain) ? deps.sharedRuns : deps.runs;
+  const runs = prepared.every(waitsForNoLock) ? deps.sharedRuns : deps.runs;
   const answers = await runs((tx) => write({ ...deps, tx, caller, inserted }, prepared)).catch(
     async (error: unknown) => {
       // After a DomainError nothing was committed. After any other error the transaction may have been committed.
@@ -79,7 +79,7 @@ type Writing = Pick<CreateRunsDeps, "capacityDefaults"> & {
  * Returns whether the creation waits for no lock: the run has no parent, factory, cause, idempotency key or borrowed
  * workspace, and is not local.
  */
-const isPlain = (run: PreparedRun | EarlierRun): boolean =>
+const waitsForNoLock = (run: PreparedRun | EarlierRun): boolean =>
   "request" in run &&
   !run.request.local &&
   !run.causeKey &&
@@ -113,9 +113,9 @@ async function write(writing: Writing, prepared: readonly (PreparedRun | Earlier
 
 /** Inserts a run, or returns the result of the earlier request with its idempotency key. */
 async function writeOnce(writing: Writing, run: PreparedRun, parents: readonly RunParent[]): Promise<Answer> {
-  const { idempotencyKey: key, causeKey: _, ...asked } = run.request;
+  const { idempotencyKey: key, causeKey: _, ...requestBody } = run.request;
   const body = {
-    ...asked,
+    ...requestBody,
     mode: modeOf(run.request),
     attachments: run.files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })),
   };
@@ -142,7 +142,7 @@ async function insert(
     records.push(recordOf(caller, run, parent));
   }
   for (const uid of new Set(records.flatMap(({ factoryUid }) => factoryUid ?? []))) await requireFactoryOpen(tx, uid);
-  for (const run of prepared) await requireOver(tx, run);
+  for (const run of prepared) await requireConversationEnded(tx, run);
   const context = { actor: actorOf(caller), requestId: caller.requestId };
   const inserting = tx.insertRuns(records, context);
   const [inserted, atCapacity] = await Promise.all([inserting, ensureCapacities(writing, prepared, inserting)]);
@@ -197,7 +197,7 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
  * Throws `conversation_moving` if the request continues a conversation whose current run has not ended, or to which its
  * cause has sent a message concurrently.
  */
-async function requireOver(tx: RunTransaction, { request, conversationUid }: PreparedRun): Promise<void> {
+async function requireConversationEnded(tx: RunTransaction, { request, conversationUid }: PreparedRun): Promise<void> {
   const { owner, causeKey, afterRunUid } = request;
   if (afterRunUid === undefined) return;
   const run = await lockNewest(tx, { conversationUid, owner }, afterRunUid);

@@ -19,11 +19,11 @@ export type InterruptRunDeps = ToldTargetDeps & { readonly runs: InRunTransactio
  * (conflict, retryable).
  */
 export async function interruptRun(deps: InterruptRunDeps, caller: Caller, target: RunTarget): Promise<string> {
-  const { uid, ...asked } = await findToldTarget(deps, caller, target);
+  const { uid, ...found } = await findToldTarget(deps, caller, target);
   await deps.runs(async (tx) => {
     const [run] = await tx.lockRuns([uid]);
     if (!run) throw notFound("run");
-    checkInterruptible({ ...asked, state: run.state });
+    checkInterruptible({ ...found, state: run.state });
     if (!isHeld(run.execution.state)) return;
     const by = actorOf(caller);
     const next = { ...lifeOf(run), lease: "keep", isFollowed: false } as const;

@@ -8,10 +8,10 @@ import type { RunTransaction } from "../domain/run-transaction.ts";
  */
 export const lockNewest = async (
   tx: RunTransaction,
-  place: Pick<LockedRun, "conversationUid" | "owner">,
+  conversation: Pick<LockedRun, "conversationUid" | "owner">,
   uid: string,
 ): Promise<LockedRun | undefined> =>
-  (await tx.holdConversation(place)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
+  (await tx.holdConversation(conversation)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
 /**
  * The error if another transaction continues the conversation concurrently. The caller must read the conversation

@@ -77,19 +77,21 @@ export async function resolveRunConfig(
 ): Promise<ResolvedRun> {
   const agent = await findAgent(deps, caller, request);
   const { judge, trial } = request;
-  const { config: asked, provenance } = resolveConfig(
+  const { config: resolved, provenance } = resolveConfig(
     judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent),
   );
   // A judge belongs to a factory, but has no agent.
   const factoryUid = (agent.factoryUid ?? (judge && request.factoryUid)) as FactoryUid | undefined;
   const part = factoryUid ? await deps.definitions.find(factoryUid, agent.definitionVersion) : undefined;
-  const environment = await findEnvironment(deps, caller, request.owner, asked.environmentId);
-  const runner = await findRunner(deps, request.owner, part, asked.runner);
-  const isOwnHarness = asked.harness.type === "oz";
+  const environment = await findEnvironment(deps, caller, request.owner, resolved.environmentId);
+  const runner = await findRunner(deps, request.owner, part, resolved.runner);
+  const isOwnHarness = resolved.harness.type === "oz";
   const catalogue = deps.models(agent.teamSecrets);
-  const model = isOwnHarness ? chooseModel(catalogue, asked.modelId) : harnessModel(catalogue, asked.harness);
+  const model = isOwnHarness ? chooseModel(catalogue, resolved.modelId) : harnessModel(catalogue, resolved.harness);
   const config =
-    asked.costLimitMicros === undefined ? asked : await withCostLimit(deps, model.id, asked, judge !== undefined);
+    resolved.costLimitMicros === undefined
+      ? resolved
+      : await withCostLimit(deps, model.id, resolved, judge !== undefined);
   const isSkillRun = provenance["skills"] === "request";
   if (judge) checkJudgeModel(judge, model.id);
   const repositories = request.repositories ?? pinnedTo(trial, judge ? [] : repositoriesOf(environment, config, part));
@@ -327,7 +329,9 @@ async function findRunner(
   ref: RunnerRef | undefined,
 ): Promise<IdentifiedRunner | undefined> {
   if (ref === undefined) return undefined;
-  const own = part?.runners.find((one) => ("uid" in ref ? isRunner(one, ref.uid) : one.name === ref.name));
+  const own = part?.runners.find((candidate) =>
+    "uid" in ref ? isRunner(candidate, ref.uid) : candidate.name === ref.name,
+  );
   const runner =
     own ??
     ("uid" in ref && owner.type === "team"

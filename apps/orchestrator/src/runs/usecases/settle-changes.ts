@@ -8,7 +8,7 @@ import { newUid } from "@millwright/ids";
 
 /**
  * Saves changes of locked runs together with their consequences. Undelivered follow-ups of a run that has ended are
- * dropped. Messages of a lost attempt are given to the next attempt. The parent of a run that has ended is notified,
+ * dropped. Messages of a lost attempt are assigned to the next attempt. The parent of a run that has ended is notified,
  * and queued if it waited for that. `others` are further locked runs; they must include the parent of every run that
  * may end.
  */
@@ -22,12 +22,13 @@ export async function settleChanges(
   const all: RunChange[] = await Promise.all(
     changes.map(async (change) => {
       if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
-      return { ...change, events: [...change.events, ...(await giveUpFollowups(tx, change))] };
+      return { ...change, events: [...change.events, ...(await dropFollowups(tx, change))] };
     }),
   );
   for (const change of changes.filter(isEnd)) {
     const parent = others.find(({ uid }) => uid === change.run.parentRunUid);
-    if (parent && !changed.has(parent.uid) && !isTerminal(parent.state)) all.push(await tellParent(tx, parent, change));
+    if (parent && !changed.has(parent.uid) && !isTerminal(parent.state))
+      all.push(await notifyParent(tx, parent, change));
   }
   await tx.save(all, context);
 }
@@ -37,25 +38,25 @@ const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUE
 
 /**
  * Drops the follow-ups that can no longer be delivered. Each follow-up is either delivered or dropped, once: one that
- * was given to a stopping execution is decided when that execution ends. One that was sent to an execution whose setup
+ * was assigned to a stopping execution is decided when that execution ends. One that was sent to an execution whose setup
  * failed is sent to its debug session; if it is not delivered there, it is dropped when the session ends.
  */
-async function giveUpFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
+async function dropFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
   const { run, next } = change;
   const { id, state } = run.execution;
   const reason = change.undelivered ?? (isTerminal(next.run) ? `run_${next.run.toLowerCase()}` : "execution_stopped");
-  const isGone = (state === "STOPPING" || state === "DEBUG") && next.execution === "ENDED";
-  if (!isGone && !isEnd(change)) return [];
-  const isLeft = next.execution === "STOPPING" || next.execution === "DEBUG";
-  const uids = isGone
+  const hasEnded = (state === "STOPPING" || state === "DEBUG") && next.execution === "ENDED";
+  if (!hasEnded && !isEnd(change)) return [];
+  const isStillActive = next.execution === "STOPPING" || next.execution === "DEBUG";
+  const uids = hasEnded
     ? await tx.dropUnseenFollowupsOf(run.uid, reason, id)
-    : await tx.dropUnseenFollowups(run.uid, reason, isLeft ? id : undefined);
-  if (next.execution === "DEBUG" && !isGone)
+    : await tx.dropUnseenFollowups(run.uid, reason, isStillActive ? id : undefined);
+  if (next.execution === "DEBUG" && !hasEnded)
     uids.push(...(await tx.dropUnseenFollowupsOf(run.uid, reason, id, "input")));
   return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 
-async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChange): Promise<RunChange> {
+async function notifyParent(tx: RunTransaction, parent: LockedRun, child: RunChange): Promise<RunChange> {
   const finished: NewRunEvent = { kind: "child_finished", payload: { run_uid: child.run.uid, state: child.next.run } };
   const unchanged = {
     run: parent,
@@ -64,7 +65,7 @@ async function tellParent(tx: RunTransaction, parent: LockedRun, child: RunChang
   } as const;
   if (!parent.wait) return unchanged;
   const stored = await tx.unreportedChildren(parent.uid, parent.wait.runUids);
-  const awaited = stored.map((one) => (one.uid === child.run.uid ? asEnded(child) : one));
+  const awaited = stored.map((sibling) => (sibling.uid === child.run.uid ? asEnded(child) : sibling));
   const { isOver, ended } = judgeWait(parent.wait.policy, awaited);
   if (!isOver) {
     const message = waitingMessage(awaited.length - ended.length);

@@ -5,7 +5,7 @@ import type { TeamEvent, TeamEventQuery } from "../domain/team-event.ts";
 
 export type TeamEventsDeps = {
   readonly listTeamEvents: (
-    ask: TeamEventQuery & { readonly after: number; readonly limit: number },
+    query: TeamEventQuery & { readonly after: number; readonly limit: number },
   ) => Promise<readonly TeamEvent[]>;
   /** The event log of this service, which contains the events. */
   readonly eventLog: {
@@ -58,22 +58,22 @@ export async function* watchTeamEvents(
   const query = queryOf(caller, request);
   let after = from ?? (await deps.eventLog.head());
   yield { events: [], after };
-  let toldAtMs = deps.clock.monotonicMs();
+  let sentAtMs = deps.clock.monotonicMs();
   while (!signal.aborted) {
     const seen = new AbortController();
     // Subscribes before reading: an event that is committed in between wakes the loop.
-    const news = deps.eventLog.growth(
+    const grown = deps.eventLog.growth(
       Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
       AbortSignal.any([signal, seen.signal]),
     );
     const events = await deps.listTeamEvents({ ...query, after, limit: BATCH });
     after = events.at(-1)?.sequence ?? after;
-    if (events.length > 0 || deps.clock.monotonicMs() - toldAtMs >= deps.timings.keepAliveMs) {
+    if (events.length > 0 || deps.clock.monotonicMs() - sentAtMs >= deps.timings.keepAliveMs) {
       yield { events, after };
-      toldAtMs = deps.clock.monotonicMs();
+      sentAtMs = deps.clock.monotonicMs();
     }
     if (events.length > 0) seen.abort();
-    await news;
+    await grown;
   }
 }
 

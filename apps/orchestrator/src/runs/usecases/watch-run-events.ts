@@ -35,29 +35,29 @@ export async function* watchRunEvents(
 ): AsyncGenerator<readonly RunEvent[]> {
   const run = await deps.getVisibleRun(caller, runUid);
   let after = afterSeq;
-  let toldAtMs = deps.clock.monotonicMs();
+  let sentAtMs = deps.clock.monotonicMs();
   while (!signal.aborted) {
     const seen = new AbortController();
     // Subscribes before reading: an event that is committed in between wakes the loop.
-    const news = deps.waitForEvents(
+    const appended = deps.waitForEvents(
       run.uid,
       Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
       AbortSignal.any([signal, seen.signal]),
     );
     // Read before the events: all events that were committed until then are read below.
-    const isOver = await deps.isSettled(run.uid);
+    const isRunSettled = await deps.isSettled(run.uid);
     const events = await deps.listRunEvents(run.uid, after, BATCH);
     const isQuiet = events.length === 0;
-    if (isQuiet && isOver) {
+    if (isQuiet && isRunSettled) {
       seen.abort();
       return;
     }
-    if (!isQuiet || deps.clock.monotonicMs() - toldAtMs >= deps.timings.keepAliveMs) {
+    if (!isQuiet || deps.clock.monotonicMs() - sentAtMs >= deps.timings.keepAliveMs) {
       yield events;
-      toldAtMs = deps.clock.monotonicMs();
+      sentAtMs = deps.clock.monotonicMs();
       after = events.at(-1)?.seq ?? after;
     }
     if (!isQuiet) seen.abort();
-    await news;
+    await appended;
   }
 }

@@ -32,12 +32,12 @@ export async function* watchRun(
   const events = watchRunEvents(deps, caller, runUid, afterSeq, AbortSignal.any([signal, ended.signal]));
   try {
     for (let next = nextOf(events); ;) {
-      const rung = new Promise<"text">((resolve) => (wake = () => resolve("text")));
+      const textPublished = new Promise<"text">((resolve) => (wake = () => resolve("text")));
       if (texts.length > 0) {
         yield { events: [], texts: texts.splice(0) };
         continue;
       }
-      const part = await Promise.race([next, rung]);
+      const part = await Promise.race([next, textPublished]);
       if (part === "text") continue;
       if (part.done) return;
       next = nextOf(events);

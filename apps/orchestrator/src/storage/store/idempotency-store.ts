@@ -4,7 +4,7 @@ import { idempotencyMismatch } from "@millwright/idempotency";
 import type { OnceRequest } from "../domain/once-request.ts";
 
 /** How long a result is stored for repeated requests. */
-const KEPT = "24 hours";
+const RETENTION = "24 hours";
 
 /**
  * Runs `f` once per principal, operation and key, and returns its first result to later calls. Of two concurrent calls,
@@ -21,7 +21,7 @@ export async function once<T>(
   const names = [principalUid, operation, key];
   const hash = createHash("sha256").update(JSON.stringify(body)).digest();
   await tx.query(
-    `DELETE FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at < now() - interval '${KEPT}'`,
+    `DELETE FROM idempotency_keys WHERE principal_uid = $1 AND operation = $2 AND key = $3 AND created_at < now() - interval '${RETENTION}'`,
     names,
   );
   const { rowCount } = await tx.query(
@@ -49,5 +49,5 @@ async function earlierResponse<T>(tx: Sql, names: string[], hash: Buffer): Promi
 
 /** Deletes results that are too old to be repeated. */
 export async function sweepIdempotencyKeys(sql: Sql): Promise<void> {
-  await sql.query(`DELETE FROM idempotency_keys WHERE created_at < now() - interval '${KEPT}'`);
+  await sql.query(`DELETE FROM idempotency_keys WHERE created_at < now() - interval '${RETENTION}'`);
 }
