@@ -11,7 +11,7 @@ import { Markup, markup } from "./markup.ts";
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const FOR_EVER = "public, max-age=31536000, immutable";
+const CACHE_FOREVER = "public, max-age=31536000, immutable";
 
 /**
  * Returns the routes of `/docs`: the reference of the public API, rendered in the browser from `/api/v1/openapi.json`.
@@ -45,7 +45,7 @@ export function docsRoutes({ publicUrl }: { publicUrl: string }): Route[] {
         const isZipped = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/.test(request.headers["accept-encoding"] ?? "");
         return new Reply(200, isZipped ? asset.zipped : asset.plain, {
           "content-type": "text/javascript; charset=utf-8",
-          "cache-control": FOR_EVER,
+          "cache-control": CACHE_FOREVER,
           vary: "accept-encoding",
           ...(isZipped ? { "content-encoding": "gzip" } : {}),
         });

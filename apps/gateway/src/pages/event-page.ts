@@ -23,7 +23,7 @@ export function eventPage({ eventUid, decisions, runUrl }: EventPageData): strin
     markup`<h1>${title}</h1>
 <p><code>${eventUid}</code> <span class="meta">${first?.occurred_at ?? ""}</span></p>
 <table>${facts}</table>
-<h2>Automations</h2><table>${decisions.map((one) => decisionRow(one, runUrl))}</table>`,
+<h2>Automations</h2><table>${decisions.map((decision) => decisionRow(decision, runUrl))}</table>`,
   );
 }
 

@@ -24,7 +24,7 @@ export function runPage({ run, timeline, steps, runUrl, viewQuery }: RunPageData
 <br><span class="meta">run ${run.run_id} · ${run.executor?.display_name ?? config?.name ?? "agent"} · model ${config?.model_id ?? "default"} · ${run.run_time ?? ""}
 ${usage?.inference_cost_usd !== undefined && markup` · $${usage.inference_cost_usd.toFixed(6)}`}</span></p>
 <h2>Artifacts</h2>
-${(run.artifacts ?? []).length === 0 ? markup`<p class="meta">none</p>` : markup`<table>${run.artifacts!.map((one) => artifactRow(one, runUrl, viewQuery))}</table>`}
+${(run.artifacts ?? []).length === 0 ? markup`<p class="meta">none</p>` : markup`<table>${run.artifacts!.map((artifact) => artifactRow(artifact, runUrl, viewQuery))}</table>`}
 <h2>Conversation</h2>${steps.map(stepBlock)}
 <h2>Timeline</h2><table>${timeline.map((event) => markup`<tr><td class="meta">${event.occurred_at}</td><td>${event.event_type}</td></tr>`)}</table>`,
   );

@@ -1,2 +1,2 @@
-/** Metadata of a schema that extends the published API. A route that does has `extension`. */
+/** Metadata of a schema that extends the published API. Routes that extend it set `extension`. */
 export const EXTENSION = { "x-extension": true } as const;

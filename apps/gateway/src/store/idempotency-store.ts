@@ -79,8 +79,9 @@ const rightsOf = ({ teams, personal, activeTeamUid, platformAdmin, run }: Caller
     .update(canonicalJson({ teams, personal, activeTeamUid, platformAdmin, run: run?.runUid }))
     .digest("base64url");
 
-const placeOf = (row: Row): string => `idempotency:${row.join(" ")}`;
-const seal = (vault: Vault, row: Row, response: unknown): string => vault.seal(JSON.stringify(response), placeOf(row));
+const sealContext = (row: Row): string => `idempotency:${row.join(" ")}`;
+const seal = (vault: Vault, row: Row, response: unknown): string =>
+  vault.seal(JSON.stringify(response), sealContext(row));
 
 /** Inserts the row of a key. Returns whether the key is new or its earlier row has expired. */
 async function claim(
@@ -116,7 +117,7 @@ async function storedResponse<T>(
   );
   if (!first) return undefined;
   if (first.body_hash !== bodyHash) throw idempotencyMismatch();
-  return { response: JSON.parse(vault.open(first.response, placeOf(row))) as T };
+  return { response: JSON.parse(vault.open(first.response, sealContext(row))) as T };
 }
 
 /** Deletes expired responses. */

@@ -10,7 +10,7 @@ import type { RunTokens } from "../clients/run-tokens.ts";
 /** A uid that no team has. A malformed team header is treated like a random uid. */
 const NO_TEAM = as<TeamUid>(NIL_UUID);
 
-const USE_NOTED_MS = 60_000;
+const USE_RECORDED_EVERY_MS = 60_000;
 
 export type AuthenticatorDeps = {
   /** Returns the current credential of a key's hash. */
@@ -64,7 +64,7 @@ export class Authenticator {
         reason: "key_invalid",
         message: "The API key is unknown, revoked or expired. Send a valid key as `Authorization: Bearer <key>`.",
       });
-    if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_NOTED_MS)
+    if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_RECORDED_EVERY_MS)
       await bestEffort("record the use of a key", this.#deps.log, () => this.#deps.recordUse(credential.keyUid, now));
     return credential;
   }
@@ -86,8 +86,8 @@ export function grantsOf({ user, agent, scopes }: Credential): TeamGrant[] {
 }
 
 /**
- * Returns whether a key has platform administration rights. Only keys that administrators ordered themselves for all
- * their teams have them, not keys that others created.
+ * Returns whether a key has platform administration rights. Only all-teams keys that administrators created themselves
+ * have them, not keys that others created.
  */
 export const isPlatformAdmin = ({ user, allTeams, scopes }: Credential): boolean =>
   user?.platformAdmin === true && allTeams && (scopes ?? []).length === 0;

@@ -32,14 +32,14 @@ export type CreateKeyDeps = {
 type OwnKey = Pick<Credential, "user" | "allTeams" | "personal" | "scopes" | "expiresAt">;
 
 /**
- * Creates a key for the caller, an agent (agent.manage) or workers (team.manage). Keys of other people cannot be
- * ordered (docs/security.md).
+ * Creates a key for the caller, an agent (agent.manage) or workers (team.manage). A key of another person cannot be
+ * created (docs/security.md).
  *
- * Every key stays within the scopes and the lifetime of the key that orders it, and has access to personal resources
- * only if that key has. The exception is the first unscoped key that a person orders with a key that a team owner
- * created with their account: it makes the account theirs. A key for all one's teams is ordered with such a key, or
- * with any personal key without scopes. Platform administrators need the former, because it carries their
- * administration rights.
+ * A new key has at most the scopes and the lifetime of the key that creates it, and has access to personal resources
+ * only if that key has. There is one exception: the first unscoped key that a person creates with the key that a team
+ * owner created together with the person's account. It gives the person the account. Creating an all-teams key requires
+ * an all-teams key or a personal key without scopes. Platform administrators need an all-teams key, because only such a
+ * key has their administration rights.
  *
  * Errors: team_not_found · not_authorized · agent_not_found · invalid_key.
  */

@@ -95,7 +95,7 @@ export async function revokeInvitation(
   input: { teamUid: string; uid: string },
 ): Promise<void> {
   requireVerb(caller, input.teamUid, "team.manage", "team");
-  await end(deps, caller, await getInvitation(deps.tx, input, deps.clock.now()), "invitationDeleted");
+  await deleteAndPublish(deps, caller, await getInvitation(deps.tx, input, deps.clock.now()), "invitationDeleted");
 }
 
 /**
@@ -118,14 +118,14 @@ export async function acceptInvitation(
   const invitation = await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now());
   await lockTeam(deps.tx, invitation.teamUid);
   await assertNoMember(deps.tx, invitation.teamUid, caller.principal.uid);
-  await end(deps, caller, invitation, "invitationAccepted");
+  await deleteAndPublish(deps, caller, invitation, "invitationAccepted");
   const user = await deps.tx.prisma.user.findUniqueOrThrow({ where: { uid: caller.principal.uid } });
   return { invitation, member: await join(deps, caller, invitation.teamUid, user, invitation.role) };
 }
 
 /** Deletes an invitation for the caller. Errors: not_authorized · invitation_not_found. */
 export async function declineInvitation(deps: Deps, caller: Caller, uid: string): Promise<void> {
-  await end(
+  await deleteAndPublish(
     deps,
     caller,
     await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now()),
@@ -133,7 +133,7 @@ export async function declineInvitation(deps: Deps, caller: Caller, uid: string)
   );
 }
 
-async function end(
+async function deleteAndPublish(
   { tx }: Deps,
   caller: Caller,
   { uid, teamUid, role }: Invitation,

@@ -39,7 +39,7 @@ export async function createAgent(
   const parts = withFields(BLANK, input.fields);
   if (input.factoryUid) {
     await lockFactory(deps.tx.sql, input.factoryUid);
-    await assertNoForemanComes(deps, { ...parts, factoryUid: input.factoryUid });
+    await assertNoStagedForeman(deps, { ...parts, factoryUid: input.factoryUid });
   }
   await assertSecretsKnown(deps.tx, teamUid, parts.config.secrets ?? []);
   const agent: Agent = {
@@ -84,7 +84,7 @@ export async function updateAgent(
       );
   });
   const parts = withFields(before, input.fields);
-  if (factoryUid && !before.fileManaged) await assertNoForemanComes(deps, { ...parts, factoryUid });
+  if (factoryUid && !before.fileManaged) await assertNoStagedForeman(deps, { ...parts, factoryUid });
   return save(deps, caller, before, parts, input.fields.secrets ?? []);
 }
 
@@ -200,16 +200,16 @@ function assertMayManage(caller: Caller, teamUid: string): void {
  * Throws `foreman_exists` if a staged definition has another foreman: a foreman created through the API after staging
  * would make the activation fail. The factory's definition must be locked.
  */
-async function assertNoForemanComes(
+async function assertNoStagedForeman(
   { tx }: Deps,
   { agentType, name, factoryUid }: AgentParts & { factoryUid: string },
 ): Promise<void> {
   if (agentType !== "FOREMAN") return;
-  const coming = (await stagedForemen(tx.sql, factoryUid)).find((each) => each !== name);
-  if (coming !== undefined)
+  const staged = (await stagedForemen(tx.sql, factoryUid)).find((each) => each !== name);
+  if (staged !== undefined)
     throw invalidArgument(
       "foreman_exists",
-      `The definition that is being applied contains the foreman "${coming}"; a factory has one foreman. Change the files.`,
+      `The definition that is being applied contains the foreman "${staged}"; a factory has one foreman. Change the files.`,
     );
 }
 

@@ -103,7 +103,8 @@ export async function changeRole(
   if (before.role === input.role) return before;
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
   const member = await updateRole(deps.tx, input.teamUid, input.userUid, input.role);
-  if (!ROLE_VERBS[input.role].includes("team.manage")) await endInvitationsBy(deps.tx, causedBy(caller), input);
+  if (!ROLE_VERBS[input.role].includes("team.manage"))
+    await deleteInvitationsCreatedBy(deps.tx, causedBy(caller), input);
   await appendEvents(deps.tx.sql, [
     facts.memberUpdated(causedBy(caller), {
       uid: uidOf(input.teamUid, input.userUid),
@@ -129,7 +130,7 @@ export async function removeMember(
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
   const by = causedBy(caller);
   await forgetKeys(deps.tx, by, await deleteKeys(deps.tx, input));
-  await endInvitationsBy(deps.tx, by, input);
+  await deleteInvitationsCreatedBy(deps.tx, by, input);
   await deleteMember(deps.tx, input.teamUid, input.userUid);
   await appendEvents(deps.tx.sql, [
     facts.memberRemoved(by, {
@@ -140,7 +141,7 @@ export async function removeMember(
   ]);
 }
 
-async function endInvitationsBy(
+async function deleteInvitationsCreatedBy(
   tx: Tx,
   by: Cause,
   { teamUid, userUid }: { teamUid: string; userUid: string },

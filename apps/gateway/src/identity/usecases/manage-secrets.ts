@@ -34,7 +34,7 @@ type NamedSecret = { teamUid: string; name: string };
 const revisionOf = ({ uid, version }: Pick<Secret, "uid" | "version">): string =>
   `${uid}/${String(version).padStart(10, "0")}`;
 
-const placeOf = (uid: string): string => `secret:${uid}`;
+const sealContext = (uid: string): string => `secret:${uid}`;
 
 /**
  * Stores a value under a name: creates the secret, or replaces it unless `mustBeNew`. The public API never returns the
@@ -64,7 +64,7 @@ export async function setSecret(
       message: "The team already has a secret of this name. Replace it with PUT.",
     });
   const uid = before?.uid ?? newUid();
-  const sealed = vault.seal(input.value, placeOf(uid));
+  const sealed = vault.seal(input.value, sealContext(uid));
   const secret = before
     ? await replaceSecret(tx, uid, sealed, caller.principal.uid, now)
     : await insertSecret(tx, {
@@ -104,7 +104,9 @@ export async function resolveSecrets(
   input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] },
 ): Promise<{ values: Record<string, string>; revisions: Record<string, string> }> {
   const rows = await sealedSecrets(deps.tx, input.teamUid, [...input.names, ...input.optionalNames]);
-  const values = Object.fromEntries(rows.map(({ uid, name, sealed }) => [name, deps.vault.open(sealed, placeOf(uid))]));
+  const values = Object.fromEntries(
+    rows.map(({ uid, name, sealed }) => [name, deps.vault.open(sealed, sealContext(uid))]),
+  );
   const missing = input.names.filter((name) => !Object.hasOwn(values, name));
   if (missing.length > 0)
     throw invalidArgument("secret_not_found", `The team has no secret named ${missing.join(", ")}.`, {

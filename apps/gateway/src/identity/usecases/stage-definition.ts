@@ -62,12 +62,12 @@ export async function discardDefinition(
  */
 function secondForeman({ agents: defined }: DefinitionPart, agents: readonly Agent[]): Diagnostic[] {
   const next = defined.find(({ agentType }) => agentType === "FOREMAN");
-  const inTheWay = agents.find(
+  const manualForeman = agents.find(
     ({ agentType, fileManaged, name }) =>
       agentType === "FOREMAN" && !fileManaged && defined.every((each) => each.name !== name),
   );
-  if (!next || !inTheWay) return [];
-  const message = `The factory has a foreman that no file defines, "${inTheWay.name}": delete that agent or give it another type.`;
+  if (!next || !manualForeman) return [];
+  const message = `The factory has a foreman that no file defines, "${manualForeman.name}": delete that agent or give it another type.`;
   return [
     { path: `agents/${next.name}/agent.md`, keys: ["agentType"], code: "FF_FOREMAN_COUNT", message, severity: "error" },
   ];

@@ -65,19 +65,19 @@ const ListQuery = z
     "agent_run_id can be combined only with include, and with a limit of 1.",
   );
 
-const one = () => rejectedParameter(NO_SELECTION);
+const rejectedSelection = () => rejectedParameter(NO_SELECTION);
 const OneQuery = z.object({
   include,
-  configuration_uid: one(),
-  state: one(),
-  agent_run_id: one(),
-  task_uid: one(),
-  tag: one(),
-  limit: one(),
-  cursor: one(),
-  scorer_uid: one(),
-  scorer_id: one(),
-  scorer: one(),
+  configuration_uid: rejectedSelection(),
+  state: rejectedSelection(),
+  agent_run_id: rejectedSelection(),
+  task_uid: rejectedSelection(),
+  tag: rejectedSelection(),
+  limit: rejectedSelection(),
+  cursor: rejectedSelection(),
+  scorer_uid: rejectedSelection(),
+  scorer_id: rejectedSelection(),
+  scorer: rejectedSelection(),
 });
 
 /** Returns the routes of trials of benchmark runs. The export is a Millwright extension. */

@@ -52,7 +52,7 @@ export async function findCodeHost(
   input: CodeHostInput,
 ): Promise<orchestrator.CodeHost> {
   const { codeHosts } = await catalog.listCodeHosts({ teamUid: input.params.uid }, onBehalf(input));
-  const found = codeHosts.find((one) => one.uid === input.params.codeHostUid);
+  const found = codeHosts.find((codeHost) => codeHost.uid === input.params.codeHostUid);
   if (!found) throw notFound("code_host");
   return found;
 }

@@ -94,9 +94,11 @@ export function environmentRoutes({
     // Profiles of people in other teams are not disclosed.
     const own = environments.filter(({ access }) => access !== "granted" && access !== "link");
     const profiles = await findProfiles(
-      [...new Set(own.flatMap((one) => [one.creatorUid, one.lastEditorUid]))].filter(Boolean),
+      [...new Set(own.flatMap((environment) => [environment.creatorUid, environment.lastEditorUid]))].filter(Boolean),
     );
-    return environments.map((one) => environmentRecord(one, own.includes(one) ? profiles : new Map()));
+    return environments.map((environment) =>
+      environmentRecord(environment, own.includes(environment) ? profiles : new Map()),
+    );
   };
   return [
     route({

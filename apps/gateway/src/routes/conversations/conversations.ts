@@ -6,7 +6,7 @@ import { conversationParams } from "./followups.ts";
 import { isoTime } from "../formats/json-values.ts";
 
 /** Signed links are issued to one caller and expire, so caches must not store them. */
-const NOT_KEPT = { "cache-control": "private, no-store" };
+const NO_STORE = { "cache-control": "private, no-store" };
 
 /** Returns the routes that read a conversation: the messages, transcript, screenshots and commands of all its runs. */
 export function conversationRoutes({
@@ -45,7 +45,7 @@ export function conversationRoutes({
           { conversationUid: input.params.conversationId },
           onBehalf(input),
         );
-        return redirect(url, NOT_KEPT);
+        return redirect(url, NO_STORE);
       },
     }),
     route({
@@ -59,7 +59,7 @@ export function conversationRoutes({
         const { conversationId: conversationUid, screenshotUid } = input.params;
         return redirect(
           (await artifacts.getScreenshotUrl({ conversationUid, screenshotUid }, onBehalf(input))).url,
-          NOT_KEPT,
+          NO_STORE,
         );
       },
     }),
@@ -79,7 +79,7 @@ export function conversationRoutes({
           { conversationUid: input.params.conversationId },
           onBehalf(input),
         );
-        return input.query.redirect ? redirect(url, NOT_KEPT) : { download_url: url, expires_at: isoTime(expiresAt!) };
+        return input.query.redirect ? redirect(url, NO_STORE) : { download_url: url, expires_at: isoTime(expiresAt!) };
       },
     }),
   ];

@@ -22,7 +22,7 @@ import { runParams } from "../runs/runs.ts";
 export const conversationParams = z.object({ conversationId: pathUid("conversation") });
 
 /** The orchestrator copies attachments when a follow-up first names them. */
-const TAKING_MS = 60_000;
+const COPY_TIMEOUT_MS = 60_000;
 
 const MODE =
   "Applies if the follow-up is queued before the agent starts or begins a new execution; a live session ignores it. " +
@@ -112,13 +112,13 @@ export function followupRoutes(
       ...target,
       message,
       mode,
-      attachmentUids: attachments.map((one) => one.attachment_id),
+      attachmentUids: attachments.map((attachment) => attachment.attachment_id),
       attachmentNames,
       idempotencyKey: input.request.idempotency?.key ?? "",
     };
     const { outcome, followupUid, runUid } = await conversations.createFollowup(
       request,
-      onBehalf(input, { timeoutMs: TAKING_MS }),
+      onBehalf(input, { timeoutMs: COPY_TIMEOUT_MS }),
     );
     return {
       runUid,
@@ -141,7 +141,7 @@ export function followupRoutes(
       verbs: ["run.manage"],
       errors: [403, 409, 413, 422],
       idempotent: true,
-      timeoutMs: TAKING_MS,
+      timeoutMs: COPY_TIMEOUT_MS,
       params: runParams,
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,
@@ -167,7 +167,7 @@ export function followupRoutes(
         );
         const profiles = await findProfiles([...new Set(page.followups.map(({ authorUid }) => authorUid))]);
         return {
-          followups: page.followups.map((one) => followupRecord(one, profiles)),
+          followups: page.followups.map((followup) => followupRecord(followup, profiles)),
           page_info: pageInfo(page.nextPageToken),
         };
       },
@@ -194,7 +194,7 @@ export function followupRoutes(
       verbs: ["run.manage"],
       errors: [403, 409, 413, 422],
       idempotent: true,
-      timeoutMs: TAKING_MS,
+      timeoutMs: COPY_TIMEOUT_MS,
       params: conversationParams,
       bodyBytesMax: TEXT_BODY_BYTES_MAX,
       body: NewFollowup,

@@ -35,11 +35,11 @@ const FactoryFields = z.object({
 /** Returns the routes of factories, including the one that starts a run of the foreman. */
 export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, links }: FactoryRoutesDeps): Route[] {
   const records = async (list: readonly proto.Factory[], caller: Caller) => {
-    const profiles = await findProfiles([...new Set(list.map((one) => one.creatorUid))].filter(Boolean));
-    return list.map((one) =>
-      factoryRecord(one, {
-        permissions: caller.teams.find((team) => team.teamUid === one.teamUid)?.verbs ?? [],
-        creatorEmail: profiles.get(one.creatorUid)?.email,
+    const profiles = await findProfiles([...new Set(list.map((factory) => factory.creatorUid))].filter(Boolean));
+    return list.map((factory) =>
+      factoryRecord(factory, {
+        permissions: caller.teams.find((team) => team.teamUid === factory.teamUid)?.verbs ?? [],
+        creatorEmail: profiles.get(factory.creatorUid)?.email,
       }),
     );
   };
@@ -225,9 +225,9 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
 const factoryFields = (body: Partial<z.output<typeof FactoryFields>>) => ({
   ...present({ name: body.name, alias: body.alias ?? undefined, description: body.description ?? undefined }),
   ...present({ concurrencyLimit: body.concurrency_limit, queuePaused: body.queue_paused }),
-  repositories: (body.repositories ?? []).map((one) => ({
-    owner: one.owner,
-    repo: one.repo,
-    codeForge: one.code_forge ?? "",
+  repositories: (body.repositories ?? []).map((repository) => ({
+    owner: repository.owner,
+    repo: repository.repo,
+    codeForge: repository.code_forge ?? "",
   })),
 });

@@ -32,7 +32,7 @@ const SCHEMA_TYPE = "application/schema+json; charset=utf-8";
  */
 function contentReply({ text, etag }: Content, { headers }: RequestInfo, type = JSON_TYPE): Reply {
   const common = { etag, "cache-control": "no-cache" };
-  const known = headers["if-none-match"]?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
+  const known = headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   return known.includes("*") || known.includes(etag)
     ? new Reply(304, null, common)
     : new Reply(200, text, { ...common, "content-type": type });
@@ -95,7 +95,9 @@ export const factoryFilesRoutes: Route[] = [
         schema_version: SCHEMA_VERSION,
         valid: definition !== undefined,
         diagnostics,
-        deferred_resolutions: definition ? deferredResolutions(definition).map((one) => ({ ...one })) : [],
+        deferred_resolutions: definition
+          ? deferredResolutions(definition).map((resolution) => ({ ...resolution }))
+          : [],
         state_dependent_checks_not_run: NOT_CHECKED,
         validation_scope: {
           parser: "checked" as const,

@@ -62,10 +62,10 @@ export function factoryRecord(
     avatar_url: null,
     code_forge: factory.codeForge as FactoryJson["code_forge"],
     code_forges: factory.codeForges as FactoryJson["code_forges"],
-    repositories: factory.repositories.map((one) => ({
-      owner: one.owner,
-      repo: one.repo,
-      ...(one.codeForge ? { code_forge: one.codeForge as "GITHUB" } : {}),
+    repositories: factory.repositories.map((repository) => ({
+      owner: repository.owner,
+      repo: repository.repo,
+      ...(repository.codeForge ? { code_forge: repository.codeForge as "GITHUB" } : {}),
     })),
     credential_strategy: factory.credentialStrategy as "EXECUTOR",
     default_environment: factory.defaultEnvironment ?? null,

@@ -96,7 +96,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           )
         : undefined,
     ]);
-    const standingOf = new Map(standings?.conversations.map((one) => [one.conversationUid, one]));
+    const standingOf = new Map(standings?.conversations.map((standing) => [standing.conversationUid, standing]));
     return page.map((task) => {
       const standing = standingOf.get(task.conversationUid);
       return {

@@ -3,7 +3,7 @@ import { bindScope } from "@millwright/telemetry";
 import { stream, type Reply, type RequestInfo } from "../../rest/index.ts";
 
 /** Milliseconds after which a client that reads nothing of the pending text is disconnected. */
-const STUCK_MS = 30_000;
+const STALL_MS = 30_000;
 
 /**
  * Streams texts with backpressure: requests the next text when the buffer has space. Disconnects a client that reads
@@ -16,13 +16,18 @@ export const textStreamReply = (
   texts: AsyncIterable<string>,
   {
     headers = {},
-    stuckMs = STUCK_MS,
+    stuckMs = STALL_MS,
   }: { headers?: Readonly<Record<string, string>>; stuckMs?: number | undefined } = {},
-): Reply => stream(contentType, Readable.from(bindScope(givingUp(texts, stuckMs, () => raw.res.destroy()))), headers);
+): Reply =>
+  stream(contentType, Readable.from(bindScope(withStallTimeout(texts, stuckMs, () => raw.res.destroy()))), headers);
 
-async function* givingUp(texts: AsyncIterable<string>, stuckMs: number, giveUp: () => void): AsyncGenerator<string> {
+async function* withStallTimeout(
+  texts: AsyncIterable<string>,
+  stuckMs: number,
+  onStall: () => void,
+): AsyncGenerator<string> {
   for await (const text of texts) {
-    const timer = setTimeout(giveUp, stuckMs);
+    const timer = setTimeout(onStall, stuckMs);
     try {
       yield text;
     } finally {

@@ -17,10 +17,10 @@ export const PeriodQuery = RangeQuery.extend({
     .meta({ description: "Adds a series per period, UTC; weeks start on Sunday. At most 365 periods." }),
 });
 
-type Given = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQuery>>;
+type RangeInput = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQuery>>;
 
 /** Returns the range of a request to the metrics service. */
-export const rangeOf = (factoryUid: string, query: Given) => ({
+export const rangeOf = (factoryUid: string, query: RangeInput) => ({
   factoryUid,
   ...present({
     startDate: query.start_date && timestampFromDate(query.start_date),

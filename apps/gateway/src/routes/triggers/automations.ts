@@ -34,7 +34,7 @@ const aboutEvents = z.object({
 
 /** Returns the routes of automations and their decisions. Millwright extension. */
 export function automationRoutes({ automations }: Pick<Upstreams, "automations">): Route[] {
-  const one = "/factory/{uid}/automations/{automationUid}";
+  const automationPath = "/factory/{uid}/automations/{automationUid}";
   const definitionOf = (body: { agent?: string | null | undefined }): JsonObject => {
     const { agent, ...keys } = body;
     return parseStored(JSON.stringify({ ...keys, ...(agent && { agent }) })) as JsonObject;
@@ -88,7 +88,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     }),
     route({
       method: "GET",
-      path: one,
+      path: automationPath,
       extension: true,
       summary: "Read an automation",
       verbs: ["factory.view"],
@@ -100,7 +100,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     }),
     route({
       method: "PUT",
-      path: one,
+      path: automationPath,
       extension: true,
       summary: "Replace an automation",
       description:
@@ -124,7 +124,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     }),
     route({
       method: "DELETE",
-      path: one,
+      path: automationPath,
       extension: true,
       summary: "Delete an automation",
       description: "The automation no longer fires. Its runs and decisions are retained.",
@@ -136,7 +136,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     }),
     route({
       method: "POST",
-      path: `${one}/run`,
+      path: `${automationPath}/run`,
       extension: true,
       summary: "Run an automation now",
       description: "Ignores its triggers. `run_id` is null while the run is being created.",
@@ -159,7 +159,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
     }),
     route({
       method: "GET",
-      path: `${one}/decisions`,
+      path: `${automationPath}/decisions`,
       extension: true,
       summary: "List the decisions of an automation, newest first",
       verbs: ["factory.view"],
