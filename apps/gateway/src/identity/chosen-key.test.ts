@@ -24,6 +24,6 @@ test.each(["mw_0a1b2c3d4e5f6a7b8c9d", "mw_the-owners-key-of-the-system-tests"])(
   expect(read(key)).toBe(key);
 });
 
-test("no key is a choice, too: one is generated", () => {
+test("generates a key if none is set", () => {
   for (const text of [undefined, ""]) expect(read(text)).toBeUndefined();
 });

@@ -14,7 +14,7 @@ test("a session link opens its own run", () => {
   expect(links.openView(token, "r1")).toEqual({ runUid: "r1", ownerType: "team", ownerUid: "t1" });
 });
 
-test("it opens no other run, and not with another owner", () => {
+test("a session link opens neither another run nor a run of another owner", () => {
   const { links, token } = setUp();
   expect(links.openView(token, "r2")).toBeUndefined();
   expect(links.openView(token.replace("~t1~", "~t2~"), "r1")).toBeUndefined();
@@ -22,7 +22,7 @@ test("it opens no other run, and not with another owner", () => {
   expect(links.openView("", "r1")).toBeUndefined();
 });
 
-test("it expires within 25 hours, and stays the same within an hour", () => {
+test("a session link expires within 25 hours and is stable within an hour", () => {
   const { clock, links, token } = setUp();
   clock.advance(60_000);
   const [first, second] = [links.sessionLink(RUN), (clock.advance(60_000), links.sessionLink(RUN))];

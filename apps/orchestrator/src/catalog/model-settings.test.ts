@@ -43,7 +43,7 @@ test("the service's own process reads every provider, and the limit of tokens", 
   ]);
 });
 
-test("other names of models are pairs", () => {
+test("reads model aliases as pairs", () => {
   expect([
     loadConfig(NEEDED).modelAliases,
     loadConfig({ ...NEEDED, MILLWRIGHT_MODEL_ALIASES: " claude-5-opus-high=claude-opus-5-5, fast = openai/gpt-next ," })
@@ -55,11 +55,11 @@ test("other names of models are pairs", () => {
     );
 });
 
-test("an address without the key it needs configures nothing", () => {
+test("a base URL without the required key configures no provider", () => {
   expect(providersOf({ ANTHROPIC_BASE_URL: "http://a", OPENAI_COMPATIBLE_API_KEY: "k" })).toEqual([]);
 });
 
-test("platform and teams call their access by the same names", () => {
+test("platform settings and team secrets have the same names", () => {
   const names = Object.values(modelSettings).map(({ name }) => name);
   for (const { keyName, urlName } of MODEL_PROVIDERS) expect(names).toEqual(expect.arrayContaining([keyName, urlName]));
 });

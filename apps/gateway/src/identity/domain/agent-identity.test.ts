@@ -14,7 +14,7 @@ const agent: AgentParts = {
 };
 
 describe("a partial update", () => {
-  test("leaves everything as it is when nothing, or null, is said", () => {
+  test("leaves fields unchanged that are absent or null", () => {
     expect(withFields(agent, {})).toEqual(agent);
     expect(withFields(agent, { name: null, prompt: null, base_model: null, secrets: null, harness: null })).toEqual(
       agent,
@@ -43,12 +43,12 @@ test.each<[string, AgentFields]>([
   expect(() => withFields(agent, sent)).toThrow(domainError({ kind: "invalid_argument", reason: "invalid_agent" }));
 });
 
-test("a create needs a name, and is CUSTOM unless said otherwise", () => {
+test("a new agent requires a name and has the type CUSTOM by default", () => {
   expect(() => withFields(BLANK, {})).toThrow(domainError({ reason: "invalid_agent" }));
   expect(withFields(BLANK, { name: " a ", agent_type: null })).toMatchObject({ name: "a", agentType: "CUSTOM" });
 });
 
-test("the deprecated base_harness stands for harness.type", () => {
+test("the deprecated base_harness sets harness.type", () => {
   expect(withFields(BLANK, { name: "a", base_harness: "claude" }).config).toEqual({ harness: { type: "claude" } });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import { VERBS } from "@millwright/caller";
 import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "./roles.ts";
 
-describe("each role may do what the matrix says, and nothing else", () => {
+describe("each role has exactly the verbs of the matrix", () => {
   const MATRIX: Record<string, string> = {
     "factory.view": "viewer member admin owner",
     "run.view": "viewer member admin owner",

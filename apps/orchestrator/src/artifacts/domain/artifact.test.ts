@@ -21,11 +21,11 @@ const upload = (over: Partial<NewArtifact>): NewArtifact => {
 };
 
 describe("accepted", () => {
-  test("a plan keeps its text", () =>
+  test("stores the text of a plan", () =>
     expect(
       checkNewArtifact(report({ type: "PLAN", data: { title: "T", other: 1 }, content: bytes("# ü") })),
     ).toMatchObject({ bytes: "text", text: "# ü", data: { title: "T" } }));
-  test("a file's name is the last part of its path; what is unknown is dropped", () =>
+  test("names a file by the last part of its path and ignores unknown members", () =>
     expect(
       checkNewArtifact(report({ data: { filepath: "./a/b.txt", mime_type: "text/plain; charset=utf-8", evil: true } }))
         .data,
@@ -34,14 +34,14 @@ describe("accepted", () => {
       filepath: "a/b.txt",
       mime_type: "text/plain; charset=utf-8",
     }));
-  test("what is too big for the message is announced", () =>
+  test("announces content that exceeds the inline limit", () =>
     expect(checkNewArtifact(upload({}))).toMatchObject({
       bytes: "upload",
       sizeBytes: 5,
       sha256: "a".repeat(64),
       contentType: "application/octet-stream",
     }));
-  test("a reference is stored canonically", () =>
+  test("stores the canonical URL of a reference", () =>
     expect(
       checkNewArtifact(
         report({
@@ -138,7 +138,7 @@ describe("as shown", () => {
     ],
   ])("in a run: %j", (artifact, expected) => expect(artifactItemData(artifact)).toEqual(expected));
 
-  test("by itself, a file has a download; its path is hidden from anonymous readers", () => {
+  test("a file has a download URL, and anonymous readers do not receive its path", () => {
     expect(artifactDetailData(file, download, false)).toEqual({
       download_url: "u",
       expires_at: "1970-01-01T00:00:00.000Z",
@@ -149,7 +149,7 @@ describe("as shown", () => {
     });
     expect(artifactDetailData(file, download, true)).not.toHaveProperty("filepath");
   });
-  test("by itself, a plan is its text", () =>
+  test("a plan contains its text", () =>
     expect(artifactDetailData(anArtifact({ type: "PLAN", data: {}, content: "c" }), undefined, false)).toMatchObject({
       content: "c",
       content_type: "text/markdown",

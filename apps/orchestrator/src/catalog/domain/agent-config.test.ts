@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { readLayerConfig } from "./agent-config.ts";
 
-test("the public form is read key by key; null and unknown keys say nothing", () =>
+test("reads the public form and ignores null and unknown keys", () =>
   expect(
     readLayerConfig({
       model_id: "m",
@@ -22,7 +22,7 @@ test("the public form is read key by key; null and unknown keys say nothing", ()
     idleTimeoutMinutes: 0,
   }));
 
-test("the definition's form is read too", () =>
+test("reads the form of definition files", () =>
   expect(
     readLayerConfig({
       model: "m",

@@ -43,7 +43,7 @@ test.each([
   expect(paths("a", [name, "s"], false)).toEqual(["agents/a/skills/s/SKILL.md"]);
 });
 
-test("an agent is offered what was chosen for it, then its own skills and those of every agent; never a broken one", () => {
+test("offers the chosen skills, then the agent's own and shared ones, without malformed ones", () => {
   const offered = (agent: string, chosen: Skill[] = []) =>
     offeredSkills(AVAILABLE, agent, chosen).map(({ path }) => path);
   expect(offered("a")).toEqual(["agents/a/skills/s/SKILL.md"]);

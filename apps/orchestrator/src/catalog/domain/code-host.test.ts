@@ -32,7 +32,7 @@ describe("the root of a local connection", () => {
     };
     expect(outcome()).toBe(allowed || "code_host_root_not_allowed");
   });
-  test("is never allowed while the operator allows none", () =>
+  test("is rejected if the operator allows no directory", () =>
     expect(() => checkCodeHost(asked({}), [])).toThrow(
       expect.objectContaining({ reason: "code_host_root_not_allowed" }),
     ));
@@ -63,5 +63,6 @@ describe("an owner is served by", () => {
     ["acme", "z"],
     ["stranger", "a-any"],
   ])("%s: %s", (owner, name) => expect(codeHostFor(hosts, owner)?.name).toBe(name));
-  test("nobody, when all connections name others", () => expect(codeHostFor([hosts[2]!], "stranger")).toBeUndefined());
+  test("no connection if all connections name other owners", () =>
+    expect(codeHostFor([hosts[2]!], "stranger")).toBeUndefined());
 });

@@ -32,7 +32,7 @@ describe("the most specific level wins", () => {
     expect(provenance).toMatchObject({ environmentId: winner, workerHost: winner, runner: winner, basePrompt: winner });
   });
 
-  test("per key, not per level", () =>
+  test("the most specific level is determined for each key separately", () =>
     expect(resolve({ request: { environmentId: "e" }, agent: { workerHost: "w", prompt: "p" } }).config).toMatchObject({
       environmentId: "e",
       workerHost: "w",
@@ -113,7 +113,7 @@ describe("secrets", () => {
 });
 
 describe("MCP servers", () => {
-  test("of the most specific level replace those below; granted ones stay, unless named anew", () => {
+  test("of the most specific level replace those below, and granted ones are added unless redefined", () => {
     const { config, provenance } = resolve({
       request: { mcpServers: { own: 1, shared: 2 } },
       agent: { mcpServers: { agents: 3 } },
@@ -130,7 +130,7 @@ test.each(["warp", "service"])(
     expect(resolve({ request: { workerHost }, agent: { workerHost: "mine" } }).config.workerHost).toBeUndefined(),
 );
 
-test("defaults are stated as such", () => {
+test("default values have the provenance default", () => {
   const { config, provenance } = resolve({});
   expect(config).toMatchObject({
     idleTimeoutMinutes: 10,

@@ -26,7 +26,7 @@ const DEFINITION = {
   skills: [{ name: "s", path: "skills/s/SKILL.md", description: "d", body: "b" }],
 };
 
-test("our part is runners, skills and repositories", () => {
+test("reads runners, skills and repositories", () => {
   const part = readDefinitionPart(DEFINITION);
   expect(part.repositories).toEqual([{ owner: "o", repo: "r" }]);
   expect(part.runners).toEqual([
@@ -46,7 +46,7 @@ test("our part is runners, skills and repositories", () => {
   ]);
 });
 
-test("references are found where the file says them; a third party's model is not ours to check", () =>
+test("returns references with their position, without models of third-party harnesses", () =>
   expect(referencesOf(DEFINITION)).toEqual({
     runners: [],
     models: [
@@ -73,15 +73,15 @@ describe("a plan", () => {
     skills: [{ ...part.skills[0]!, path: "skills/t/SKILL.md" }],
   };
 
-  test("creates everything the first time", () =>
+  test("creates all resources of the first version", () =>
     expect(planChange(undefined, part).map((item) => item.action)).toEqual(["create", "create"]));
-  test("says what stays, whatever was stored beside it", () =>
+  test("reports unchanged resources and ignores stored members that files do not have", () =>
     expect(
       planChange({ ...part, runners: part.runners.map((one) => ({ ...one, uid: "u" })) }, part).map(
         (item) => item.action,
       ),
     ).toEqual(["unchanged", "unchanged"]));
-  test("names changed fields, what goes and what comes", () =>
+  test("reports changed fields, deleted and created resources", () =>
     expect(planChange(part, changed)).toEqual([
       { kind: "runner", name: "small", action: "update", changedFields: ["docker_image"] },
       { kind: "skill", name: "skills/s/SKILL.md", action: "delete", changedFields: [] },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { checkEnvironmentConfig } from "./environment.ts";
 
-test("a full configuration is kept, null and unknown members are not", () =>
+test("stores all known members and ignores null and unknown ones", () =>
   expect(
     checkEnvironmentConfig({
       name: " Web ",
@@ -24,7 +24,8 @@ test("a full configuration is kept, null and unknown members are not", () =>
     failure_session_retention_minutes: 30,
   }));
 
-test("an empty one has a name", () => expect(checkEnvironmentConfig({})).toEqual({ name: "Environment" }));
+test("an empty configuration is named Environment", () =>
+  expect(checkEnvironmentConfig({})).toEqual({ name: "Environment" }));
 
 describe("refused", () => {
   test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { checkMcpServers, frozenMcpServers, readManagedMcpServers, shownMcpServers } from "./mcp-servers.ts";
 
-test("a command, a URL and a reference are servers; null members and unknown ones say nothing", () => {
+test("accepts a command, a URL and a reference, and ignores null and unknown members", () => {
   const servers = {
     calc: { command: "npx", args: ["calc"], env: { KEY: "${KEY}" }, url: null, extra: 1 },
     web: { url: "https://${HOST}/mcp", headers: { Authorization: "Bearer ${KEY}" } },
@@ -19,7 +19,7 @@ test("a command, a URL and a reference are servers; null members and unknown one
   );
 });
 
-test("shown are references and plain values, and no secret that was written out", () => {
+test("shows references and plain values, and masks literal secrets", () => {
   const servers = {
     calc: {
       command: "npx",
@@ -70,7 +70,7 @@ describe("refused, naming the field", () => {
   );
 });
 
-test("the operator's register is read from JSON, and its faults are said", () => {
+test("reads the operator's servers from JSON and reports errors", () => {
   expect(readManagedMcpServers("")).toEqual({});
   expect(readManagedMcpServers('{"srv-1":{"url":"https://h/mcp"}}')).toEqual({
     "srv-1": { url: "https://h/mcp", headers: {} },

@@ -8,7 +8,7 @@ describe("with no provider configured", () => {
     expect(catalogue.defaultModelId).toBe("scripted");
     expect(catalogue.models.filter((model) => !model.disabled).map((model) => model.id)).toEqual(["scripted"]);
   });
-  test("every other model says why it cannot be used", () => {
+  test("every other model has the reason why it is disabled", () => {
     for (const model of catalogue.models.filter(({ id }) => id !== "scripted"))
       expect(model.disabled?.message).toMatch(/^No model provider for .+ is configured.*(?:_API_KEY|_BASE_URL)/);
   });
@@ -26,7 +26,7 @@ describe("with a provider", () => {
     expect(usable(catalogue)).toEqual(["gpt-5.1", "gpt-5-mini", "scripted"]);
     expect(chooseModel(catalogue, "auto")).toMatchObject({ id: "gpt-5.1", provider: "openai" });
   });
-  test("any of its models can be named with its prefix; a listed one keeps its own id, for its price", () => {
+  test("accepts any model with the provider's prefix, and resolves a listed one to its listed id", () => {
     const catalogue = modelCatalogue(platform("openai"));
     expect(chooseModel(catalogue, "openai/gpt-next")).toMatchObject({ id: "openai/gpt-next", provider: "openai" });
     expect(chooseModel(catalogue, "openai/gpt-5.1").id).toBe("gpt-5.1");
@@ -74,7 +74,7 @@ describe("another name", () => {
   );
 });
 
-test("a team's own access is taken whole: its address never gets the platform's key", () => {
+test("a team's base URL never receives the platform's key", () => {
   const anthropic = providerNamed("anthropic")!;
   const own = [{ provider: "anthropic", apiKey: "platform", baseUrl: "https://platform.test" }];
   expect(credentialsFor(anthropic, { ANTHROPIC_API_KEY: "team" }, own)).toEqual({
@@ -104,7 +104,7 @@ test.each([
   ),
 );
 
-describe("the model of another agent program", () => {
+describe("the model of a third-party harness", () => {
   const catalogue = modelCatalogue(platform("openai", ["own"]));
   test.each([
     ["claude", undefined, { id: "", provider: "anthropic" }],
@@ -126,7 +126,7 @@ describe("the model of another agent program", () => {
       expect.objectContaining({ reason: "model_unknown" }),
     ),
   );
-  test("nor the default where nothing is configured", () =>
+  test("rejects the default model if no provider is configured", () =>
     expect(() => harnessModel(modelCatalogue([]), { type: "opencode" })).toThrow(
       expect.objectContaining({ reason: "model_unknown", message: expect.stringContaining("<provider>/<model>") }),
     ));

@@ -32,9 +32,9 @@ describe("one call costs", () => {
   ])("%j at %j: %s", (tokens, price, expected) => expect(costOf(tokens, price)).toBe(expected));
 });
 
-test("nothing metered is absent, not zero", () => expect(requestUsage([])).toBeUndefined());
+test("returns undefined if nothing was metered", () => expect(requestUsage([])).toBeUndefined());
 
-test("the scripted model states its zeros", () =>
+test("the scripted model has usage 0", () =>
   expect(requestUsage([usage({ modelId: "scripted", price: FREE })])).toMatchObject({
     inference_cost_usd: 0,
     total_tokens: 0,
@@ -47,7 +47,7 @@ test("the scripted model states its zeros", () =>
     },
   }));
 
-test("several prices of a model are added; cents per kind of token add up to the cost", () => {
+test("sums usage at several prices, and the cents per kind of token sum to the cost", () => {
   const shown = requestUsage([
     usage({ input: 1000, output: 100, costMicros: 4500n }),
     usage({ input: 1000, output: 0, costMicros: 3000n }),
@@ -111,5 +111,5 @@ test("an unknown price leaves the costs out, not the tokens", () => {
   expect(shown).not.toHaveProperty("usage_by_category");
 });
 
-test("what was not measured leaves the sums out", () =>
+test("omits sums with unmeasured values", () =>
   expect(requestUsage([usage({ output: 5, unmeasured: 1, unpriced: 1 })])).toEqual({}));

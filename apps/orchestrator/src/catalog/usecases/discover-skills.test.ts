@@ -33,7 +33,7 @@ function aCodeHost() {
   return { reads, refresh, settled };
 }
 
-test("however many refresh a repository at once, the code host is asked twice at most, and nobody is given what was there before they asked", async () => {
+test("concurrent refreshes cause at most two reads, and no caller receives data from before its call", async () => {
   const { reads, refresh, settled } = aCodeHost();
   const first = refresh("shop");
   await settled();
@@ -56,7 +56,7 @@ test("however many refresh a repository at once, the code host is asked twice at
   expect(await late).toEqual(["late"]);
 });
 
-test("a read that fails keeps the next one neither from beginning nor from what the one before it found", async () => {
+test("a failed read neither blocks the next read nor discards the skills of the last successful read", async () => {
   const { reads, refresh, settled } = aCodeHost();
   const [first, second] = [refresh("shop"), refresh("shop")];
   await settled();
@@ -71,7 +71,7 @@ test("a read that fails keeps the next one neither from beginning nor from what 
   expect(await third).toEqual(["there"]);
 });
 
-test("what one owner can read is not another's", async () => {
+test("skills are cached per owner", async () => {
   const { reads, refresh, settled } = aCodeHost();
   const [mine, theirs] = [refresh("shop"), refresh("shop", { type: "team", uid: newUid<TeamUid>() })];
   await settled();

@@ -40,10 +40,10 @@ const tool = (
   ["tool_end", { call_id: call, name, category: "command", state, output }],
 ];
 
-test("a run whose agent was given nothing has no steps", () =>
+test("a run whose agent received no message has no steps", () =>
   expect(stepsOf(eventsOf(["run_created", {}], ["run_claimed", {}]), [])).toEqual([]));
 
-test("each message to the agent begins a step; an answer and its actions are one message, results another", () =>
+test("each user message begins a step; a response with its actions is one message, their results another", () =>
   expect(
     shape(
       eventsOf(
@@ -79,7 +79,7 @@ test("each message to the agent begins a step; an answer and its actions are one
     },
   ]));
 
-test("what the model said and then sends as a message is shown once", () =>
+test("a text that is sent as a model step and as a message is shown once", () =>
   expect(
     shape(
       eventsOf(
@@ -125,7 +125,7 @@ describe("child runs", () => {
     summary: "ok",
     steps: stepsOf(eventsOf(user("child work")), []),
   });
-  test("are nested where they were made, else in the last step, with their own messages", () => {
+  test("are nested in the step that created them, else in the last step", () => {
     const events = eventsOf(user("a"), ...tool("c1", "spawn_run", { run_id: "k1" }), user("b"));
     const steps = stepsOf(events, [child("k2"), child("k1")]);
     expect(steps.map((step) => step.steps.map(({ id }) => id))).toEqual([["k1"], ["k2"]]);

@@ -36,7 +36,7 @@ const end = (
   name = "run_command",
 ): ["tool_end", JsonObject] => ["tool_end", { call_id: callId, name, state, output }];
 
-test("a command is a block with what a terminal showed of it", () =>
+test("a command is a block with its terminal output", () =>
   expect(
     blocksOf(
       start("c1", "npm test"),
@@ -58,7 +58,7 @@ test("a command is a block with what a terminal showed of it", () =>
     },
   ]));
 
-test("so is a command of the set-up", () =>
+test("a setup command is a block", () =>
   expect(blocksOf(["setup_command", { command: "npm ci", exit_code: 1, output: "no" }])).toEqual([
     {
       id: "e1",
@@ -107,7 +107,7 @@ test("a command without an end is running, until its worker is lost", () => {
 
 describe("a command in the background", () => {
   const begun = [start("c1", "serve"), end("c1", { id: "bg-1", running: true })] as const;
-  test("gathers what it was heard to write, and ends when that is known", () => {
+  test("appends each output that was read, and ends when its end is reported", () => {
     const heard = end("c2", { id: "bg-1", running: true, output: "one\n" }, "completed", "read_command_output");
     const over = end("c3", { id: "bg-1", running: false, exit_code: 0, output: "two\n" }, "completed", "stop_command");
     expect(blocksOf(...begun, heard)).toMatchObject([{ output: "one\n", state: "running", exit_code: null }]);
@@ -115,11 +115,11 @@ describe("a command in the background", () => {
       { id: "c1", command: "serve", output: "one\ntwo\n", state: "completed", exit_code: 0, completed_at: at(4) },
     ]);
   });
-  test("ends with its worker", () =>
+  test("is interrupted if its worker is lost", () =>
     expect(blocksOf(...begun, ["worker_lost", {}])).toMatchObject([{ state: "interrupted" }]));
 });
 
-test("other actions, replaced attempts and ends without a beginning make no block", () =>
+test("ignores other actions, superseded attempts and ends without a start", () =>
   expect(
     blocksOf(
       ["tool_start", { call_id: "c", name: "edit_files", input: {} }],

@@ -41,7 +41,7 @@ describe("published names", () => {
   });
 });
 
-test("each entry has a uid of its own, the same at each reading", () => {
+test("each entry has a unique and stable uid", () => {
   const event = anEvent("agent_started", { session_id: "s" });
   const [first, second] = [timelineOf([event]), timelineOf([event])];
   expect(first).toEqual(second);
@@ -49,7 +49,7 @@ test("each entry has a uid of its own, the same at each reading", () => {
   expect(first.every(({ uid }) => isUuid(uid))).toBe(true);
 });
 
-test("what a replaced attempt wrote is left out; what the platform wrote about it stays", () =>
+test("omits events of a superseded attempt, but not the platform's events about it", () =>
   expect(
     timelineOf([
       anEvent("run_claimed"),

@@ -52,7 +52,7 @@ test("long texts are cut only when the whole document is too large", () => {
   ]);
 });
 
-test("the middle of very many messages is left out, and the document says so", () => {
+test("omits messages in the middle of long steps and states their number", () => {
   const steps = [step(...Array.from({ length: 20_000 }, (_one, n) => message("assistant", text(`message ${n}`))))];
   const json = conversationJson("c", steps, 300_000);
   const { messages } = JSON.parse(json).steps[0];

@@ -5,7 +5,7 @@ const at = new Date("2026-11-22T03:00:00Z");
 const of = (payload: object) => harnessUsageOf({ seq: 7, occurredAt: at, executionId: 3, payload: payload as never });
 const KNOWN = { captureSequence: 7, capturedAt: at, executionId: 3, tokenStatus: "known", toolStatus: "known" };
 
-test("numbers keep their own names; what was not counted is absent, never zero", () =>
+test("returns counters under the harness's names and omits uncounted ones", () =>
   expect(
     of({
       harness: "claude",
@@ -20,7 +20,7 @@ test("numbers keep their own names; what was not counted is absent, never zero",
     toolCalls: { Bash: 2, Read: 1 },
   }));
 
-test("a turn of which nothing was said makes the numbers partial", () =>
+test("a turn without reported usage makes the coverage partial", () =>
   expect(of({ harness: "codex", missed_turns: 1, counted: { total_tokens: 0 }, tool_calls: {} })).toEqual({
     ...KNOWN,
     tokenStatus: "partial",

@@ -17,7 +17,7 @@ const factory = {
 };
 const resolved = (config: object, below = [factory]) => resolveConfig(judgeLayers(config as never, below)).config;
 
-test("a judge gets the default model of the levels below its request, and nothing else of them", () =>
+test("a judge inherits only the default model of the less specific levels", () =>
   expect(resolved({})).toMatchObject({
     modelId: "factory/model",
     harness: { type: "oz" },
@@ -26,7 +26,7 @@ test("a judge gets the default model of the levels below its request, and nothin
     skills: [],
   }));
 
-test("a judge has what its request names", () =>
+test("a judge has the settings of its request", () =>
   expect(
     resolved({
       model_id: "own/model",
@@ -59,12 +59,12 @@ test.each(["environment_id", "base_prompt", "skill_spec", "prompt", "factory_sec
   },
 );
 
-test("the model that a level below sets for another harness is no default", () =>
+test("a model that a level sets for a third-party harness is not inherited", () =>
   expect(
     resolved({}, [{ source: "factory", config: { harness: { type: "claude", model_id: "opus" } } as never }]).modelId,
   ).toBeUndefined());
 
-test("another harness than the built-in one is refused", () =>
+test("rejects harnesses other than the built-in one", () =>
   expect(() => judgeLayers({ harness: { type: "codex" } }, [])).toThrow(domainError({ reason: "config_conflict" })));
 
 test("a judge without classifications must be scripted", () => {

@@ -41,7 +41,7 @@ test.each<Partial<NewRun>>([
   { metadata: { "A.b_c-9": "é".repeat(128) } },
 ])("%j is accepted", (run) => expect(() => checkNewRun(aRun(run))).not.toThrow());
 
-test("an automation attaches as much as a code host may send, and so does a retry of its run; others ten megabytes", () => {
+test("event payloads of automations and their retries may have 25 MB, other attachments 10 MB", () => {
   expect(() => checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], origin: "automation" }))).not.toThrow();
   expect(() =>
     checkNewRun(aRun({ attachments: [file(25 * 1024 * 1024)], retryOfRunUid: newUid<RunUid>() })),

@@ -114,13 +114,13 @@ test.each(["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"] as const)(
   },
 );
 
-test("a pending run cannot be cancelled just now", () => {
+test("cancelling a PENDING run fails with run_pending", () => {
   expect(() => transition(life("PENDING", "OFFERED"), cancel())).toThrow(
     domainError({ reason: "run_pending", retryable: true }),
   );
 });
 
-describe("losses are counted apart", () => {
+describe("losses during setup and execution are counted separately", () => {
   test("in setup", () =>
     expect(transition(life("CLAIMED", "CLAIMED"), { type: "lose" })).toMatchObject({ setupLosses: 1, runLosses: 0 }));
   test("while running", () =>
@@ -128,12 +128,12 @@ describe("losses are counted apart", () => {
       setupLosses: 0,
       runLosses: 1,
     }));
-  test("a planned return is none", () =>
+  test("a planned return is not counted", () =>
     expect(transition(life("INPROGRESS", "RUNNING", 2), { type: "return" })).toMatchObject({
       setupLosses: 2,
       runLosses: 2,
     }));
-  test("an expired offer is none", () =>
+  test("an expired offer is not counted", () =>
     expect(transition(life("PENDING", "OFFERED"), { type: "lose" })).toMatchObject({ setupLosses: 0, runLosses: 0 }));
 });
 

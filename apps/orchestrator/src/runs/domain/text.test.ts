@@ -8,7 +8,7 @@ test.each([
   ["\ude00 half", "\uFFFD half"],
 ])("%j is kept as %j", (text, expected) => expect(storable(text)).toBe(expected));
 
-test("keys and nested values are cleaned, everything else stays", () => {
+test("replaces unstorable characters in keys and nested values only", () => {
   expect(storableJson({ "k\0": [1, null, true, { x: "\0" }] })).toEqual({
     "k\uFFFD": [1, null, true, { x: "\uFFFD" }],
   });

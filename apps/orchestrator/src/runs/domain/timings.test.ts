@@ -4,7 +4,7 @@ import { DEFAULT_TIMINGS, scaleTimings } from "./timings.ts";
 
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000 };
 
-test("the bounds that the page on the life of a run tells are those of the code", () => {
+test("docs/run-life-cycle.md states the timings of the code", () => {
   const page = readFileSync(new URL("../../../../../docs/run-life-cycle.md", import.meta.url), "utf8");
   const told = [...page.matchAll(/^\|[^|]+\| (`[^|]+) \| ([^|]+) \|$/gm)].flatMap(([, names, values]) => {
     const settings = [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);

@@ -17,7 +17,7 @@ test.each<["all" | "any", RunState[], boolean, number]>([
   expect([judged.isOver, judged.ended.length]).toEqual([isOver, endedCount]);
 });
 
-test("the parent is told who ended how", () => {
+test("the message to the parent states how each child ended", () => {
   expect(childrenMessage([{ uid: "a", title: "Fix", state: "FAILED", message: "No tests." }])).toContain(
     '- a "Fix": FAILED – No tests.',
   );
