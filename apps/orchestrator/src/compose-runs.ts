@@ -147,7 +147,8 @@ export function composeRuns(options: RunLifeOptions) {
     putFile: async (key: string, data: Uint8Array, contentType: string) =>
       void (await options.blobs.put(key, data, { contentType })),
     readFile: async (key: string) => bytesOf(await options.blobs.get(key), key),
-    dropFile: (key: string) => bestEffort("drop a file of no run", log, () => options.blobs.delete(key)),
+    dropFile: (key: string) =>
+      bestEffort("delete a file of a run that was not created", log, () => options.blobs.delete(key)),
   };
   const prepared = {
     uploads: options.blobs,
@@ -214,7 +215,10 @@ export function composeRuns(options: RunLifeOptions) {
       everyMs,
       step: () => step().then(() => "idle" as const),
       onError: (error) =>
-        log[isTransient(error) ? "warn" : "error"]({ component, error }, "a background step failed; it is tried again"),
+        log[isTransient(error) ? "warn" : "error"](
+          { component, error },
+          "a background step failed and will be retried",
+        ),
     });
   }
   const stopping = new AbortController();

@@ -41,30 +41,30 @@ const among = (known: ReadonlySet<string>, word: string): string => (known.has(w
  * cost does not grow with history.
  */
 export function runMetrics(metrics: Metrics, database: Database, timings: Pick<Timings, "leaseTtlMs">): RunMetrics {
-  const runs = metrics.scrapedGauge("millwright_runs", "Live runs by state.", ["state"]);
+  const runs = metrics.scrapedGauge("millwright_runs", "Active runs by state.", ["state"]);
   const finished = metrics.counter(
     "millwright_runs_finished_total",
-    "Runs that ended, by state; a continued one ends again.",
+    "Ended runs by state; a continued run counts again when it ends.",
     ["state"],
   );
   const depth = metrics.scrapedGauge(
     "millwright_queue_depth",
-    "Queued executions, by what the first one of their lane waits for; runs that wait for children beside them.",
+    "Queued executions, by the reason why the first one of their lane waits, and runs that wait for children.",
     ["reason"],
   );
   const oldest = metrics.scrapedGauge(
     "millwright_queue_oldest_seconds",
-    "For how long the execution at the head of a queue has waited that nothing of its owner's keeps.",
+    "Age of the oldest queued execution, by the reason why the first one of its lane waits.",
     ["reason"],
   );
   const leases = metrics.scrapedGauge(
     "millwright_leases",
-    "Executions that workers hold, by what they last said of it; OFFERED: not accepted yet.",
+    "Executions that workers own, by the phase that they last reported; OFFERED: not accepted yet.",
     ["phase"],
   );
   const workers = metrics.scrapedGauge("millwright_workers", "Connected workers.", ["state"]);
   const slots = metrics.scrapedGauge("millwright_worker_slots", "Slots of connected workers.", ["state"]);
-  const calls = metrics.counter("millwright_model_calls_total", "Calls of models, as workers report them.", [
+  const calls = metrics.counter("millwright_model_calls_total", "Model calls that workers reported.", [
     "provider",
     "outcome",
   ]);
@@ -72,7 +72,7 @@ export function runMetrics(metrics: Metrics, database: Database, timings: Pick<T
     "provider",
     "kind",
   ]);
-  const cost = metrics.counter("millwright_model_cost_dollars_total", "What they cost, where the price is known.", [
+  const cost = metrics.counter("millwright_model_cost_dollars_total", "Cost of model calls with a known price.", [
     "provider",
   ]);
 

@@ -270,7 +270,7 @@ describe("a dispatch that failed", () => {
     expect(await platform.getRun(caller, run.uid)).toMatchObject({
       state: "ERROR",
       status: {
-        message: "The workers that held this run were lost, repeatedly. The image x cannot be pulled.",
+        message: "The run lost its workers too often and is not retried again. The image x cannot be pulled.",
         errorCode: "resource_unavailable",
         retryable: true,
       },

@@ -75,7 +75,7 @@ export function checkNewArtifact(report: NewArtifact): CheckedArtifact {
 }
 
 function planText({ content }: NewArtifact): { bytes: "text"; text: string } {
-  if (content === undefined) throw invalid("a plan comes with its text");
+  if (content === undefined) throw invalid("a plan must contain its text");
   if (content.byteLength > ARTIFACT_LIMITS.inlineBytesMax) throw tooLarge(ARTIFACT_LIMITS.inlineBytesMax);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(content);

@@ -50,7 +50,7 @@ function checkServer(server: unknown, where: string, name: string): void {
   if (kind === "url" && !isHttpUrl(server[kind])) throw invalid(`${where}.url`, "must be an http or https URL");
   for (const key of ["args", "headers"] as const) {
     if ((server[key] ?? undefined) !== undefined && !(KINDS[kind] as readonly string[]).includes(key))
-      throw invalid(`${where}.${key}`, `says nothing about a server with ${kind}`);
+      throw invalid(`${where}.${key}`, `does not apply to a server with ${kind}`);
   }
   const args = server["args"] ?? [];
   if (!Array.isArray(args) || !args.every((argument) => typeof argument === "string"))

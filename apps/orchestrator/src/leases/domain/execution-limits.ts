@@ -20,7 +20,7 @@ export const LIMIT_ENDINGS: Readonly<
   setup: {
     state: "FAILED",
     status: {
-      message: "Setting the environment up took too long.",
+      message: "The setup of the environment took too long.",
       errorCode: "environment_setup_failed",
       retryable: false,
     },
@@ -28,13 +28,17 @@ export const LIMIT_ENDINGS: Readonly<
   execution: {
     state: "ERROR",
     status: {
-      message: "The run exceeded the longest time an execution may take.",
+      message: "The execution exceeded its maximum run time.",
       errorCode: "infrastructure_timeout",
       retryable: false,
     },
   },
   stall: {
     state: "ERROR",
-    status: { message: "The agent wrote nothing for too long.", errorCode: "infrastructure_timeout", retryable: false },
+    status: {
+      message: "The agent produced no events for too long.",
+      errorCode: "infrastructure_timeout",
+      retryable: false,
+    },
   },
 };

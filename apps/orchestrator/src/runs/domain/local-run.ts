@@ -85,7 +85,7 @@ export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string
             kind: "followup",
             message_uid: event.followupUid,
           })
-        : of("warning", { text: "The client told of a follow-up that this run was not sent." });
+        : of("warning", { text: "The client reported a follow-up that was not sent to this run." });
     case "end": {
       const { exitCode, signal, output, isTruncated } = event.end;
       const result = {
@@ -107,7 +107,7 @@ export function outcomeOf({ exitCode, signal, isInterrupted }: LocalEnd): {
   readonly message?: string;
   readonly error?: { code: string; message: string; retryable: boolean; reason: string };
 } {
-  if (isInterrupted) return { outcome: "CANCELLED", message: "Stopped where it was started." };
+  if (isInterrupted) return { outcome: "CANCELLED", message: "The user interrupted the command." };
   if (exitCode === 0) return { outcome: "DONE" };
   const message =
     exitCode === undefined

@@ -167,19 +167,19 @@ const requeued = (life: Life): Next => ({
 
 const WORKER_LOST: RunStatus = {
   message:
-    "The worker that held this run was lost while the agent was working, and its configuration says that it shall not be resumed.",
+    "The worker was lost while the agent was working, and the run's configuration does not allow it to resume (on_worker_loss: fail).",
   errorCode: "resource_unavailable",
   retryable: true,
 };
 
 const CLIENT_LOST: RunStatus = {
-  message: "The client that executed this run is not heard of any more.",
+  message: "The client that executed this run stopped reporting.",
   errorCode: "agent_process_failed",
   retryable: false,
 };
 
 const WORKERS_LOST: RunStatus = {
-  message: "The workers that held this run were lost, repeatedly.",
+  message: "The run lost its workers too often and is not retried again.",
   errorCode: "resource_unavailable",
   retryable: true,
 };

@@ -254,7 +254,7 @@ const DEFAULT_MESSAGES: Partial<Record<Outcome, string>> = {
   FAILED: "The run failed.",
   ERROR: "The platform could not finish the run.",
   BLOCKED: "The agent waits for an answer.",
-  CANCELLED: "The worker gave the run up.",
+  CANCELLED: "The worker cancelled the execution.",
 };
 
 function statusOf({ outcome, error, message }: Completion): RunStatus | undefined {
