@@ -98,7 +98,10 @@ async function spendAll(
 ) {
   const random = seededRandom(seed);
   const outcomes = new Set<string>();
+  const platform = p;
   while (all.some(({ state }) => state === "idle" || state === "calling")) {
+    // Jest lets a timed-out test continue; the next test has executions with the same ids.
+    if (p !== platform) throw new Error("This test has timed out, and the next one has begun.");
     const [tokens, fates] = [all.map(() => 1 + random.below(RESERVATION_MAX)), all.map(() => random.next())];
     const acts = all.map(async (agent, n) => {
       if (agent.state === "idle") outcomes.add(await reserve(agent, tokens[n]!));
