@@ -405,7 +405,7 @@ export class ActiveExecution implements RenewedLease {
         if (phase === "RUNNING") this.#deps.startFailures.reset(); // the agent's sandbox has started
       },
       park: (workspace) => (this.#saved = workspace),
-      restartDeadLettered: () =>
+      takeParked: () =>
         this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
       retain: (result) => this.#retain(result),
       ownSandbox: (started) => this.#sandboxes.own(started),

@@ -56,7 +56,7 @@ export type ExecutionContext = {
    * Moves the workspace that this worker retained into `dir` if it matches the snapshot to start with. To be called
    * while `dir` is empty. Never rejects.
    */
-  restartDeadLettered(): Promise<ParkedWorkspace | undefined>;
+  takeParked(): Promise<ParkedWorkspace | undefined>;
   /**
    * Reports a failed setup and that the workspace is retained for the debug window. Resolves to a signal that ends the
    * window early (its reason is for the run's events), or to undefined if nothing is to be retained. The execution

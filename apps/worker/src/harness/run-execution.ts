@@ -95,7 +95,7 @@ class AgentSession {
 
   /** Runs the agent in one sandbox. Throws `SandboxGone` and the errors of `runExecution`. */
   async run(): Promise<ExecutionResult> {
-    const parked = this.#workspace ? undefined : await this.#ctx.restartDeadLettered();
+    const parked = this.#workspace ? undefined : await this.#ctx.takeParked();
     return this.#inSandbox(async (sandbox) => {
       const agent = this.#agent;
       const mind =

@@ -189,7 +189,7 @@ export function aContext(options: ContextOptions): TestContext {
     signal: stop.signal,
     phase: (phase) => void phases.push(phase),
     park: (workspace) => void parked.push(workspace),
-    restartDeadLettered: () =>
+    takeParked: () =>
       options.parked
         ? rename(options.parked.from, join(dir, "workspace")).then(() => options.parked)
         : Promise.resolve(undefined),
