@@ -505,7 +505,7 @@ describe("the log", () => {
         refused("invalid_delivery_uids"),
       );
     await expect(hosts.client.batchGetCodeHostDeliveries({ deliveryUids }, call(OWNER))).rejects.toEqual(
-      refused("service_only"),
+      refused("service_caller_required"),
     );
   });
   test("is walked by the metrics service: every accepted delivery of all connections once, oldest first", async () => {
