@@ -298,7 +298,7 @@ export function composeCatalog(options: CatalogOptions) {
         requireLease,
         sessionOf,
         costs: costStore,
-        releaseCost: (tx, executionId) => costStore.release(tx, executionId),
+        releaseCost: (tx, call) => costStore.releaseForCall(tx, call),
         lockBudgets: (...args) => lockBudgets(budgeting, ...args),
         spendBudgets: (...args) => spendBudgets(budgeting, ...args),
       }),

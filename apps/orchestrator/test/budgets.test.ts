@@ -230,6 +230,18 @@ test("a call that is reported twice counts once", async () => {
   expect((await budgetNow(uid)).spentMicros).toBe(60n);
 });
 
+test("a repeated report does not release what was reserved for the next call", async () => {
+  const { uid } = await aBudget();
+  const held = await aHeldRun();
+  expect(await outcome(held, 100)).toBe("granted");
+  await report(held, 60, "first");
+  expect(await outcome(held, 200)).toBe("granted");
+  await report(held, 60, "first");
+  expect(await budgetNow(uid)).toMatchObject({ spentMicros: 60n, reservedMicros: 200n });
+  await report(held, 150, "next");
+  expect(await budgetNow(uid)).toMatchObject({ spentMicros: 210n, reservedMicros: 0n });
+});
+
 test("a deleted budget limits nothing, and a raised one goes on", async () => {
   const { uid } = await aBudget({ limitMicros: 100n });
   const held = await aHeldRun();

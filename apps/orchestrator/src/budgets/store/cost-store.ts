@@ -61,11 +61,25 @@ export const costStore = {
     );
   },
 
-  /** Releases what an execution has reserved, and returns it; undefined: nothing was reserved. */
-  async release(tx: Sql, executionId: number): Promise<bigint | undefined> {
+  /** Releases what an execution has reserved. */
+  async release(tx: Sql, executionId: number): Promise<void> {
+    await tx.query("DELETE FROM cost_reservations WHERE execution_id = $1", [executionId]);
+  },
+
+  /**
+   * Releases what an execution has reserved, and returns it. Undefined, and nothing is released, if nothing was reserved
+   * or the usage of the call is stored. The run must be locked.
+   */
+  async releaseForCall(
+    tx: Sql,
+    { executionId, runUid, callId }: { executionId: number; runUid: string; callId: string },
+  ): Promise<bigint | undefined> {
     const { rows } = await tx.query<{ micros: string }>(
-      "DELETE FROM cost_reservations WHERE execution_id = $1 RETURNING micros::text AS micros",
-      [executionId],
+      `DELETE FROM cost_reservations
+        WHERE execution_id = $1
+          AND NOT EXISTS (SELECT FROM usage_rows WHERE run_uid = $2 AND call_id = $3)
+       RETURNING micros::text AS micros`,
+      [executionId, runUid, callId],
     );
     return rows[0] && BigInt(rows[0].micros);
   },

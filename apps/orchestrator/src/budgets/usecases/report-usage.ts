@@ -36,8 +36,14 @@ export type ReportUsageDeps = {
   };
   /** Counts the cost of a recorded call against the budgets that cover the run. */
   readonly spendBudgets: (tx: Sql, runUid: string, micros: bigint) => Promise<void>;
-  /** Releases the cost that the execution had reserved for the call, and returns it; undefined: nothing was reserved. */
-  readonly releaseCost: (tx: Sql, executionId: number) => Promise<bigint | undefined>;
+  /**
+   * Releases the cost that the execution had reserved for the call, and returns it. Undefined: nothing was reserved, or
+   * the call was recorded before, so that the reservation belongs to a later call.
+   */
+  readonly releaseCost: (
+    tx: Sql,
+    call: { readonly executionId: number; readonly runUid: string; readonly callId: string },
+  ) => Promise<bigint | undefined>;
   /** Called once for each recorded call. */
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
@@ -83,7 +89,7 @@ export async function reportUsage(
     );
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
-    const reservedMicros = await deps.releaseCost(tx, lease.executionId);
+    const reservedMicros = await deps.releaseCost(tx, { executionId: lease.executionId, runUid, callId });
     const price = await deps.usage.currentPrice(tx, modelId);
     const pricedMicros = costOf(tokens, price);
     const costMicros = statedMicros ?? pricedMicros;
