@@ -56,7 +56,7 @@ export function composeDeliveries({
     pullRequests: pullRequestFactStore(database),
   };
   const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
-  /** A new delivery makes its pull request due to be read; for a replayed one this was done when it was new. */
+  /** A new delivery makes its pull request due for a read. A replayed delivery did so when it was new. */
   const recordingNew: RecordDeliveriesDeps<Sql> = {
     ...recording,
     pullRequests: {

@@ -25,12 +25,12 @@ export type IngestionOptions = {
 };
 
 const CONSUMER = { name: "metrics", source: "orchestrator" };
-/** How often due runs are polled without a notification: those that are planned, and those whose claim was lost. */
+/** Polling interval for due runs without a notification: planned reads, and runs whose claim was lost. */
 const POLL_MS = 2_000;
-/** Events of one run follow each other closely: those of so much time are answered by one read. */
+/** Events of one run within this time cause a single read. */
 const REST_MS = 200;
 
-/** How facts of runs come in: events mark runs, the refresher reads them. */
+/** Composes the ingestion of run facts: events mark runs as due, and the refresher reads them. */
 export function composeIngestion({
   database,
   clock,
@@ -79,7 +79,7 @@ export function composeIngestion({
         while ((await refreshRuns(deps)) === REFRESH_BATCH);
       },
     },
-    /** Reads what is due until nothing is. For tests; `start` has it repeated. */
+    /** Reads due runs until none is due. For tests; `start` repeats it. */
     async refreshDue(): Promise<void> {
       while ((await refreshRuns(deps)) > 0);
     },

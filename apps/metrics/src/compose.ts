@@ -26,7 +26,7 @@ export { openHistoryImport, type HistoryImport } from "./history-import.ts";
 /** Applied before the service is composed. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
 
-/** Which services may call in their own name. */
+/** The services that may call as themselves. */
 export const allowedServices: Readonly<Record<string, readonly string[]>> = {};
 
 export type MetricsOptions = ServiceOptions & {
@@ -46,7 +46,7 @@ export type MetricsApp = {
   /** Stops background work; RPCs are still served. Called before `stop`. */
   pause(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether the database answers. */
+  /** Returns whether the database is reachable. */
   ready(): Promise<boolean>;
   readonly consumers: readonly Consumer[];
   /** Reads the deliveries of code hosts, and replays facts for rebuilds. */

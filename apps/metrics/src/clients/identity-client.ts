@@ -13,7 +13,7 @@ export type PrincipalView = {
   readonly exists: boolean;
 };
 
-/** An answer about costs does not wait longer for names. */
+/** Maximum wait for names; after it, a response has uids instead. */
 const TIMEOUT_MS = 2_000;
 
 /** Names and photos of users and agents. */
@@ -21,8 +21,9 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     /**
-     * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway cannot be asked: names are never worth an error.
-     * Asks in this service's own name: a run's creator may have left the team, and the right to see its runs has been checked.
+     * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond, because missing names must
+     * not fail a request.
+     * Called as this service: a run's creator may have left the team, and the caller's right to view its runs has been checked.
      */
     async findPrincipals(
       requestId: string,

@@ -9,11 +9,11 @@ import type { AcceptedDelivery } from "../usecases/record-deliveries.ts";
 /** Small enough that a page is recorded within seconds. */
 const WALK_PAGE = 50;
 
-/** Stored deliveries of code hosts, read in this service's own name. */
+/** Stored deliveries of code hosts, read as this service. */
 export function webhookIngressClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
   return {
-    /** Reads accepted deliveries, as many at once as one response takes. Those that are no longer stored are left out. */
+    /** Reads accepted deliveries in pages of the maximum response size. Those that are no longer stored are left out. */
     async *read(uids: readonly string[]): AsyncGenerator<AcceptedDelivery[]> {
       for (let deliveryUids = [...uids]; deliveryUids.length > 0;) {
         const caller = serviceCaller(signer.service, newUid());

@@ -30,7 +30,7 @@ export const cycleTime = (milestones: Milestones): CycleTime => ({
   kickoffToMerge: secondsOf(milestones, STAGES.kickoffToMerge),
 });
 
-/** A review before the opening and clocks that differ give negative stages. */
+/** Stages are negative if a review precedes the opening, or if clocks differ. */
 function secondsOf(
   milestones: Milestones,
   [from, to]: readonly [keyof Milestones, keyof Milestones],

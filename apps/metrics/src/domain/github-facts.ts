@@ -30,7 +30,7 @@ export function githubFacts(event: string, payload: unknown, botLogin: string): 
   return { pullRequest, activities: activity ? [activity] : [] };
 }
 
-/** Comments in the conversation come with the pull request as an issue, which lacks its size. */
+/** Payloads of conversation comments contain the pull request as an issue, without its size. */
 export function pullRequestFact(payload: unknown, member: "issue" | "pull_request"): PullRequestFact | undefined {
   const item = at(payload, member);
   if (member === "issue" && at(item, "pull_request") === undefined) return undefined;
@@ -133,7 +133,7 @@ export const activityMaker =
     occurredAt: occurredAt ?? pullRequest.updatedAt,
   });
 
-/** A dismissed review does not say any more what its verdict was. */
+/** The payload of a dismissed review no longer contains its verdict. */
 export function reviewOf(review: unknown, action: string, activity: MakeActivity): Activity | undefined {
   const id = idAt(review, "id");
   const state = textAt(review, "state").toLowerCase();

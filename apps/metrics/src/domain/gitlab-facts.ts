@@ -39,7 +39,7 @@ export function mergeRequestFact(
 ): PullRequestFact | undefined {
   const item = at(payload, member);
   const prNumber = countAt(item, "iid");
-  // Comments come without the merge request's own URL in older versions; theirs is the same with a fragment.
+  // Comments of older versions lack the merge request's URL; their own URL is the same with a fragment.
   const url = (textAt(item, "url") || textAt(payload, "object_attributes", "url")).replace(/#.*$/s, "");
   const repoFullName = textAt(payload, "project", "path_with_namespace");
   const updatedAt = timeAt(item, "updated_at");

@@ -14,7 +14,7 @@ export type ModelSpend = { readonly modelId: string; readonly inferenceMicros: b
 
 /**
  * Returns the inference of a pull request per configured model, most expensive first, ties by model. The sum is exactly the inference of its shares:
- * what does not divide goes to the models with the largest remainders.
+ * the remainder of the division is assigned to the models with the largest remainders.
  */
 export function splitByModel(shares: readonly TreeShare[]): ModelSpend[] {
   const sums = new Map<string, bigint>();

@@ -11,7 +11,7 @@ const LOCAL_MS = { min: MINUTE_MS / 4, max: 10 * MINUTE_MS } as const;
 const AFTER_END_MS = [10 * MINUTE_MS, HOUR_MS, 24 * HOUR_MS];
 const FAILURE_MS = { min: 30_000, max: 6 * HOUR_MS } as const;
 
-/** A quarter of the time for which nothing has changed: what is active is read often, what is old seldom. */
+/** The interval is a quarter of the time since the last change: active items are read often, old ones rarely. */
 const pauseAfter = (changedAt: Date, now: Date, { min, max }: { readonly min: number; readonly max: number }): number =>
   Math.min(max, Math.max(min, (now.getTime() - changedAt.getTime()) / 4));
 
@@ -38,6 +38,6 @@ export function nextPullRequestPoll(
   return planned === undefined ? undefined : new Date(planned);
 }
 
-/** Returns when a failed read is tried again; the pause doubles with every failure. */
+/** Returns when a failed read is retried, with exponential backoff. */
 export const nextTry = (failures: number, now: Date, timeScale: number): Date =>
   later(now, Math.min(FAILURE_MS.max, FAILURE_MS.min * 2 ** Math.min(failures, 20)), timeScale);

@@ -2,7 +2,7 @@
 export type OpenedCohort = {
   /** How many of them have merged by now. */
   readonly merged: number;
-  /** Interactions of persons with those of known opening and known facts of the code host, and how many those are. */
+  /** Interactions of people with the pull requests whose opening and facts are known, and the number of these pull requests. */
   readonly interactions: number;
   readonly measured: number;
 };

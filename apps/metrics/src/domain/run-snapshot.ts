@@ -49,7 +49,7 @@ export type ProducedPullRequest = {
   readonly numCommits?: number | undefined;
 };
 
-/** Everything that is counted of a run of a factory, as it was when it was read. */
+/** All facts of a run of a factory at the time of the read. */
 export type RunSnapshot = {
   readonly uid: string;
   readonly teamUid: string;
@@ -99,7 +99,7 @@ export type ReportedPullRequest = Omit<ProducedPullRequest, "urlKey" | "provider
   readonly repository: string;
 };
 
-/** Returns the pull request under its key; what the run does not know of it is taken from its URL. */
+/** Returns the pull request under its key. Values that the run did not report are derived from its URL. */
 export function toProducedPullRequest({
   codeHostKind,
   repository,

@@ -18,7 +18,7 @@ export function onRunEvents({ clock }: { readonly clock: Clock }): {
     batchHandlers: {
       "millwright.run.created.v1": mark,
       "millwright.run.state_changed.v1": mark,
-      "millwright.run.attempt_ended.v1": mark, // costs that come after the run has ended, as after a cancel
+      "millwright.run.attempt_ended.v1": mark, // costs that are recorded after the end of the run, for instance after a cancel
       "millwright.run.finished.v1": mark,
     },
   };

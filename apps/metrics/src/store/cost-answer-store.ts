@@ -3,7 +3,7 @@ import { costBreakdownStore } from "./cost-breakdown-store.ts";
 import { costliestStore } from "./costliest-store.ts";
 import { pullRequestCostStore } from "./pull-request-cost-store.ts";
 
-/** What answers about costs are made of. */
+/** Returns the queries of cost endpoints. */
 export const costAnswerStore = (database: Database) => ({
   costs: { ...costBreakdownStore(database), ...costliestStore(database), ...pullRequestCostStore(database) },
 });

@@ -1,9 +1,9 @@
-/** Columns of rows that a statement takes as JSON. */
+/** Columns of rows that are passed to a statement as JSON. */
 export type JsonColumns = {
   readonly names: readonly string[];
   /** Their names, separated by commas; with an alias, each qualified by it. */
   list(alias?: string): string;
-  /** Their names and types, as `json_to_record` and `json_to_recordset` take them. */
+  /** Their names and types, in the syntax of `json_to_record` and `json_to_recordset`. */
   readonly definitions: string;
   /** Assignments of the values that an INSERT has proposed, for ON CONFLICT DO UPDATE. */
   readonly excluded: string;

@@ -66,7 +66,10 @@ export const mergeStore = (searches: Sql) => ({
 
 const MILESTONES = ["kickoff_at", "opened_at", "first_human_review_at", "merged_at"] as const;
 
-/** Packed times of all pull requests cost PostgreSQL a fraction of sorting them for medians, and the driver that of a row per pull request. */
+/**
+ * Packing the times of all pull requests costs PostgreSQL far less than sorting them for medians, and the driver far less than a row per pull
+ * request.
+ */
 const packedTimes = (milestone: (typeof MILESTONES)[number]): string =>
   `string_agg(timestamptz_send(coalesce(${milestone}, '-infinity')), '') AS ${milestone}`;
 
@@ -79,7 +82,7 @@ const mergesIn = (from: string, to: string): string => `
              AND merged_at >= ${from}
              AND merged_at < ${to}`;
 
-/** Each period is a range of the index: rows come in the order of periods, so that grouping them needs no sort. */
+/** Each period is a range of the index: rows come in the order of periods, so that grouping requires no sort. */
 const FACTORY_MERGES = `
   SELECT period,
          count(*) AS merged,
@@ -100,8 +103,8 @@ const FACTORY_MERGES = `
    GROUP BY period`;
 
 /**
- * Whole days are read as sums; merge by merge are only the parts of days at the ends. The factory's own merges are among those of its repositories,
- * except those that no code host has reported.
+ * Whole days are read as sums; only the partial days at the ends are read merge by merge. The factory's own merges are among
+ * those of its repositories, except those that no code host has reported.
  */
 const ALL_MERGES = `
   SELECT period, sum(merged)::bigint AS merged
@@ -145,7 +148,7 @@ const BYTES = 8;
 /** PostgreSQL sends a time as a big-endian 64-bit integer: microseconds since this time, in milliseconds. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
 /** The upper half of the smallest integer, which is -infinity. */
-const NOT_KNOWN = -(2 ** 31);
+const NEGATIVE_INFINITY_HIGH = -(2 ** 31);
 
 /** Returns packed times in milliseconds; NaN: not known. */
 function toTimes(packed: readonly Buffer[]): Float64Array {
@@ -156,7 +159,7 @@ function toTimes(packed: readonly Buffer[]): Float64Array {
     for (let offset = 0; offset < bytes.length; offset += BYTES) {
       const high = halves.getInt32(offset);
       const micros = high * 2 ** 32 + halves.getUint32(offset + BYTES / 2);
-      times[count++] = high === NOT_KNOWN ? Number.NaN : EPOCH_MS + micros / 1000;
+      times[count++] = high === NEGATIVE_INFINITY_HIGH ? Number.NaN : EPOCH_MS + micros / 1000;
     }
   }
   return times;

@@ -226,7 +226,7 @@ type PullRequestRow = {
   failures: number;
 };
 
-/** Ends a successful read of a pull request. A lost claim changes nothing: it was made due again. */
+/** Ends a successful read of a pull request. If the claim was lost, changes nothing: the pull request is due again. */
 export async function finishPullRequest(
   sql: Sql,
   claim: PullRequestClaim,

@@ -2,9 +2,9 @@ import type { Sql } from "@millwright/database";
 import { isCurrent } from "./activity-store.ts";
 
 /**
- * Makes the rows of a factory's pull requests again, from what runs, code hosts and the ledger have reported. The caller has locked the factory
+ * Recomputes the rows of a factory's pull requests from what runs, code hosts and the ledger have reported. The caller has locked the factory
  * (`lockFactories`). The result depends on those facts alone, so it may run after every change, in any order. Pull requests that no run of the
- * factory produced are passed over.
+ * factory produced are ignored.
  *
  * A pull request of a local repository has no code host: it is open until its head is part of its base branch, its history is complete, and persons
  * cannot change its code.

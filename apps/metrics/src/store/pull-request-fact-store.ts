@@ -53,7 +53,7 @@ export function pullRequestFactStore(database: Database) {
           return undefined;
         });
         if (!missed) return;
-        factories = missed; // a run of a further factory produced one of them in the meantime
+        factories = missed; // a run of another factory produced one of them concurrently
       }
     },
 
@@ -114,7 +114,7 @@ const factoriesOf = (producers: readonly Producer[]): string[] => [
 ];
 
 /**
- * Has one transaction at a time store facts of a team: facts of several pull requests change sums of several days, which
+ * Serializes the transactions that store facts of a team: facts of several pull requests change sums of several days, which
  * two transactions would lock in different orders.
  */
 async function lockTeams(tx: Sql, { teamUids }: PullRequestKeys): Promise<void> {
@@ -126,8 +126,8 @@ async function lockTeams(tx: Sql, { teamUids }: PullRequestKeys): Promise<void> 
 }
 
 /**
- * Waits for transactions that add a producer of one of the pull requests, and has later ones wait until this transaction
- * ends; a trigger takes the same lock for them. Like them, the caller has locked factories before.
+ * Waits for transactions that add a producer of one of the pull requests, and blocks later ones until this transaction
+ * ends; a trigger acquires the same lock for them. The caller must have locked the factories, as they do.
  */
 async function lockPullRequests(tx: Sql, { teamUids, urlKeys }: PullRequestKeys): Promise<void> {
   await tx.query(

@@ -11,7 +11,7 @@ const SUMS = {
   pull_requests: { trigger: "count_new_merges", into: ["repository_merge_days"], of: OF_TEAM },
 } as const;
 
-/** Read models, without counts that went back to zero. */
+/** Read models, without counts that are zero again. */
 const READ_MODELS: Readonly<Record<string, string>> = {
   run_days: "SELECT * FROM run_days WHERE factory_uid = $1 AND runs <> 0",
   repository_merge_days: `SELECT * FROM repository_merge_days WHERE ${OF_TEAM} AND merged <> 0`,
@@ -45,12 +45,12 @@ export async function hashReadModels(tx: Sql, factoryUid: string): Promise<Reado
 }
 
 /**
- * Makes the factory's sums again. Its facts are copied into temporary tables of the same names, where the same triggers sum them; so there is one
+ * Recomputes the factory's sums. Its facts are copied into temporary tables of the same names, where the same triggers sum them; so there is one
  * definition of every sum. The connection must not have run these triggers before, because their plans name the permanent tables then.
  */
 export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
   for (const [source, { trigger, into, of }] of Object.entries(SUMS)) {
-    // The lock of a factory does not keep other factories' transactions from writing rows of the team.
+    // The lock of a factory does not prevent transactions of other factories from writing rows of the team.
     if (of === OF_TEAM) await tx.query(`LOCK TABLE public.${source} IN SHARE ROW EXCLUSIVE MODE`);
     for (const table of [source, ...into])
       await tx.query(`CREATE TEMPORARY TABLE ${table} (LIKE public.${table} INCLUDING INDEXES) ON COMMIT DROP`);

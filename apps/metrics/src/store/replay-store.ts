@@ -18,14 +18,14 @@ export type ReplayPosition = {
   readonly pageToken: string;
 };
 
-/** What came of a page. `failures`: why facts of it could not be stored. */
+/** The result of a page. `failures`: why some of its facts could not be stored. */
 export type ReplayedPage = {
   readonly count: number;
   readonly failures: readonly string[];
   readonly nextPageToken: string;
 };
 
-/** How far a rebuild is. `deadLetterError`: set if the replay stopped after its last try. */
+/** The progress of a rebuild. `deadLetterError`: set if the replay stopped after its last try. */
 export type ReplayProgress = {
   readonly phase: ReplayPhase | "done";
   readonly runs: number;
@@ -49,7 +49,7 @@ export const replayStore = (database: Database) => ({
     return rows[0];
   },
 
-  /** Stores what came of a page and enqueues the next one, in one transaction that `finish` takes part in. */
+  /** Stores the result of a page and enqueues the next one, in one transaction that `finish` takes part in. */
   advance: (
     { uid, phase, page }: ReplayPosition,
     { count, failures, nextPageToken }: ReplayedPage,

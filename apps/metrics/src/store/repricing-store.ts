@@ -89,7 +89,7 @@ export const repricingStore = {
     return rows.map(toRecordedRun);
   },
 
-  /** Stores how far a re-pricing has come. */
+  /** Stores the progress of a re-pricing. */
   async advance(tx: Sql, version: number, afterRunUid: string, runCount: number): Promise<void> {
     await tx.query("UPDATE repricings SET after_run_uid = $2, run_count = run_count + $3 WHERE version = $1", [
       version,

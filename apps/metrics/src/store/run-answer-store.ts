@@ -3,7 +3,7 @@ import { mergeStore } from "./merge-store.ts";
 import { pullRequestCohortStore } from "./pull-request-cohort-store.ts";
 import { runCountStore } from "./run-count-store.ts";
 
-/** What metrics and run counts are read from. */
+/** Returns the queries of metrics and run counts. */
 export const runAnswerStore = ({ searches }: Database) => ({
   runCounts: runCountStore(searches),
   pullRequestCohorts: pullRequestCohortStore(searches),

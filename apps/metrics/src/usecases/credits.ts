@@ -80,7 +80,7 @@ export async function grantCredits(
   const uid = await database.transaction(async (tx) => {
     const known = request && (await storedResponse<string>(tx, request, now));
     if (known !== undefined) return known;
-    checkExpiry(asked, now); // after the stored response: a repeat may come when the grant has expired
+    checkExpiry(asked, now); // after the stored response: a repeated request may arrive when the grant has expired
     const added = newUid();
     await creditStore.insert(tx, { ...grant, uid: added, grantedAt: now, createdBy: { type, uid: principalUid } });
     return request ? storeResponse(tx, request, added, now) : added;

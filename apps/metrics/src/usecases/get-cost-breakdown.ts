@@ -65,7 +65,7 @@ type NameGroups = (
   groups: readonly CostGroup[],
 ) => Promise<ReadonlyMap<string, NamedCreator>>;
 
-const nameNothing: NameGroups = async () => new Map();
+const nameNoGroups: NameGroups = async () => new Map();
 
 const nameUsers: NameGroups = (deps, caller, { factory }, groups) =>
   nameCreators(
@@ -75,7 +75,7 @@ const nameUsers: NameGroups = (deps, caller, { factory }, groups) =>
     groups.map(({ key, creatorType }) => ({ type: creatorType, uid: key })),
   );
 
-/** Labels an agent with the name that its newest run recorded, which is known even if the gateway cannot be asked. */
+/** Labels an agent with the name that its newest run recorded, which is known even if the gateway does not respond. */
 const nameAgents: NameGroups = async (deps, caller, { factory }, groups) => {
   const uids = groups.map(({ key }) => key);
   const [principals, names] = await Promise.all([
@@ -96,8 +96,8 @@ const nameAgents: NameGroups = async (deps, caller, { factory }, groups) => {
 };
 
 const NAME_GROUPS: Readonly<Record<CostGrouping, NameGroups>> = {
-  source: nameNothing,
-  model: nameNothing,
+  source: nameNoGroups,
+  model: nameNoGroups,
   user: nameUsers,
   agent: nameAgents,
 };

@@ -3,7 +3,7 @@ import type { PrincipalView } from "../clients/identity-client.ts";
 
 export type PrincipalDeps = {
   readonly principals: {
-    /** Returns users and agents by uid; unknown ones are left out. Returns undefined if they cannot be asked for. */
+    /** Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond. */
     findPrincipals(
       requestId: string,
       teamUid: string,

@@ -1,6 +1,6 @@
 import { invalidArgument } from "@millwright/errors";
 
-/** Limits of lists that have no others. */
+/** Limits of lists without limits of their own. */
 const LIMITS = { default: 50, max: 100 };
 
 /**

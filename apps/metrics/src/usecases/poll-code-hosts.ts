@@ -38,7 +38,7 @@ export type PollCodeHostsDeps = {
   readonly timeScale: number;
 };
 
-/** Reads that a replica claims at once and executes sequentially. */
+/** Reads that a replica claims in one batch and executes sequentially. */
 const BATCH = 10;
 /** How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica, which changes nothing. */
 const LEASE_MS = 300_000;
@@ -50,7 +50,7 @@ const OVERLAP_MS = 10_000;
 const RESERVE = 0.1;
 
 /**
- * Reads what is due from code hosts: lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
+ * Executes due reads of code hosts: lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
  * replicas may do so. The claims of a process that dies end with their lease. The facts of a pull request and the end of its claim are stored in
  * one transaction. Returns how many reads were due.
  */

@@ -19,7 +19,7 @@ export type RefreshRunsDeps = {
   readonly timeScale: number;
 };
 
-/** Runs that are refreshed at once: as many as one ListRunFacts takes. */
+/** Runs per batch: the maximum of one ListRunFacts. */
 export const REFRESH_BATCH = 200;
 /** How long runs stay claimed by a process that died. */
 const LEASE_MS = 30_000;
@@ -37,7 +37,7 @@ export async function refreshRuns(deps: RefreshRunsDeps): Promise<number> {
   return claims.length;
 }
 
-/** Runs that fail together are tried one by one, so that a single one does not keep the others stale. */
+/** A failed batch is retried run by run, so that one failing run does not make the others stale. */
 async function refresh(deps: RefreshRunsDeps, claims: readonly StaleRun[]): Promise<void> {
   try {
     const runs = await deps.orchestrator.readRuns(claims.map(({ runUid }) => runUid));

@@ -30,7 +30,7 @@ export type ReplayContext = { readonly signal: AbortSignal; finish(tx: Sql): Pro
 
 /**
  * Replays one page of the facts that upstream services still have. Facts are stored as ingestion stores them: a repeated one changes nothing, and
- * the order does not matter. So ingestion goes on concurrently, and a page that is replayed twice ends in the same rows.
+ * the order does not matter. So ingestion continues concurrently, and a page that is replayed twice ends in the same rows.
  */
 export async function replayFacts(
   deps: ReplayFactsDeps,
