@@ -32,16 +32,16 @@ export function readPlanItem({
  * resource are merged; sorted by kind, then name.
  */
 export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
-  const gone = (kind: ResourceKind, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
+  const deletions = (kind: ResourceKind, old: readonly string[], fresh: readonly string[]): PlanItem[] =>
     old.filter((name) => !fresh.includes(name)).map((name) => ({ kind, name, action: "delete", changedFields: [] }));
   const names = (items: readonly { name: string }[] | undefined) => (items ?? []).map(({ name }) => name);
   const paths = (items: readonly { path: string }[] | undefined) => (items ?? []).map(({ path }) => path);
   const merged = new Map<string, PlanItem>();
   for (const item of [
     ...plan,
-    ...gone("agent", names(before?.agents), names(after.agents)),
-    ...gone("runner", names(before?.runners), names(after.runners)),
-    ...gone("skill", paths(before?.skills), paths(after.skills)),
+    ...deletions("agent", names(before?.agents), names(after.agents)),
+    ...deletions("runner", names(before?.runners), names(after.runners)),
+    ...deletions("skill", paths(before?.skills), paths(after.skills)),
     ...compared("automation", before?.automations, after.automations, ({ name }) => name),
     ...compared("webhook", before?.webhooks, after.webhooks, ({ name }) => name),
     ...compared("scorer", before?.scorers, after.scorers, ({ slug }) => slug),

@@ -53,7 +53,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       { fingerprint, tree, definition, activation }: NewVersion,
     ): Promise<number> =>
       changes.change(async (tx, sql) => {
-        await holdLease(tx, uid, token);
+        await lockUnderLease(tx, uid, token);
         await lockFactory(tx, uid);
         const left = await tx.definitionVersion.findMany({
           where: { factoryUid: uid, state: "STAGING" },
@@ -88,7 +88,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     ): Promise<void> =>
       orAliasTaken(
         changes.change(async (tx, sql) => {
-          await holdLease(tx, uid, token);
+          await lockUnderLease(tx, uid, token);
           const next = define(await lockFactory(tx, uid));
           await tx.definitionVersion.updateMany({
             where: { factoryUid: uid, state: "CURRENT" },
@@ -131,7 +131,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
 
     fail: (uid: FactoryUid, token: string, { error, branch, dropped, now }: FailedApply): Promise<void> =>
       changes.change(async (tx, sql) => {
-        await holdLease(tx, uid, token);
+        await lockUnderLease(tx, uid, token);
         if (error && (!branch || branch.isProduction)) {
           await tx.definitionSource.update({
             where: { factoryUid: uid },
@@ -144,7 +144,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
 
     settle: (uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void> =>
       changes.change(async (tx) => {
-        await holdLease(tx, uid, token);
+        await lockUnderLease(tx, uid, token);
         const { confirmedVersion, appliedFingerprint, appliedRevision, appliedAt } =
           await tx.definitionSource.findUniqueOrThrow({ where: { factoryUid: uid } });
         const current = await tx.definitionVersion.findFirstOrThrow({
@@ -221,7 +221,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
 }
 
 /** Locks the source and checks the lease, so that an apply that lost it cannot write. */
-async function holdLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
+async function lockUnderLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {
   if ((await lockSource(tx, uid)) !== token) throw applyInProgress();
 }
 

@@ -55,7 +55,7 @@ export function taskStore(database: Database, clock: Clock) {
         const made = request && (await storeResponse(tx, request, task, clock.now()));
         if (made && made.uid !== task.uid)
           return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
-        if (!(await holdFactory(tx, task.factoryUid))) throw notFound("factory");
+        if (!(await lockFactory(tx, task.factoryUid))) throw notFound("factory");
         if (!(await insertTask(tx, task))) throw conversationBound();
         await appendEvents(tx, [fact]);
         return task;
@@ -65,13 +65,13 @@ export function taskStore(database: Database, clock: Clock) {
       database.transaction(async (tx) => {
         const task = await locked(tx, factoryUid, uid);
         const now = clock.now();
-        const gone = { ...task, version: task.version + 1, updatedAt: now };
+        const deleted = { ...task, version: task.version + 1, updatedAt: now };
         await tx.query("UPDATE tasks SET deleted_at = $2, updated_at = $2, version = $3 WHERE uid = $1", [
           uid,
           now,
-          gone.version,
+          deleted.version,
         ]);
-        await appendEvents(tx, [fact(gone)]);
+        await appendEvents(tx, [fact(deleted)]);
       }),
 
     async list(query: TaskQuery): Promise<Task[]> {
@@ -132,7 +132,7 @@ async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Ta
 }
 
 /** Returns whether the factory exists. If it does, it cannot be deleted until the transaction ends. */
-const holdFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
+const lockFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
   (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL FOR KEY SHARE", [uid])).rowCount > 0;
 
 /** Inserts a task unless its conversation has a live task in any factory. Returns whether it was inserted. */
@@ -179,7 +179,7 @@ export type TaskFacts = {
  * cause.
  */
 export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
-  hasFactory: (uid: FactoryUid) => holdFactory(tx, uid),
+  hasFactory: (uid: FactoryUid) => lockFactory(tx, uid),
 
   async insert(task: Task): Promise<void> {
     if (await insertTask(tx, task)) await appendEvents(tx, [facts.created(task)]);

@@ -19,7 +19,7 @@ export type LeaseDeps = {
 const LEASE_SECONDS = 10;
 const RENEW_EVERY_MS = 2_000;
 const WAIT_MS = 30_000;
-const LOOK_EVERY_MS = 100;
+const RETRY_EVERY_MS = 100;
 
 /**
  * Runs one apply of a factory at a time, across replicas. Other applies wait for up to 30 s, longer than the lease of a
@@ -36,7 +36,7 @@ export async function underLease<T>(
   const startedMs = deps.clock.monotonicMs();
   while (!(await deps.applies.begin(uid, token, LEASE_SECONDS))) {
     if (deps.clock.monotonicMs() - startedMs > WAIT_MS) throw applyInProgress();
-    await pause(LOOK_EVERY_MS);
+    await pause(RETRY_EVERY_MS);
   }
   let renewed: Promise<unknown> = Promise.resolve();
   // After a failed renewal, the next one extends the lease again. Every write checks the lease itself.

@@ -83,19 +83,21 @@ export async function validate(
   const { definition, draft, diagnostics: found } = await parseDefinitionInThread(tree.files);
   const readable = definition ?? draft;
   const alias = readable?.factory.alias;
-  const holder = alias === undefined ? undefined : await deps.factories.findByAlias(factory.teamUid, alias);
-  const isTaken = holder !== undefined && holder !== factory.uid;
+  const aliasOwner = alias === undefined ? undefined : await deps.factories.findByAlias(factory.teamUid, alias);
+  const isTaken = aliasOwner !== undefined && aliasOwner !== factory.uid;
   if (definition && !isTaken) return { definition, diagnostics: found };
   const diagnostics = isTaken ? [...found, await aliasTakenAt(tree)] : found;
   const known = new Set(diagnostics.map(placeOf));
-  const more = readable ? await ofOwners(deps, caller, factory, readable, tree) : [];
-  return { diagnostics: [...diagnostics, ...more.filter((one) => !known.has(placeOf(one)))].sort(inOrder) };
+  const more = readable ? await diagnosticsOfOwners(deps, caller, factory, readable, tree) : [];
+  return {
+    diagnostics: [...diagnostics, ...more.filter((diagnostic) => !known.has(placeOf(diagnostic)))].sort(inOrder),
+  };
 }
 
 const placeOf = ({ path, line, column, code }: OwnedDiagnostic): string => [path, line, column, code].join(" ");
 
 /** Returns the owners' diagnostics of an invalid definition, or none if an owner cannot parse it or is unavailable. */
-async function ofOwners(
+async function diagnosticsOfOwners(
   deps: ValidateDeps,
   caller: Caller,
   factory: Factory,
@@ -104,7 +106,11 @@ async function ofOwners(
 ): Promise<OwnedDiagnostic[]> {
   try {
     return (
-      await askOwners(deps, caller, factory, definition, { version: factory.currentVersion + 1, isDryRun: true, tree })
+      await stageAtOwners(deps, caller, factory, definition, {
+        version: factory.currentVersion + 1,
+        isDryRun: true,
+        tree,
+      })
     ).diagnostics;
   } catch (error) {
     if (isDomainError(error)) return [];
@@ -142,7 +148,7 @@ export async function stageAt(
   definition: Definition,
   stage: Stage,
 ): Promise<{ before: Definition | undefined; diagnostics: OwnedDiagnostic[]; plan: PlanItem[]; isValid: boolean }> {
-  const { diagnostics, plan } = await askOwners(deps, caller, factory, definition, stage);
+  const { diagnostics, plan } = await stageAtOwners(deps, caller, factory, definition, stage);
   const before = await deps.applies.currentDefinition(factory.uid);
   const changedFields = changedSettings(factory, { definition, before });
   const own: PlanItem = {
@@ -161,7 +167,7 @@ export async function stageAt(
 
 type Stage = { version: number; isDryRun: boolean; tree?: Pick<Tree, "files"> };
 
-async function askOwners(
+async function stageAtOwners(
   deps: Pick<ValidateDeps, "owners" | "automations">,
   caller: Caller,
   factory: Factory,

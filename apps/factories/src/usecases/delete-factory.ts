@@ -46,6 +46,6 @@ export async function deleteFactory(
     });
   }
   const now = deps.clock.now();
-  const gone = { ...factory, version: factory.version + 1, updatedAt: now };
-  await deps.factories.delete(factory, factoryDeleted(gone, originOf(caller)), now);
+  const deleted = { ...factory, version: factory.version + 1, updatedAt: now };
+  await deps.factories.delete(factory, factoryDeleted(deleted, originOf(caller)), now);
 }
