@@ -10,10 +10,10 @@ export type ChildProcessSide = {
  * standard input, closes with it. Comparing parent process ids would not work in containers and on macOS.
  */
 export function onParentGone(side: ChildProcessSide, act: () => void): void {
-  let isTold = false;
+  let isReported = false;
   const onEnd = (): void => {
-    if (isTold) return;
-    isTold = true;
+    if (isReported) return;
+    isReported = true;
     act();
   };
   if (side.connected) {

@@ -187,11 +187,11 @@ export class HarnessTurns {
    */
   #end(intent: Intent): void {
     if (this.#intent !== undefined && this.#intent !== "message") return;
-    const isAsked = this.#intent !== undefined;
+    const isEnding = this.#intent !== undefined;
     const { adapter, gateway } = this.#deps.harness;
     this.#intent = intent;
     const running = this.#process?.process;
-    if (isAsked || !running || !this.#turn) return;
+    if (isEnding || !running || !this.#turn) return;
     if (adapter.endsByModel === true) gateway.endTurn();
     if (this.#isTurnStarted) running.connection.interrupt();
     this.#force = setTimeout(() => void running.stop(), INTERRUPT_GRACE_MS);

@@ -35,7 +35,7 @@ const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropi
 const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
 
 /** One request of a harness. */
-type Asked = {
+type GatewayRequest = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly wire: GatewayWire;
@@ -187,7 +187,7 @@ export class ModelGateway {
     await handleMcp(this.platformTools, call);
   }
 
-  async #call(asked: Asked, body: JsonObject): Promise<void> {
+  async #call(asked: GatewayRequest, body: JsonObject): Promise<void> {
     const { ctx, budget } = this.#deps;
     const { request, response, wire, call, path, query } = asked;
     const { provider, providerCredentials } = ctx.assignment;
@@ -254,7 +254,7 @@ export class ModelGateway {
   }
 
   /** Forwards an error to the program, which may handle it. Ends the run if the error is permanent. */
-  async #refused({ response, call }: Asked, answer: Response): Promise<void> {
+  async #refused({ response, call }: GatewayRequest, answer: Response): Promise<void> {
     const { ctx } = this.#deps;
     const body = (await answer.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
     const isKey = [401, 402, 403].includes(answer.status);

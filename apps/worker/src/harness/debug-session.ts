@@ -17,8 +17,8 @@ import { turnEndPayload } from "./turn-end.ts";
 import { toolContext, type ModelAgentDeps } from "./run-agent.ts";
 
 /** Tools with effects outside the workspace, or on the state of a run that has already failed. */
-const WITHHELD = [pullRequest, spawnRun, wait, setStage, askUser, plan];
-const DEBUG_TOOLS = TOOLS.filter((tool) => !WITHHELD.includes(tool));
+const EXCLUDED_TOOLS = [pullRequest, spawnRun, wait, setStage, askUser, plan];
+const DEBUG_TOOLS = TOOLS.filter((tool) => !EXCLUDED_TOOLS.includes(tool));
 
 /**
  * Lets users debug the workspace of a failed setup. Every follow-up message is a turn of an agent that knows only the
@@ -37,7 +37,7 @@ export async function debugSession(
   const messages = new Messages({ ctx, conversation, sandbox: () => workspace.sandbox, inbox: earlier.inbox });
   messages.inbox.endTurn(); // the inbox begins with a turn, but the debug session has none yet
   const windowMs = ctx.assignment.debugWindowMs;
-  const overMs = ctx.clock.monotonicMs() + windowMs;
+  const windowEndMs = ctx.clock.monotonicMs() + windowMs;
   const context = toolContext(ctx, conversation, workspace);
   const turnDeps = {
     ...deps,
@@ -50,19 +50,19 @@ export async function debugSession(
     notices: [],
     steps: new Set<string>(),
     checkpoints: SAVES_NOTHING,
-    takeMessages: () => takeNormally(messages),
+    takeMessages: () => deliverMessages(messages),
   };
-  const over = AbortSignal.any([ctx.signal, ended, whenGone(workspace)]);
+  const over = AbortSignal.any([ctx.signal, ended, sandboxEndSignal(workspace)]);
   try {
     for (;;) {
       ctx.phase("DEBUG");
-      const leftMs = overMs - ctx.clock.monotonicMs();
-      if (leftMs <= 0 || (await messages.inbox.idle(leftMs, over)) === "end") return undefined;
+      const remainingMs = windowEndMs - ctx.clock.monotonicMs();
+      if (remainingMs <= 0 || (await messages.inbox.idle(remainingMs, over)) === "end") return undefined;
       ctx.phase("RUNNING");
-      const lateMs = Math.max(1, Math.ceil(overMs + windowMs - ctx.clock.monotonicMs()));
+      const turnTimeoutMs = Math.max(1, Math.ceil(windowEndMs + windowMs - ctx.clock.monotonicMs()));
       const end = await runTurn(
         turnDeps,
-        AbortSignal.any([messages.inbox.beginTurn(), ended, AbortSignal.timeout(lateMs)]),
+        AbortSignal.any([messages.inbox.beginTurn(), ended, AbortSignal.timeout(turnTimeoutMs)]),
       );
       conversation.record("turn_end", turnEndPayload(end));
       messages.inbox.endTurn();
@@ -93,13 +93,13 @@ function instructions({ assignment }: ExecutionContext, failure: string): string
 }
 
 /** Delivers the messages and ignores their mode, which has no meaning in a debug session. */
-async function takeNormally(messages: Messages): Promise<string> {
+async function deliverMessages(messages: Messages): Promise<string> {
   await messages.take();
   return "normal";
 }
 
-function whenGone({ sandbox }: Workspace): AbortSignal {
-  const gone = new AbortController();
-  void sandbox.gone.then(() => gone.abort(new SandboxGone("The sandbox has ended.")));
-  return gone.signal;
+function sandboxEndSignal({ sandbox }: Workspace): AbortSignal {
+  const ended = new AbortController();
+  void sandbox.gone.then(() => ended.abort(new SandboxGone("The sandbox has ended.")));
+  return ended.signal;
 }

@@ -89,10 +89,10 @@ async function workWith(
     return workWithHarness({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
   const { provider } = deps;
   // a script requests the files that it needs; for a judge, everything in the workspace is evidence, not instructions
-  const readsNothing = provider.name === "scripted" || judge !== undefined;
-  const rules = readsNothing ? [] : await readRules(workspace);
+  const skipsInstructions = provider.name === "scripted" || judge !== undefined;
+  const rules = skipsInstructions ? [] : await readRules(workspace);
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
-  const skills = readsNothing ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
+  const skills = skipsInstructions ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   // Judges are not resumed: another attempt starts with the evaluated workspace.
   const saving = judge ? SAVES_NOTHING : checkpoints;

@@ -44,8 +44,8 @@ function nextGroup({ tools, mode }: TakeStepDeps, calls: readonly ToolCall[]): r
   const isParallel = ({ name }: ToolCall) =>
     tools.some((tool) => tool.name === name && tool.isParallel === true && isAllowed(tool, mode));
   const first = calls.findIndex((call) => !isParallel(call));
-  const looking = first < 0 ? calls.length : first;
-  return calls.slice(0, Math.max(1, Math.min(looking, PARALLEL_MAX)));
+  const parallelCount = first < 0 ? calls.length : first;
+  return calls.slice(0, Math.max(1, Math.min(parallelCount, PARALLEL_MAX)));
 }
 
 async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise<Ending[]> {
@@ -53,10 +53,10 @@ async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise
   const changes = group.length === 1 ? tools.find(({ name }) => name === group[0]?.name)?.changes : undefined;
   if (changes && changes !== "nothing") await deps.checkpoints.save();
   const settled = await Promise.allSettled(group.map((call) => runTool(call, { tools, context, mode, clock })));
-  const failed = settled.find((one) => one.status === "rejected");
+  const failed = settled.find((outcome) => outcome.status === "rejected");
   // only after all calls of the group have ended, so that nothing continues to run
   if (failed) throw failed.reason as Error;
-  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  return settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
 }
 
 /** The maximum size of the calls in a step's event, which leaves space for its other fields. */
@@ -74,7 +74,7 @@ function markChanges(
   isStoredVerbatim: boolean,
 ): void {
   for (const { name } of group) {
-    const tool = tools.find((one) => one.name === name);
+    const tool = tools.find((candidate) => candidate.name === name);
     if (tool?.changes === "anything" || (tool?.changes === "files" && !isStoredVerbatim))
       checkpoints.note(tool === pullRequest ? "always" : "if_cheap");
   }

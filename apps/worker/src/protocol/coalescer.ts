@@ -58,7 +58,8 @@ export class Coalescer<I, O> {
         else waiting.resolve(answer);
       });
     } catch (error) {
-      if (group.length > 1 && !platformError(error).retryable) for (const alone of group) void this.#sendGroup([alone]);
+      if (group.length > 1 && !platformError(error).retryable)
+        for (const single of group) void this.#sendGroup([single]);
       else for (const waiting of group) waiting.reject(error);
     }
   }

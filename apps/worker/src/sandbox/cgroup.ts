@@ -71,19 +71,19 @@ export class Cgroup {
       const directory = this.#directories.get(controller);
       if (directory !== undefined) writeFileSync(join(directory, file), value);
     };
-    const setIfThere = (controller: Controller, file: string, value: string) => {
+    const setIfPresent = (controller: Controller, file: string, value: string) => {
       if (existsSync(join(this.#directories.get(controller) ?? "", file))) set(controller, file, value);
     };
     set("pids", "pids.max", String(processes));
     if (this.version === "v2") {
       set("memory", "memory.max", String(memoryBytes));
-      setIfThere("memory", "memory.swap.max", "0");
-      setIfThere("memory", "memory.oom.group", "1");
+      setIfPresent("memory", "memory.swap.max", "0");
+      setIfPresent("memory", "memory.oom.group", "1");
       if (cpus > 0) set("cpu", "cpu.max", `${Math.round(cpus * CPU_PERIOD_US)} ${CPU_PERIOD_US}`);
       return;
     }
     set("memory", "memory.limit_in_bytes", String(memoryBytes));
-    setIfThere("memory", "memory.memsw.limit_in_bytes", String(memoryBytes));
+    setIfPresent("memory", "memory.memsw.limit_in_bytes", String(memoryBytes));
     if (cpus > 0) set("cpu", "cpu.cfs_quota_us", String(Math.round(cpus * CPU_PERIOD_US)));
   }
 

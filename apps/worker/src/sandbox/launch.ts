@@ -218,10 +218,10 @@ function launched(child: ChildProcess, reportsInside = false): Launched {
   const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
   let inside: { pid: number; start: string | undefined } | undefined;
   let complaint = "";
-  let told = "";
+  let infoText = "";
   info?.on("data", (chunk: Buffer) => {
-    told += chunk.toString("utf8");
-    const found = /"child-pid":\s*(\d+)/.exec(told)?.[1];
+    infoText += chunk.toString("utf8");
+    const found = /"child-pid":\s*(\d+)/.exec(infoText)?.[1];
     if (found) inside ??= { pid: Number(found), start: startOf(Number(found)) };
   });
   info?.on("error", () => undefined);

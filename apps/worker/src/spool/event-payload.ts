@@ -17,12 +17,12 @@ export function fitPayload(payload: JsonObject, bytesMax: number = PAYLOAD_BYTES
     const cut = { ...mapStrings(payload, (text) => cutText(text, charsMax)), truncated: true };
     if (jsonBytes(cut) <= bytesMax) return cut;
   }
-  const kept: JsonObject = { truncated: true };
+  const shortened: JsonObject = { truncated: true };
   for (const [name, value] of Object.entries(payload)) {
     const isShort = typeof value === "object" && value !== null ? false : jsonBytes(value) <= TOP_LEVEL_TEXT_MAX;
-    if (isShort && jsonBytes(kept) + jsonBytes(value) + name.length * 6 < bytesMax - 16) kept[name] = value;
+    if (isShort && jsonBytes(shortened) + jsonBytes(value) + name.length * 6 < bytesMax - 16) shortened[name] = value;
   }
-  return kept;
+  return shortened;
 }
 
 /** Returns a copy with every string replaced, including the names of object members. */

@@ -17,7 +17,7 @@ export type ParkedWorkspace = {
 };
 
 /** `bytes` is 0 until it has been measured. */
-type Kept = ParkedWorkspace & { readonly path: string; bytes: number; readonly cancelTimer: CancelTimer };
+type RetainedWorkspace = ParkedWorkspace & { readonly path: string; bytes: number; readonly cancelTimer: CancelTimer };
 
 /** The maximum number of workspaces, regardless of their size, because most ended runs never continue. */
 const COUNT_MAX = 64;
@@ -39,7 +39,7 @@ export type ParkedWorkspacesDeps = {
 export class ParkedWorkspaces {
   readonly #deps: ParkedWorkspacesDeps;
   /** By run, oldest first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #retained = new Map<string, RetainedWorkspace>();
   #moved = 0;
 
   constructor(deps: ParkedWorkspacesDeps) {
@@ -54,61 +54,61 @@ export class ParkedWorkspaces {
     await this.drop(runUid);
     const { dir, bytesMax, timers, log } = this.#deps;
     if (forMs <= 0 || bytesMax === 0) return false;
-    let kept: Kept | undefined;
+    let retained: RetainedWorkspace | undefined;
     await bestEffort("park a workspace", log, async () => {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const path = join(dir, `${runUid}-${(this.#moved += 1)}`);
       await rename(workspace, path);
-      kept = { ...parked, path, bytes: 0, cancelTimer: timers.after(forMs, () => void this.drop(runUid)) };
-      this.#kept.set(runUid, kept);
+      retained = { ...parked, path, bytes: 0, cancelTimer: timers.after(forMs, () => void this.drop(runUid)) };
+      this.#retained.set(runUid, retained);
     });
-    if (kept) void this.#measure(kept);
-    return kept !== undefined;
+    if (retained) void this.#measure(retained);
+    return retained !== undefined;
   }
 
   /** Moves the workspace of a run to `target` if it was saved under this key; otherwise deletes it. Never rejects. */
   async take(runUid: string, snapshotKey: string, target: string): Promise<ParkedWorkspace | undefined> {
-    const kept = this.#forget(runUid);
-    if (!kept) return undefined;
+    const retained = this.#forget(runUid);
+    if (!retained) return undefined;
     let taken: ParkedWorkspace | undefined;
     await bestEffort("take a parked workspace", this.#deps.log, async () => {
-      if (kept.snapshotKey !== snapshotKey) return;
-      await rename(kept.path, target);
-      taken = kept;
+      if (retained.snapshotKey !== snapshotKey) return;
+      await rename(retained.path, target);
+      taken = retained;
     });
-    if (!taken) await this.#remove(kept);
+    if (!taken) await this.#remove(retained);
     return taken;
   }
 
   async drop(runUid: string): Promise<void> {
-    const kept = this.#forget(runUid);
-    if (kept) await this.#remove(kept);
+    const retained = this.#forget(runUid);
+    if (retained) await this.#remove(retained);
   }
 
   /** Removes all workspaces to free disk space. */
   async clear(): Promise<void> {
-    await Promise.all([...this.#kept.keys()].map((runUid) => this.drop(runUid)));
+    await Promise.all([...this.#retained.keys()].map((runUid) => this.drop(runUid)));
   }
 
-  async #remove({ path }: Kept): Promise<void> {
+  async #remove({ path }: RetainedWorkspace): Promise<void> {
     await bestEffort("remove a parked workspace", this.#deps.log, () => removeTree(path));
   }
 
-  #forget(runUid: string): Kept | undefined {
-    const kept = this.#kept.get(runUid);
-    kept?.cancelTimer();
-    this.#kept.delete(runUid);
-    return kept;
+  #forget(runUid: string): RetainedWorkspace | undefined {
+    const retained = this.#retained.get(runUid);
+    retained?.cancelTimer();
+    this.#retained.delete(runUid);
+    return retained;
   }
 
-  async #measure(kept: Kept): Promise<void> {
-    kept.bytes = (await usageOfDirectories([kept.path])).bytes; // 0 if it has already been removed
+  async #measure(retained: RetainedWorkspace): Promise<void> {
+    retained.bytes = (await usageOfDirectories([retained.path])).bytes; // 0 if it has already been removed
     const { bytesMax } = this.#deps;
     // a workspace over the limit is removed first, so that the others can stay
-    for (const [runUid, { bytes }] of this.#kept) if (bytes > bytesMax) await this.drop(runUid);
-    let sum = [...this.#kept.values()].reduce((total, { bytes }) => total + bytes, 0);
-    for (const [runUid, { bytes }] of this.#kept) {
-      if (sum <= bytesMax && this.#kept.size <= COUNT_MAX) return;
+    for (const [runUid, { bytes }] of this.#retained) if (bytes > bytesMax) await this.drop(runUid);
+    let sum = [...this.#retained.values()].reduce((total, { bytes }) => total + bytes, 0);
+    for (const [runUid, { bytes }] of this.#retained) {
+      if (sum <= bytesMax && this.#retained.size <= COUNT_MAX) return;
       sum -= bytes;
       await this.drop(runUid);
     }

@@ -8,8 +8,10 @@ export function objectOf({ status, body }: RestResponse, what: string): Record<s
   const fields =
     typeof body === "object" && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
   if (status >= 200 && status < 300) return fields;
-  const told = [fields["detail"], fields["title"], fields["error"]].find(
+  const message = [fields["detail"], fields["title"], fields["error"]].find(
     (value) => typeof value === "string" && value !== "",
   );
-  throw new ToolFailure(`${what}: ${typeof told === "string" ? told : "the platform refused it"} (status ${status})`);
+  throw new ToolFailure(
+    `${what}: ${typeof message === "string" ? message : "the platform refused it"} (status ${status})`,
+  );
 }

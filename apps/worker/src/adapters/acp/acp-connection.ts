@@ -9,7 +9,7 @@ import { isReadOnlyCall, permitted } from "./permissions.ts";
 
 const PROTOCOL_VERSION = 1;
 /** An undefined method. The response to it is a marker that arrives after all pending updates. */
-const NOTHING = "_millwright/nothing";
+const MARKER_METHOD = "_millwright/nothing";
 const ROUNDS_MAX = 100;
 
 /**
@@ -84,7 +84,7 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
   async function untilSilent(): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const before = updateCount;
-      await rpc.request(NOTHING, {}).catch(() => undefined);
+      await rpc.request(MARKER_METHOD, {}).catch(() => undefined);
       if (updateCount === before) return;
     }
   }

@@ -4,11 +4,11 @@ import { isPlatformTool } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
 
 /** Kinds of calls that change nothing. */
-const LOOKS = ["read", "search", "think"];
+const READ_ONLY_KINDS = ["read", "search", "think"];
 
 /** Returns whether a call is read-only or one of the platform's tools, which enforce plan mode themselves. */
 export const isReadOnlyCall = (call: JsonObject, { toolOf }: AcpDialect): boolean =>
-  LOOKS.includes(textAt(call, "kind")) ||
+  READ_ONLY_KINDS.includes(textAt(call, "kind")) ||
   isPlatformTool(toolOf({ id: textAt(call, "toolCallId"), title: textAt(call, "title") }));
 
 /**
@@ -21,6 +21,8 @@ export function permitted(params: JsonObject, isAllowed: (call: JsonObject) => b
     ? ["allow_once", "allow_always"]
     : ["reject_once", "reject_always"];
   const offered = Array.isArray(options) ? options.filter(isAnObject) : [];
-  const option = wanted.map((kind) => offered.find((one) => one["kind"] === kind)).find((found) => found !== undefined);
+  const option = wanted
+    .map((kind) => offered.find((candidate) => candidate["kind"] === kind))
+    .find((match) => match !== undefined);
   return { outcome: option ? { outcome: "selected", optionId: textAt(option, "optionId") } : { outcome: "cancelled" } };
 }

@@ -94,9 +94,9 @@ function read(text: string): readonly HarnessEvent[] | undefined {
   const message = parsedLine(text);
   switch (message?.["type"]) {
     case "assistant":
-      return contentOf(message).flatMap(said);
+      return contentOf(message).flatMap(assistantEvents);
     case "user":
-      return contentOf(message).flatMap(answered);
+      return contentOf(message).flatMap(toolResultEvents);
     case "system":
       if (textAt(message, "subtype") === "api_retry")
         return [
@@ -118,14 +118,14 @@ function contentOf(message: JsonObject): JsonObject[] {
   return Array.isArray(content) ? content.filter(isAnObject) : [];
 }
 
-function said(block: JsonObject): HarnessEvent[] {
+function assistantEvents(block: JsonObject): HarnessEvent[] {
   if (block["type"] === "text" && textAt(block, "text") !== "") return [{ t: "message", text: textAt(block, "text") }];
   if (block["type"] === "tool_use")
     return [{ t: "tool_start", id: textAt(block, "id"), name: textAt(block, "name"), input: objectAt(block, "input") }];
   return [];
 }
 
-function answered(block: JsonObject): HarnessEvent[] {
+function toolResultEvents(block: JsonObject): HarnessEvent[] {
   if (block["type"] !== "tool_result") return [];
   const { content } = block;
   const parts = Array.isArray(content)

@@ -15,11 +15,11 @@ const COUNTERS: Readonly<Record<string, string>> = {
 };
 
 /** Known notifications. Most of them are not shown in a run or repeat others. */
-const KNOWN =
+const KNOWN_METHODS =
   /^(?:thread\/.*|turn\/(?:started|completed|diff\/updated|plan\/updated)|item\/(?:started|completed|.*(?:[dD]elta|[pP]rogress|[pP]artAdded))|mcpServer\/.*|account\/.*|remoteControl\/.*|skills\/changed|error|warning|configWarning|deprecationNotice)$/;
 
 const isKnown = (method: string, params: JsonObject): boolean =>
-  KNOWN.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
+  KNOWN_METHODS.test(method) && (method !== "item/completed" || isKnownItem(objectAt(params, "item")));
 
 /** A process of `codex app-server`: one thread with consecutive turns. */
 export class CodexConnection implements HarnessConnection {

@@ -82,12 +82,12 @@ export function kubernetesBackend({
 
   /** Creates the Job, or returns the existing Job if an earlier call created it and its response was lost. */
   async function makeJob(order: Order, startedMs: number): Promise<V1Job> {
-    const made = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
-    if (made !== "exists") return made;
-    const there = await cluster.getJob(jobName(order, owner));
-    if (!there) throw new Error("The Job was there and is not any more.");
-    if (machineOf(there)?.executionId !== order.executionId) throw new ClusterRefusal("Another Job has its name.");
-    return there;
+    const created = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
+    if (created !== "exists") return created;
+    const existing = await cluster.getJob(jobName(order, owner));
+    if (!existing) throw new Error("The Job was there and is not any more.");
+    if (machineOf(existing)?.executionId !== order.executionId) throw new ClusterRefusal("Another Job has its name.");
+    return existing;
   }
 
   return {

@@ -5,8 +5,8 @@ import type { ConversationEvent } from "../model-provider.ts";
 /** A conservative estimate for text and code. */
 const CHARACTERS_PER_TOKEN = 3.5;
 /** The part of the context window that a prompt may fill, and the part that remains verbatim after a summary. */
-const FULL = 0.8;
-const KEPT = 0.25;
+const PROMPT_PART_MAX = 0.8;
+const RETAINED_PART_MAX = 0.25;
 /** The maximum number of characters of one message in the input of a summary. */
 const MESSAGE_CHARACTERS_MAX = 4_000;
 
@@ -15,7 +15,7 @@ export const tokensOf = (characters: number): number => Math.ceil(characters / C
 export const tokensIn = (value: unknown): number => tokensOf(JSON.stringify(value).length);
 
 /** Returns whether a prompt is too long for a context window (in tokens), if space for the response is reserved. */
-export const isTooLong = (prompt: unknown, window: number): boolean => tokensIn(prompt) > FULL * window;
+export const isTooLong = (prompt: unknown, window: number): boolean => tokensIn(prompt) > PROMPT_PART_MAX * window;
 
 const idOf = ({ kind, payload }: ConversationEvent): string =>
   kind === "model_step" ? textAt(payload, "step_id") : kind === "message" ? textAt(payload, "message_uid") : "";
@@ -43,13 +43,15 @@ export function retainedFrom(events: readonly ConversationEvent[], window: numbe
   const again = events
     .slice(events.findLastIndex(({ kind }) => kind === "model_step") + 1)
     .filter(({ kind }) => kind === "conversation_summarized").length;
-  const room = (KEPT * window) / 4 ** again;
-  const places = read.flatMap((event, index) => (idOf(event) === "" ? [] : [{ id: idOf(event), index }]));
-  const fitting = places.filter(({ index }) => tokensIn(read.slice(index).map(({ payload }) => payload)) <= room);
+  const tokensMax = (RETAINED_PART_MAX * window) / 4 ** again;
+  const positions = read.flatMap((event, index) => (idOf(event) === "" ? [] : [{ id: idOf(event), index }]));
+  const fitting = positions.filter(
+    ({ index }) => tokensIn(read.slice(index).map(({ payload }) => payload)) <= tokensMax,
+  );
   const hasMore = ({ index }: { index: number }) =>
     read.slice(0, index).some(({ kind }) => kind === "model_step" || kind === "message");
   // the last position is the fallback, because the provider may count more tokens than this estimate
-  return [...fitting.slice(0, 1), ...places.slice(-1)].find(hasMore)?.id;
+  return [...fitting.slice(0, 1), ...positions.slice(-1)].find(hasMore)?.id;
 }
 
 /** Returns the events before a position, of those that a model currently reads. */

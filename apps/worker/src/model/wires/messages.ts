@@ -39,12 +39,12 @@ export function messagesOf(events: readonly ConversationEvent[], { replies, mask
     if (kind !== "model_step") return [];
     const calls = callsOf(payload);
     const reply = replies.get(textAt(payload, "step_id"));
-    const told = reply?.message ?? inOurWords(mask(textAt(payload, "text")), calls, mask);
-    if (!told) return [];
+    const assistant = reply?.message ?? inOurWords(mask(textAt(payload, "text")), calls, mask);
+    if (!assistant) return [];
     const results = calls.map((call, at) =>
       resultOf(call, reply?.ids[at] ?? call.callId, events.slice(index + 1), mask),
     );
-    return results.length === 0 ? [told] : [told, { role: "tool", content: results }];
+    return results.length === 0 ? [assistant] : [assistant, { role: "tool", content: results }];
   });
 }
 

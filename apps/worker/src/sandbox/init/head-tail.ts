@@ -12,8 +12,8 @@ export class HeadTail {
   }
 
   push(chunk: Uint8Array): void {
-    const room = this.#half - this.#headBytes;
-    const head = chunk.subarray(0, Math.max(0, room));
+    const freeBytes = this.#half - this.#headBytes;
+    const head = chunk.subarray(0, Math.max(0, freeBytes));
     if (head.length > 0) {
       this.#head.push(head);
       this.#headBytes += head.length;
