@@ -21,7 +21,7 @@ export type DatabaseOptions = {
 /** Called after commit with the topics that the transaction announced. Must not throw. */
 export type CommitListener = (topics: ReadonlySet<string>) => void;
 
-/** Maximum number of statements that are kept prepared per connection; further ones are sent unprepared. */
+/** Maximum number of prepared statements per connection; further statements are sent unprepared. */
 const PREPARED_TEXTS_MAX = 500;
 
 /**

@@ -43,7 +43,7 @@ export class SharedConnections {
   }
 
   async #connect(place: Place): Promise<void> {
-    place.restsUntilMs = Number.POSITIVE_INFINITY; // until it is known
+    place.restsUntilMs = Number.POSITIVE_INFINITY; // until the connection is established
     const client = new Client(this.#config);
     const lose = (): void => {
       if (place.client === client) place.client = undefined;
@@ -52,7 +52,7 @@ export class SharedConnections {
     client
       .once("error", lose)
       .once("end", lose)
-      .on("error", () => {}); // its queries are told by themselves
+      .on("error", () => {}); // its queries reject with the error themselves
     try {
       await client.connect();
       if (this.#isClosed) await client.end();

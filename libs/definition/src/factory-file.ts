@@ -105,7 +105,7 @@ function readRepositories(fields: Fields): FactoryPart["repositories"] {
     });
     const forge: CodeForge | undefined = entry.oneOf("codeForge", CODE_FORGES);
     if (owner === undefined || repo === undefined) return [];
-    const pair = `${owner}/${repo}`.toLowerCase(); // code hosts do not tell cases apart
+    const pair = `${owner}/${repo}`.toLowerCase(); // code hosts ignore case
     if (seen.has(pair)) entry.error(entry.at, "FF_DUPLICATE_NAME", `The repository ${owner}/${repo} is listed twice.`);
     seen.add(pair);
     return [{ owner, repo, ...(forge && { code_forge: forge }) }];
