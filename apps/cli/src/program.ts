@@ -90,6 +90,8 @@ function addCommand(program: Parser, parent: Parser, command: Command, print: (t
     .command(command.words.split(" ").at(-1)!)
     .description(command.summary)
     .exitOverride((error) => {
+      if (error.code === "commander.excessArguments")
+        throw new RejectedLine(rejection(`${command.words} takes ${command.args.join(" ") || "no arguments"}.`));
       if (error.exitCode !== 0) throw new RejectedLine(rejection(sentenceOf(error)));
       print(usageOf(command));
       throw error;
@@ -100,9 +102,9 @@ function addCommand(program: Parser, parent: Parser, command: Command, print: (t
   parser.action(() => run({ command, args: parser.args, values: values() }));
 }
 
-/** Returns commander's message as a sentence. */
+/** Returns commander's message as a sentence, without the value of an unknown option, which may be a secret. */
 function sentenceOf({ message }: CommanderError): string {
-  const text = message.replace(/^error: /, "");
+  const text = message.replace(/^error: /, "").replace(/^(unknown option '(?:--[\w-]+|-\w)).*'/s, "$1'");
   return `${text[0]!.toUpperCase()}${text.slice(1)}${/[.)]$/.test(text) ? "" : "."}`;
 }
 

@@ -70,6 +70,16 @@ test.each([
   expect(seen).toEqual([]);
 });
 
+test.each([
+  [["login", "http://127.0.0.1:1", "mw_0123456789abcdef", "extra"], "login takes URL API_KEY."],
+  [["run", "list", "--apikey=mw_0123456789abcdef"], "Unknown option '--apikey'"],
+  [["--apikey=mw_0123456789abcdef", "run", "list"], "Unknown option '--apikey'"],
+])("%j is wrong usage with a message that does not repeat the key", async (argv, message) => {
+  const { code, err } = await millwright(...argv);
+  expect([code, err]).toEqual([2, expect.stringContaining(message)]);
+  expect(err).not.toContain("mw_");
+});
+
 describe("help", () => {
   test.each([[[]], [["--help"]], [["-h"]], [["help"]]])("%j lists every command and exits 0", async (argv) => {
     const { code, out } = await millwright(...argv);
