@@ -167,6 +167,20 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     });
   });
 
+  test.each(SERVICES)("allows %s to connect to the RPC ports that it probes at its start", (service) => {
+    const main = readFileSync(join(ROOT, "apps", service, "src/main.ts"), "utf8");
+    const [, upstreams = ""] = /upstreams: \(config\) => \(\{([^]*?)\n {2}\}\),/.exec(main) ?? [];
+    const names = [...upstreams.matchAll(/^ {4}"?([a-z-]+)"?: /gm)].map(([, name]) => name!);
+    const [, callersOnly = ""] = /callersOnly: \[(.*)\]/.exec(main) ?? [];
+    const probed = names.filter((name) => !callersOnly.includes(`"${name}"`));
+    const allowed = rendered["highly-available"]
+      .filter(({ kind }) => kind === "NetworkPolicy")
+      .flatMap((policy) => edgesOf(policy, "egress"));
+    expect(allowed.filter((edge) => edge.startsWith(`${service} `) && edge.endsWith(" 9090")).toSorted()).toEqual(
+      probed.map((name) => `${service} ${name} 9090`).toSorted(),
+    );
+  });
+
   test.each(SERVICES)("sets each variable of %s, or a value does", (service) => {
     const set = new Set(
       VALUE_SETS.flatMap((values) => namesOf(environmentOf(rendered[values], `mw-millwright-${service}`))),

@@ -15,6 +15,7 @@ await runService({
     metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
+  callersOnly: ["metrics"],
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
     const factories = await composeFactories({

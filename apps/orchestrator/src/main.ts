@@ -18,6 +18,7 @@ await runService({
     scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
     metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
+  callersOnly: ["scheduler", "scoring", "metrics"],
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
     const { localRepositoryRoots, timeScale, runTokenLimit, managedMcpServers, snapshotDays, modelAliases } = config;

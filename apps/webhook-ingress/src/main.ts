@@ -11,6 +11,7 @@ await runService({
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
     metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
+  callersOnly: ["metrics"],
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
     const ingress = composeWebhookIngress({

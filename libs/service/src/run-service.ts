@@ -66,6 +66,8 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   loadConfig(env: Env): C;
   /** The services it calls, or that call it. */
   upstreams(config: C): Readonly<Record<N, UpstreamAddresses>>;
+  /** Those of them that it does not call. It only reads their keys, and the network may refuse connections to their RPC ports. */
+  readonly callersOnly?: readonly NoInfer<N>[];
   /** Migrations to apply before it is composed; replicas may race. */
   readonly migrationsDir: string;
   compose(config: C, base: ServiceOptions, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
@@ -188,7 +190,9 @@ async function processOf<C extends ServiceSettings, N extends string>(
     })
     .add("check of upstreams", {
       start: async () => {
-        const addresses = Object.fromEntries(upstreams.map(([name, { urls }]) => [name, urls]));
+        const callersOnly: readonly string[] = plan.callersOnly ?? [];
+        const called = upstreams.filter(([name]) => !callersOnly.includes(name));
+        const addresses = Object.fromEntries(called.map(([name, { urls }]) => [name, urls]));
         const probe = (url: string) => probeHealth(url, tls);
         void checkUpstreams({ upstreams: addresses, probe, log }, stopping.signal); // in the background
       },
