@@ -36,6 +36,14 @@ const LIMITS: readonly (readonly [row: string, value: string, file: string, cons
   ["automations of a factory", "200", "apps/factories/src/domain/automation.ts", "AUTOMATIONS_PER_FACTORY_MAX = 200;"],
   ["tracked branches", "50", "apps/factories/src/domain/branch.ts", "BRANCHES_MAX = 50;"],
   ["webhooks of a factory", "20", "libs/definition/src/rules.ts", "WEBHOOKS_MAX = 20;"],
+  ["runs ", "1 to 500 | 20 ", "apps/gateway/src/routes/runs/runs.ts", "limit: pageLimit(20, 500)"],
+  ["events of a run,", "1 to 500 | 100 ", "apps/gateway/src/routes/runs/team-events.ts", "limit: pageLimit(100, 500)"],
+  [
+    "slots of a schedule",
+    "1 to 500 | 50 ",
+    "apps/gateway/src/routes/triggers/schedules.ts",
+    "limit: pageLimit(50, 500)",
+  ],
   ["periods of a metric series", "365", "libs/periods/src/periods.ts", "PERIODS_MAX = 365;"],
   ["metrics and costs", "60", "apps/gateway/src/domain/metrics-limit.ts", "METRICS_REQUESTS_PER_WINDOW = 60;"],
 ];
