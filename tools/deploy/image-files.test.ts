@@ -17,10 +17,15 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Runs a program of an image with no configuration, and returns its output. */
-async function outputOf(image: ImageName, app: string): Promise<string> {
-  const env = { PATH: process.env["PATH"], MILLWRIGHT_DATA_DIR: join(directory, "data") };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [`apps/${app}/dist/main.js`], {
+/** Runs a program of an image, by default with no configuration, and returns its output. */
+async function outputOf(
+  image: ImageName,
+  app: string,
+  words: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const env = { PATH: process.env["PATH"], MILLWRIGHT_DATA_DIR: join(directory, "data"), ...variables };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [`apps/${app}/dist/main.js`, ...words], {
     cwd: join(directory, image),
     env,
   }).catch((error: { readonly stdout: string; readonly stderr: string }) => error);
@@ -62,4 +67,13 @@ describe.each(Object.keys(IMAGES) as ImageName[])("the files of the image %s", (
     expect([...new Set(listed)].toSorted()).toEqual([...new Set(installed)].toSorted());
     expect(installed.length).toBeGreaterThan(20);
   });
+});
+
+test("the command line client of the image services starts other programs, compiled", async () => {
+  const variables = {
+    MILLWRIGHT_URL: "http://127.0.0.1:1",
+    MILLWRIGHT_WORKER_KEY: "mww_key",
+    MILLWRIGHT_WORKER_SLOTS: "x",
+  };
+  expect(await outputOf("services", "cli", ["worker", "start"], variables)).toMatch(/MILLWRIGHT_WORKER_SLOTS must be/);
 });

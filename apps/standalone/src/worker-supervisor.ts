@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { appendFileSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import type { LogFields, Logger } from "@millwright/telemetry";
+import { nodeArguments } from "@millwright/terminal";
 
-const WORKER_MAIN = fileURLToPath(new URL("../../worker/src/main.ts", import.meta.url));
+const WORKER_MAIN = new URL("../../worker/src/main.ts", import.meta.url);
 /** Exit code of a worker whose settings are invalid. */
 const MISCONFIGURED = 2;
 /**
@@ -122,7 +122,7 @@ export class WorkerSupervisor {
     mkdirSync(ownDir, { recursive: true, mode: 0o700 });
     const log = openSync(workerLog(dir, index), "a", 0o600);
     try {
-      return spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], {
+      return spawn(process.execPath, nodeArguments(WORKER_MAIN), {
         cwd: ownDir, // not the platform's directory, which often contains the data directory and a checkout
         stdio: ["pipe", log, "pipe"],
         env: {

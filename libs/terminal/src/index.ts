@@ -1,4 +1,5 @@
 export { bar, sparkline } from "./charts.ts";
+export { nodeArguments } from "./node-arguments.ts";
 export { paint, type Paint } from "./paint.ts";
 export { table } from "./table.ts";
 export { describeRunEvent, type ProgressLine, type RunEventJson } from "./run-progress.ts";

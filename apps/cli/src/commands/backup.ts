@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { nodeArguments } from "@millwright/terminal";
 import { EXIT, textOption, type Cli, type Command, type Values } from "../command.ts";
 
-const BACKUP_MAIN = fileURLToPath(new URL("../../../standalone/src/backup/main.ts", import.meta.url));
+const BACKUP_MAIN = new URL("../../../standalone/src/backup/main.ts", import.meta.url);
 const options = { "key-file": { type: "string" } } as const;
 
 /** Backups of the standalone platform on this machine; they find it as `npm start` does. */
@@ -29,7 +29,7 @@ export const backupCommands: Command[] = [
 async function runStandalone(cli: Cli, command: string, directory: string, values: Values): Promise<number> {
   const keyFile = textOption(values, "key-file");
   const args = [command, ...(keyFile === undefined ? [] : ["--key-file", keyFile]), "--", directory];
-  const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", BACKUP_MAIN, ...args], {
+  const child = spawn(process.execPath, [...nodeArguments(BACKUP_MAIN), ...args], {
     stdio: "inherit",
     env: cli.env,
   });

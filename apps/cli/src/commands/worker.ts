@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-import { table } from "@millwright/terminal";
+import { nodeArguments, table } from "@millwright/terminal";
 import { EXIT, textOption, UsageError, type Command } from "../command.ts";
 
-const WORKER_MAIN = fileURLToPath(new URL("../../../worker/src/main.ts", import.meta.url));
+const WORKER_MAIN = new URL("../../../worker/src/main.ts", import.meta.url);
 
 /** Workers: see them, start one. */
 export const workerCommands: Command[] = [
@@ -47,7 +46,7 @@ export const workerCommands: Command[] = [
         (name) => cli.env[name],
       );
       if (!url || !isNamed) throw new UsageError("Set MILLWRIGHT_URL and MILLWRIGHT_WORKER_KEY.");
-      const child = spawn(process.execPath, ["--conditions=@millwright/source", "--no-warnings", WORKER_MAIN], {
+      const child = spawn(process.execPath, nodeArguments(WORKER_MAIN), {
         stdio: "inherit",
         env: { ...cli.env, MILLWRIGHT_URL: url },
       });
