@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints an .env file with new keys for compose.yaml. Save it: without MASTER_KEY, stored secrets cannot be read.
+# Usage: (umask 077 && deploy/compose/create-keys.sh > deploy/compose/.env)
 set -eu
 key() { openssl rand -base64 32; }
-umask 077
 echo "MASTER_KEY=$(key)"
 for service in GATEWAY ORCHESTRATOR FACTORIES SCHEDULER SCORING METRICS WEBHOOK_INGRESS; do
   echo "SERVICE_KEY_$service=$(key)"

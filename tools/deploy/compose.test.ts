@@ -47,3 +47,8 @@ test("create-keys.sh writes each variable without a default that the file needs"
   expect(needed.length).toBeGreaterThan(10);
   expect(needed.filter((name) => !written.includes(name))).toEqual([]);
 });
+
+test.each([".gitignore", ".dockerignore"])("%s excludes the file with the keys", (name) => {
+  const lines = readFileSync(resolve(COMPOSE, "../..", name), "utf8").split("\n");
+  expect(lines.map((line) => line.replace(/^\*\*\//, ""))).toContain(".env");
+});
