@@ -26,7 +26,7 @@ const COPY_TIMEOUT_MS = 60_000;
 
 const MODE =
   "Applies if the follow-up is queued before the agent starts or begins a new execution; a live session ignores it. " +
-  "Without it the run keeps its mode, except that a response to a plan that awaits approval approves the plan (`normal`).";
+  "Without it the run keeps its mode, except that a follow-up to a plan that awaits approval approves the plan (`normal`).";
 
 const NewFollowup = z
   .object({
