@@ -277,7 +277,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
           );
           const runs = await runsOf(page.deliveries, input);
           return {
-            deliveries: page.deliveries.map((delivery) => deliveryRecord(delivery, runs)),
+            deliveries: page.deliveries.map((entry) => deliveryRecord(entry, runs)),
             page_info: pageInfo(page.nextPageToken),
           };
         },
