@@ -180,7 +180,7 @@ test("a run whose configuration says so fails when its worker is lost at work, a
   await loseOne(await holdStarted(careful, worker));
   expect(await careful.getRun(caller, run.uid)).toMatchObject({
     state: "ERROR",
-    status: { errorCode: "resource_unavailable", message: expect.stringContaining("not be resumed") },
+    status: { errorCode: "resource_unavailable", message: expect.stringContaining("does not allow it to resume") },
   });
   expect((await careful.events(run.uid)).at(-1)).toMatchObject({
     kind: "run_finished",
