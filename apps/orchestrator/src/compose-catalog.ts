@@ -10,7 +10,7 @@ import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
 import { allowServices, type CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
-import { topics, type Bell } from "./storage/bell.ts";
+import { topics, type Wakeups } from "./storage/wakeups.ts";
 import type { LiveTexts } from "./runs/live-texts.ts";
 import { codeHosts, forgeReaders } from "./catalog/clients/code-hosts.ts";
 import { identityClient } from "./catalog/clients/identity-client.ts";
@@ -113,7 +113,7 @@ export type CatalogOptions = {
   readonly cursors: Cursors;
   readonly signer: CallerSigner;
   readonly identity: Transport;
-  readonly bell: Bell;
+  readonly wakeups: Wakeups;
   readonly liveTexts: LiveTexts;
   readonly eventLog: Pick<EventLog, "head" | "growth">;
   readonly timings: Pick<Timings, "keepAliveMs" | "pollMs">;
@@ -313,7 +313,7 @@ export function composeCatalog(options: CatalogOptions) {
         eventLog: options.eventLog,
         liveTexts: options.liveTexts,
         isSettled: (runUid) => isSettled(sql, runUid),
-        waitForEvents: (runUid, timeoutMs, signal) => options.bell.wait(topics.runEvents(runUid), timeoutMs, signal),
+        waitForEvents: (runUid, timeoutMs, signal) => options.wakeups.wait(topics.runEvents(runUid), timeoutMs, signal),
         clock,
         timings: options.timings,
       });

@@ -5,7 +5,7 @@ import { BackgroundLoop, isTransient, type Database, type Sql } from "@millwrigh
 import { bestEffort } from "@millwright/errors";
 import type { ReplicaNotifier, ReplicaBroadcast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
-import { Bell } from "./storage/bell.ts";
+import { Wakeups } from "./storage/wakeups.ts";
 import { LiveTexts } from "./runs/live-texts.ts";
 import { tellText, type TextPiece } from "./runs/usecases/tell-text.ts";
 import type { Job } from "./runs/domain/assignment.ts";
@@ -120,7 +120,7 @@ const SWEEP_MS = 10 * 60_000;
 export function composeRuns(options: RunLifeOptions) {
   const { database, timings, log } = options;
   const { sql } = database;
-  const bell = new Bell(options.replicas);
+  const wakeups = new Wakeups(options.replicas);
   const liveTexts = new LiveTexts(options.liveTextCast);
   const runs = runTransactions(database, timings);
   const sharedRuns = sharedRunTransactions(runs);
@@ -161,7 +161,7 @@ export function composeRuns(options: RunLifeOptions) {
   const polls = new LeaseWork({
     claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs),
     giveBack,
-    bell,
+    wakeups,
     pollMs: timings.pollMs,
   });
 
@@ -262,7 +262,7 @@ export function composeRuns(options: RunLifeOptions) {
       textsOfFollowups(sql, runUid, executionId, uids),
   };
   return {
-    bell,
+    wakeups,
     liveTexts,
     createRuns: (caller: Caller, requests: readonly NewRun[]) => createRuns(creating, caller, requests),
     createLocalRun: async (caller: Caller, run: NewRun & { readonly local: LocalStart }) => {
@@ -345,7 +345,7 @@ export function composeRuns(options: RunLifeOptions) {
         watchDirectives(
           {
             pendingDirectives: reads.pendingDirectives,
-            bell,
+            wakeups,
             pollMs: timings.pollMs,
             keepAliveMs: timings.keepAliveMs,
           },
@@ -358,8 +358,8 @@ export function composeRuns(options: RunLifeOptions) {
     /** Queues executions again whose budget is no longer exhausted; for tests. */
     requeueOnce,
     start() {
-      stopListening = database.onCommit((announced) => bell.ring(announced));
-      bell.start();
+      stopListening = database.onCommit((announced) => wakeups.notify(announced));
+      wakeups.start();
       liveTexts.start();
       for (const backgroundLoop of loops) backgroundLoop.start();
     },
@@ -368,7 +368,7 @@ export function composeRuns(options: RunLifeOptions) {
       stopping.abort();
       polls.stop();
       stopListening();
-      bell.stop();
+      wakeups.stop();
       liveTexts.stop();
       await Promise.all(loops.map((backgroundLoop) => backgroundLoop.stop()));
     },

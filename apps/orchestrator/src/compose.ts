@@ -137,7 +137,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     clock,
     signer,
     timings,
-    bell: life.bell,
+    wakeups: life.wakeups,
     liveTexts: life.liveTexts,
     eventLog,
     cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),

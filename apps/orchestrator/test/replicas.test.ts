@@ -2,7 +2,7 @@
 import { afterEach, expect } from "@jest/globals";
 import { NatsLink } from "@millwright/events";
 import { eventually, memoryLog, natsServer, needs } from "@millwright/testing";
-import { topics } from "../src/storage/bell.ts";
+import { topics } from "../src/storage/wakeups.ts";
 import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import { HeldExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
@@ -68,7 +68,7 @@ needs(
     const ended = new AbortController();
     const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
     await stream.next(); // the stream is open
-    const reader = there.life.bell.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
+    const reader = there.life.wakeups.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
     const told = (async () => {
       for (let news = await stream.next(); !news.done; news = await stream.next())
         if (news.value.directives.length > 0) return news.value.directives;

@@ -112,7 +112,7 @@ export async function catalogPlatform(
       clock,
       snapshotDays: 30,
       signer: own!,
-      bell: life.bell,
+      wakeups: life.wakeups,
       liveTexts: life.liveTexts,
       eventLog,
       publicUrl: "http://public.test",
@@ -127,7 +127,7 @@ export async function catalogPlatform(
     ...(overrides.fetch ? { fetch: overrides.fetch } : {}),
   });
   catalogLater.it = catalog;
-  const stopRinging = database.onCommit((news) => life.bell.ring(news));
+  const stopNotifying = database.onCommit((news) => life.wakeups.notify(news));
   const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
 
   const transport = inProcess((router) => {
@@ -179,7 +179,7 @@ export async function catalogPlatform(
       return Buffer.concat(chunks).toString("utf8");
     },
     async close() {
-      stopRinging();
+      stopNotifying();
       await eventLog.stop();
       await catalog.stop();
       await platform.close();

@@ -1,5 +1,5 @@
 import type { Database, Sql } from "@millwright/database";
-import { topics } from "../../storage/bell.ts";
+import { topics } from "../../storage/wakeups.ts";
 import { MAY_COST, SCOPES_OF_ROOT } from "./budget-store.ts";
 
 /** The columns (besides `is_background`) in which a lane that waits for a budget equals the lane that does not. */

@@ -1,5 +1,5 @@
 import { outsideScopes } from "@millwright/telemetry";
-import { topics, type Bell } from "../../storage/bell.ts";
+import { topics, type Wakeups } from "../../storage/wakeups.ts";
 import type { Offer, LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type LeaseWorkDeps = {
@@ -7,7 +7,7 @@ export type LeaseWorkDeps = {
   claim(session: WorkerSession, freeSlots: number): Promise<readonly Offer[]>;
   /** Queues executions again that were offered to a worker which has disconnected. */
   giveBack(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
-  readonly bell: Bell;
+  readonly wakeups: Wakeups;
   /** How often waiting polls query for work without a notification, in milliseconds. */
   readonly pollMs: number;
 };
@@ -37,7 +37,7 @@ export class LeaseWork {
 
   constructor(deps: LeaseWorkDeps) {
     this.#deps = deps;
-    this.#unsubscribe = deps.bell.listen(topics.work, () => this.#notify());
+    this.#unsubscribe = deps.wakeups.subscribe(topics.work, () => this.#notify());
   }
 
   /**

@@ -1,10 +1,10 @@
-import { topics, type Bell } from "../../storage/bell.ts";
+import { topics, type Wakeups } from "../../storage/wakeups.ts";
 import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import type { WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type WatchDirectivesDeps = {
   pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
-  readonly bell: Bell;
+  readonly wakeups: Wakeups;
   readonly pollMs: number;
   readonly keepAliveMs: number;
 };
@@ -25,8 +25,8 @@ export async function* watchDirectives(
   let wake = (): void => {};
   const notify = (): void => wake();
   const unsubscribes = [
-    deps.bell.listen(topics.session(session.uid), notify),
-    deps.bell.listen(topics.work, () => {
+    deps.wakeups.subscribe(topics.session(session.uid), notify),
+    deps.wakeups.subscribe(topics.work, () => {
       isWorkNotified = true;
       notify();
     }),

@@ -1,5 +1,5 @@
 import { sendTo, type Sql } from "@millwright/database";
-import { topics } from "../../storage/bell.ts";
+import { topics } from "../../storage/wakeups.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import { type CapacityDefaults, type QueueSettings, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
 import type { CapacitySubject } from "../domain/run-transaction.ts";

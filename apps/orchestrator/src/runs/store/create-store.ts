@@ -1,7 +1,7 @@
 import type { Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
 import { newUid, type RunUid } from "@millwright/ids";
-import { topics } from "../../storage/bell.ts";
+import { topics } from "../../storage/wakeups.ts";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import { isBackground } from "../../catalog/domain/queue-settings.ts";
 import type { Cause, RunParent } from "../domain/run-transaction.ts";

@@ -1,6 +1,6 @@
 import { sendTo, type Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
-import { topics } from "../../storage/bell.ts";
+import { topics } from "../../storage/wakeups.ts";
 import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-change.ts";
 import { isTerminal } from "../domain/run.ts";
 import type { Timings } from "../domain/timings.ts";

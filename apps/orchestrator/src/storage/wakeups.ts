@@ -16,7 +16,7 @@ const isTopic = (announced: string): boolean => announced === topics.work || /^(
  * Wakes waiting requests in this process and, through `replicas`, in the other replicas. Delivery is best effort: a
  * notification may be lost, so every waiter also polls at an interval.
  */
-export class Bell {
+export class Wakeups {
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #replicas: ReplicaNotifier | undefined;
   #unsubscribe = (): void => {};
@@ -34,8 +34,8 @@ export class Bell {
     this.#unsubscribe();
   }
 
-  /** Notifies the subscribers, here and at the other replicas, of the wake-up topics among the texts that a commit announced. */
-  ring(announced: ReadonlySet<string>): void {
+  /** Notifies subscribers of the wake-up topics that a commit announced, here and at the other replicas. */
+  notify(announced: ReadonlySet<string>): void {
     const notified = [...announced].filter(isTopic);
     for (const topic of notified) this.#notifyHere(topic);
     this.#replicas?.notify(notified);
@@ -46,7 +46,7 @@ export class Bell {
   }
 
   /** Calls `listener` at each notification of `topic`. Returns a function that unsubscribes. */
-  listen(topic: string, listener: () => void): () => void {
+  subscribe(topic: string, listener: () => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set();
     this.#listeners.set(topic, listeners.add(listener));
     return () => {
@@ -66,7 +66,7 @@ export class Bell {
         resolve();
       };
       const timer = setTimeout(end, timeoutMs);
-      const unsubscribe = this.listen(topic, end);
+      const unsubscribe = this.subscribe(topic, end);
       signal?.addEventListener("abort", end);
     });
   }
