@@ -7,7 +7,7 @@ import type { ReplicaNotifier, ReplicaBroadcast } from "@millwright/events";
 import type { Logger } from "@millwright/telemetry";
 import { Wakeups } from "./storage/wakeups.ts";
 import { LiveTexts } from "./runs/live-texts.ts";
-import { tellText, type TextPiece } from "./runs/usecases/tell-text.ts";
+import { publishTextDelta, type TextPiece } from "./runs/usecases/publish-text-delta.ts";
 import type { Job } from "./runs/domain/assignment.ts";
 import { OFFER_TOKEN_PREFIX } from "./leases/domain/offer-token.ts";
 import type { LocalStart } from "./runs/domain/local-run.ts";
@@ -96,7 +96,7 @@ export type RunLifeOptions = {
   /** Sends wake-ups of commits to the other replicas. Absent: the other replicas poll every `pollMs`. */
   readonly replicas?: ReplicaNotifier;
   /** Sends text deltas of models to the other replicas. Absent: only watchers at this replica receive them. */
-  readonly liveTextCast?: ReplicaBroadcast;
+  readonly liveTextBroadcast?: ReplicaBroadcast;
   resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
   readonly readBudgets: GetQueueStatusDeps["readBudgets"];
   /** Errors: agent_not_found. */
@@ -121,7 +121,7 @@ export function composeRuns(options: RunLifeOptions) {
   const { database, timings, log } = options;
   const { sql } = database;
   const wakeups = new Wakeups(options.replicas);
-  const liveTexts = new LiveTexts(options.liveTextCast);
+  const liveTexts = new LiveTexts(options.liveTextBroadcast);
   const runs = runTransactions(database, timings);
   const sharedRuns = sharedRunTransactions(runs);
   const downloadUrl = (key: string, contentType: string) =>
@@ -333,8 +333,8 @@ export function composeRuns(options: RunLifeOptions) {
           report,
         ),
       append: reporting.append,
-      tellText: (session: WorkerSession, piece: TextPiece) =>
-        tellText(
+      publishTextDelta: (session: WorkerSession, piece: TextPiece) =>
+        publishTextDelta(
           { ...reads, findLiveLease: (ref) => findLiveLease(database.lookups, ref), live: liveTexts },
           session,
           piece,

@@ -47,7 +47,7 @@ export type OrchestratorOptions = ServiceOptions & {
   /** Wakes waiting workers and readers at other replicas. Absent: there is only one replica. */
   readonly replicas?: ReplicaNotifier;
   /** Sends text deltas of models to readers at other replicas. */
-  readonly liveTextCast?: ReplicaBroadcast;
+  readonly liveTextBroadcast?: ReplicaBroadcast;
   readonly upstreams: { readonly identity: Transport; readonly factories: Transport };
   readonly blobs: BlobStore;
   /** Directories that may contain the local repositories of teams. */
@@ -93,7 +93,7 @@ export type Orchestrator = {
 
 /** Methods that workers call continuously. */
 export const QUIET_METHODS: readonly string[] = (
-  ["heartbeat", "lease", "appendEvents", "tellText", "subscribe"] as const
+  ["heartbeat", "lease", "appendEvents", "publishTextDelta", "subscribe"] as const
 ).map((name) => `${worker.WorkerService.typeName}/${worker.WorkerService.method[name].name}`);
 
 /** The path prefix of WorkerService on the public port. */
@@ -118,7 +118,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     timings,
     log,
     ...(o.replicas ? { replicas: o.replicas } : {}),
-    ...(o.liveTextCast ? { liveTextCast: o.liveTextCast } : {}),
+    ...(o.liveTextBroadcast ? { liveTextBroadcast: o.liveTextBroadcast } : {}),
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
     resolveRun: (caller, request) => catalog.resolveRun(caller, request),
     resolveQueueSettings: (caller, request) => catalog.resolveQueueSettings(caller, request),

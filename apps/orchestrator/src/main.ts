@@ -33,7 +33,7 @@ await runService({
     const models = { modelProviders: platformProviders(config), modelAliases, runTokenLimit, managedMcpServers };
     const replicas = base.nats && {
       replicas: base.nats.replicaNotifier("orchestrator"),
-      liveTextCast: base.nats.replicaBroadcast("orchestrator", "live-text"),
+      liveTextBroadcast: base.nats.replicaBroadcast("orchestrator", "live-text"),
     };
     const orchestrator = await composeOrchestrator({
       ...base,

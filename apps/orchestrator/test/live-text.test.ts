@@ -27,7 +27,7 @@ test("what a model says reaches those who watch its run, as long as its attempt 
   const heard: LiveText[] = [];
   const stop = platform.life.liveTexts.listen(run.uid, (text) => heard.push(text));
   const tell = (session: typeof worker.session, said: ReturnType<typeof piece>, attempt = held.ref.attempt) =>
-    platform.life.worker.tellText(session, { ...held.ref, attempt, ...said });
+    platform.life.worker.publishTextDelta(session, { ...held.ref, attempt, ...said });
   const before = (await platform.events(run.uid)).length;
 
   await tell(worker.session, piece(0, "I look."));
@@ -44,7 +44,7 @@ test("what a model says reaches those who watch its run, as long as its attempt 
   stop();
   await platform.run(caller);
   const next = await hold(platform, worker);
-  await platform.life.worker.tellText(worker.session, { ...next.ref, ...piece(0, "Nobody listens.") });
+  await platform.life.worker.publishTextDelta(worker.session, { ...next.ref, ...piece(0, "Nobody listens.") });
   expect(heard).toHaveLength(1);
 });
 
@@ -69,7 +69,7 @@ function aReader() {
     isSettled = isLast;
     ring();
   };
-  const say = (text: string) => liveTexts.tell({ runUid: "run", executionId: 1, attempt: 1, ...piece(0, text) });
+  const say = (text: string) => liveTexts.publish({ runUid: "run", executionId: 1, attempt: 1, ...piece(0, text) });
   return { deps, add, say };
 }
 

@@ -25,7 +25,7 @@ async function twoReplicas(): Promise<[TestPlatform, TestPlatform]> {
     const replica = await testPlatform({
       timings,
       replicas: link.replicaNotifier("orchestrator"),
-      liveTextCast: link.replicaBroadcast("orchestrator", "live-text"),
+      liveTextBroadcast: link.replicaBroadcast("orchestrator", "live-text"),
       ...(beside && { beside }),
     });
     closers.push(() => replica.close());
@@ -92,7 +92,7 @@ needs("nats-server", "what a model says at one replica is heard by those who wat
   here.life.liveTexts.listen(run.uid, ({ text }) => heard.here.push(text));
   there.life.liveTexts.listen(run.uid, ({ text }) => heard.there.push(text));
   for (const text of ["one", "two"])
-    await here.life.worker.tellText(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
+    await here.life.worker.publishTextDelta(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
   await eventually(() => heard.there.length === 2);
   expect(heard).toEqual({ here: ["one", "two"], there: ["one", "two"] });
 });

@@ -52,7 +52,7 @@ export class FakePlatform {
     signed?: string | string[] | undefined;
     body: string;
   }[] = [];
-  timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, doorsCloseMs: 60_000 };
+  timings = { heartbeatMs: 100, leaseTtlMs: 60_000, offerTtlMs: 30_000, outboundGateCloseMs: 60_000 };
   /** Whether the directive stream delivers anything. */
   isStreamAlive = true;
   validToken = "session-1";

@@ -36,7 +36,7 @@ export class LiveTexts {
     this.#unsubscribe();
   }
 
-  tell(text: LiveText): void {
+  publish(text: LiveText): void {
     this.#publishHere(text);
     this.#replicas?.send(text);
   }

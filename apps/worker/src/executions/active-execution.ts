@@ -96,7 +96,7 @@ export class ActiveExecution implements RenewedLease {
     this.#assignment = assignment;
     this.#runToken = runToken;
     this.#log = deps.log.child({ executionId: String(executionId), attempt, runUid });
-    this.#lease = new LeaseClock(deps.clock, () => deps.timings().doorsCloseMs, acceptSent);
+    this.#lease = new LeaseClock(deps.clock, () => deps.timings().outboundGateCloseMs, acceptSent);
     const hostKeys = repositories.flatMap(({ authorizationHeader }) => secretsOf(authorizationHeader));
     this.#masker = new Masker([
       ...Object.values(secrets),
@@ -334,7 +334,7 @@ export class ActiveExecution implements RenewedLease {
     const { executionId, attempt } = this;
     if (this.#lease.isOpen())
       await outsideScopes(() =>
-        client.tellText(
+        client.publishTextDelta(
           { executionId, attempt, ...delta },
           { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal },
         ),

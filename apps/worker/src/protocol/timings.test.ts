@@ -14,7 +14,9 @@ test("a heartbeat of 10 s gives the published timings, and all scale with it", (
     retryMaxMs: 30_000,
     leaseWaitMs: 20_000,
   });
-  expect(timingsFrom({ heartbeatMs: 300, leaseTtlMs: 1_500, offerTtlMs: 500, doorsCloseMs: 1_000 })).toMatchObject({
+  expect(
+    timingsFrom({ heartbeatMs: 300, leaseTtlMs: 1_500, offerTtlMs: 500, outboundGateCloseMs: 1_000 }),
+  ).toMatchObject({
     escalationStepMs: 150,
     closedKillMs: 18_000,
     retryMaxMs: 900,
@@ -34,7 +36,7 @@ test.each([
 describe("a call", () => {
   const fast = {
     timers: systemTimers,
-    timings: () => timingsFrom({ heartbeatMs: 10, leaseTtlMs: 1, offerTtlMs: 1, doorsCloseMs: 1 }),
+    timings: () => timingsFrom({ heartbeatMs: 10, leaseTtlMs: 1, offerTtlMs: 1, outboundGateCloseMs: 1 }),
   };
   const never = new AbortController().signal;
   const failing = (...errors: unknown[]) => {

@@ -7,7 +7,7 @@ export type Timings = {
   readonly leaseTtlMs: number;
   readonly offerTtlMs: number;
   /** The outbound gate closes this long after the last successful renewal was sent. */
-  readonly doorsCloseMs: number;
+  readonly outboundGateCloseMs: number;
   /** One step of the termination escalation: protocol stop, SIGTERM, SIGKILL. */
   readonly escalationStepMs: number;
   /** How long a stopped execution may take to report its last events and return its lease. */
@@ -26,17 +26,17 @@ export type Timings = {
   readonly callTimeoutMs: number;
 };
 
-type Announced = Pick<Timings, "heartbeatMs" | "leaseTtlMs" | "offerTtlMs" | "doorsCloseMs">;
+type Announced = Pick<Timings, "heartbeatMs" | "leaseTtlMs" | "offerTtlMs" | "outboundGateCloseMs">;
 
 /**
  * Derives all timings from the announced ones. A heartbeat of 10 s gives the documented numbers (5 s escalation steps,
  * 10 min, 0.5 s to 30 s).
  */
-export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, doorsCloseMs }: Announced): Timings => ({
+export const timingsFrom = ({ heartbeatMs, leaseTtlMs, offerTtlMs, outboundGateCloseMs }: Announced): Timings => ({
   heartbeatMs,
   leaseTtlMs,
   offerTtlMs,
-  doorsCloseMs,
+  outboundGateCloseMs,
   escalationStepMs: heartbeatMs / 2,
   returnMs: Math.max(heartbeatMs / 2, 2_000),
   closedKillMs: heartbeatMs * 60,
@@ -55,5 +55,5 @@ export const DEFAULT_TIMINGS = timingsFrom({
   heartbeatMs: 10_000,
   leaseTtlMs: 45_000,
   offerTtlMs: 9_000,
-  doorsCloseMs: 30_000,
+  outboundGateCloseMs: 30_000,
 });

@@ -13,7 +13,7 @@ import { EventSpool } from "./event-spool.ts";
 import { EventStream } from "./event-stream.ts";
 import { Masker } from "./masker.ts";
 
-const TIMINGS = timingsFrom({ heartbeatMs: 20, leaseTtlMs: 100, offerTtlMs: 100, doorsCloseMs: 100 });
+const TIMINGS = timingsFrom({ heartbeatMs: 20, leaseTtlMs: 100, offerTtlMs: 100, outboundGateCloseMs: 100 });
 const LEASE = { executionId: 1n, attempt: 1 };
 
 let dir: string;

@@ -20,7 +20,7 @@ import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
 import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import { storable } from "../../runs/domain/text.ts";
 import type { ReturnedLease } from "../usecases/return-leases.ts";
-import type { TextPiece } from "../../runs/usecases/tell-text.ts";
+import type { TextPiece } from "../../runs/usecases/publish-text-delta.ts";
 import type { DirectiveNews } from "../usecases/watch-directives.ts";
 import {
   assignmentMessage,
@@ -58,7 +58,7 @@ export type WorkerUseCases = {
   }>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
-  tellText(session: WorkerSession, piece: TextPiece): Promise<void>;
+  publishTextDelta(session: WorkerSession, piece: TextPiece): Promise<void>;
   readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;
   watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
 };
@@ -98,7 +98,7 @@ export function workerRoutes(
         heartbeatMs: timings.heartbeatMs,
         leaseTtlMs: timings.leaseTtlMs,
         offerTtlMs: timings.offerTtlMs,
-        doorsCloseMs: timings.doorsCloseMs,
+        outboundGateCloseMs: timings.outboundGateCloseMs,
         minVersion: WORKER_VERSION_MIN,
       };
     },
@@ -174,9 +174,9 @@ export function workerRoutes(
         })),
       };
     },
-    async tellText(request, context) {
+    async publishTextDelta(request, context) {
       const { stepId, offset, text } = request;
-      await useCases.tellText(await sessionOf(context), {
+      await useCases.publishTextDelta(await sessionOf(context), {
         ...leaseRef(request),
         stepId: storable(stepId),
         offset,

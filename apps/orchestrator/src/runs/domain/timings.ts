@@ -7,7 +7,7 @@ export type Timings = {
   readonly heartbeatMs: number;
   readonly leaseTtlMs: number;
   /** A worker that could not renew for this long blocks all outside effects of its sandboxes. */
-  readonly doorsCloseMs: number;
+  readonly outboundGateCloseMs: number;
   /** How long an offer is open. A run is PENDING for at most 15 s: this and one pass of the reaper. */
   readonly offerTtlMs: number;
   readonly reaperTickMs: number;
@@ -46,7 +46,7 @@ const HOUR = 60 * MINUTE;
 export const DEFAULT_TIMINGS: Timings = {
   heartbeatMs: 10 * SECOND,
   leaseTtlMs: 45 * SECOND,
-  doorsCloseMs: 30 * SECOND,
+  outboundGateCloseMs: 30 * SECOND,
   offerTtlMs: 9 * SECOND,
   reaperTickMs: 5 * SECOND,
   reaperPauseMs: 15 * SECOND,
