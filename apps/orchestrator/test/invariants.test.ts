@@ -140,9 +140,9 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     () => cancel(pick(runs)),
   ];
   for (let round = 0; round < 40; round++) await Promise.all(Array.from({ length: 8 }, () => quietly(pick(acts)!)));
-  const breaches = async () =>
+  const violations = async () =>
     (await platform.database.sql.query<{ breach: string }>(BREACHES)).rows.map(({ breach }) => breach);
-  expect({ seed, breaches: await breaches() }).toEqual({ seed, breaches: [] });
+  expect({ seed, violations: await violations() }).toEqual({ seed, violations: [] });
 
   // All workers are gone and their leases expire. Then one worker finishes the remaining runs.
   await platform.database.sql.query(
@@ -160,7 +160,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
       ),
     );
   }
-  expect({ seed, breaches: await breaches() }).toEqual({ seed, breaches: [] });
+  expect({ seed, violations: await violations() }).toEqual({ seed, violations: [] });
   const { rows } = await platform.database.sql.query<{ n: number }>(
     "SELECT count(*) AS n FROM runs WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')",
   );

@@ -26,18 +26,18 @@ test("what a model says reaches those who watch its run, as long as its attempt 
   const held = await holdStarted(platform, worker);
   const heard: LiveText[] = [];
   const stop = platform.life.liveTexts.listen(run.uid, (text) => heard.push(text));
-  const tell = (session: typeof worker.session, said: ReturnType<typeof piece>, attempt = held.ref.attempt) =>
-    platform.life.worker.publishTextDelta(session, { ...held.ref, attempt, ...said });
+  const publish = (session: typeof worker.session, delta: ReturnType<typeof piece>, attempt = held.ref.attempt) =>
+    platform.life.worker.publishTextDelta(session, { ...held.ref, attempt, ...delta });
   const before = (await platform.events(run.uid)).length;
 
-  await tell(worker.session, piece(0, "I look."));
-  await tell(other.session, piece(0, "I am somebody else."));
-  await tell(worker.session, piece(0, "I am too late."), held.ref.attempt + 1);
-  await expect(tell(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(
+  await publish(worker.session, piece(0, "I look."));
+  await publish(other.session, piece(0, "I am somebody else."));
+  await publish(worker.session, piece(0, "I am too late."), held.ref.attempt + 1);
+  await expect(publish(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(
     domainError({ kind: "invalid_argument", reason: "text_too_long" }),
   );
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  await tell(worker.session, piece(7, " I was cancelled."));
+  await publish(worker.session, piece(7, " I was cancelled."));
   expect(heard).toEqual([{ runUid: run.uid, ...held.ref, ...piece(0, "I look.") }]);
   expect((await platform.events(run.uid)).length).toBe(before + 1); // the event of the run's end
 
@@ -73,7 +73,7 @@ function aReader() {
   return { deps, add, say };
 }
 
-test("a reader gets events and what is said between them, to the end of the events", async () => {
+test("a reader gets events and what is published between them, to the end of the events", async () => {
   const { deps, add, say } = aReader();
   const told: string[] = [];
   const reading = (async () => {

@@ -139,11 +139,11 @@ const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
 describe.each([
   ["GitHub", github],
   ["GitLab", gitlab],
-] as const)("a push that %s reports", (_host, tell) => {
+] as const)("a push that %s reports", (_host, report) => {
   test("registers the head, which reading does not change and applying activates", async () => {
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: first });
     const second = push("Second.");
-    await tell({ before: first!, after: second });
+    await report({ before: first!, after: second });
     const told = {
       uid: branch,
       state: "ACTIVE",
@@ -164,7 +164,7 @@ describe.each([
   test("by force registers the new head, and the old one cannot be applied", async () => {
     await apply();
     const rewritten = push("Rewritten.", { isForced: true });
-    await tell({ before: first!, after: rewritten, forced: true });
+    await report({ before: first!, after: rewritten, forced: true });
     expect(await registered(rewritten)).toMatchObject({ freshness: "STALE", applied_sha: first });
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: rewritten });
   });
@@ -172,7 +172,7 @@ describe.each([
   test("that deletes the branch leaves the active version, until it is pushed again", async () => {
     await apply();
     git(bare!, "update-ref", "-d", "refs/heads/main");
-    await tell({ before: first!, after: NONE });
+    await report({ before: first!, after: NONE });
     expect(await registered(null)).toMatchObject({
       state: "ACTIVE",
       freshness: "UNKNOWN",
@@ -181,7 +181,7 @@ describe.each([
     });
     expect(await apply()).toMatchObject({ status: 409, body: { reason: "branch_head_unknown" } });
     const back = push("Back.");
-    await tell({ before: NONE, after: back });
+    await report({ before: NONE, after: back });
     expect(await registered(back)).toMatchObject({ freshness: "STALE", last_error: null });
     expect((await apply()).body).toMatchObject({ applied_sha: back });
   });
@@ -190,11 +190,11 @@ describe.each([
     const stranger = await aTeam(api, `strangers-${randomUUID().slice(0, 8)}`);
     const [theirs, theirBranch] = await tracked(stranger);
     const [fake, second] = ["f".repeat(40), push("Second.")];
-    await tell({ before: first!, after: fake, ref: "refs/tags/main" });
-    await tell({ before: first!, after: fake, ref: "refs/heads/other" });
-    await tell({ before: first!, after: fake, of: url!.replace("/factory-", "/other-") });
-    await tell({ before: first!, after: fake, of: url!.replace("127.0.0.1", "git.example") });
-    await tell({ before: first!, after: second });
+    await report({ before: first!, after: fake, ref: "refs/tags/main" });
+    await report({ before: first!, after: fake, ref: "refs/heads/other" });
+    await report({ before: first!, after: fake, of: url!.replace("/factory-", "/other-") });
+    await report({ before: first!, after: fake, of: url!.replace("127.0.0.1", "git.example") });
+    await report({ before: first!, after: second });
     // If one of them were accepted as a push to this branch, this push would not start from its head.
     expect(await registered(second)).toMatchObject({ freshness: "STALE", last_error: null });
     expect(await stranger.get(`/factory/${theirs}/branches/${theirBranch}`)).toMatchObject({

@@ -95,7 +95,7 @@ export class WorkQueue {
   readonly #leaseSeconds: number;
   readonly #schedule: readonly number[];
   readonly #loop: BackgroundLoop;
-  readonly #lanes: readonly Pool[];
+  readonly #pools: readonly Pool[];
   /** Teams in the order in which they were served last. */
   #served: readonly string[] = [];
   #stopping = new AbortController();
@@ -111,7 +111,7 @@ export class WorkQueue {
     const pool = (kinds: readonly string[], slots: number, batchSize = 1): Pool => {
       return { kinds, slots, batchSize, active: new Set() };
     };
-    this.#lanes = [
+    this.#pools = [
       pool(
         Object.keys(deps.handlers).filter((kind) => separate[kind] === undefined),
         deps.concurrency ?? 4,
@@ -173,12 +173,12 @@ export class WorkQueue {
   }
 
   #active(): Promise<void>[] {
-    return this.#lanes.flatMap(({ active }) => [...active]);
+    return this.#pools.flatMap(({ active }) => [...active]);
   }
 
   async #claimAndRun(): Promise<number> {
     let claimed = 0;
-    for (const lane of this.#lanes) claimed += await this.#claimAndRunIn(lane);
+    for (const pool of this.#pools) claimed += await this.#claimAndRunIn(pool);
     return claimed;
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { assert, asyncProperty } from "fast-check";
-import { breachesOf } from "./breaches.ts";
+import { violationsOf } from "./violations.ts";
 import { aCast } from "./cast.ts";
 import { Drive } from "./drive.ts";
 import { memoryWorld } from "./memory-world.ts";
@@ -29,8 +29,8 @@ test(
         });
         await drive.end();
         const raw = await world.raw();
-        const breaches = breachesOf(raw);
-        if (breaches.length > 0) throw new Error(breaches.join("\n"));
+        const violations = violationsOf(raw);
+        if (violations.length > 0) throw new Error(violations.join("\n"));
         count("races", drive.raced.size);
         count("completing", drive.racedCompletion.size);
         for (const situation of situationsOf(raw)) count(situation);

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { say } from "../egress/forwarding.ts";
+import { respondText } from "../egress/forwarding.ts";
 import { listenOnSocket } from "../egress/unix-socket.ts";
 import type { ExecutionContext, PlannedCall } from "../executions/execution-context.ts";
 import { refusalIn } from "@millwright/outbound";
@@ -147,12 +147,12 @@ export class ModelGateway {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://gateway");
     if (request.method === "HEAD" && pathname === "/") return void response.writeHead(200).end();
-    if (request.method !== "POST") return say(response, 405, "This is not served here.");
+    if (request.method !== "POST") return respondText(response, 405, "This is not served here.");
     const body = parsedJson(await readBody(request));
     if (pathname === "/mcp") return this.#mcp({ request, response, body });
     const wire = gatewayWire(this.#deps.ctx.assignment.provider);
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
-    if (!wire || !call) return say(response, 404, "This is not served here.");
+    if (!wire || !call) return respondText(response, 404, "This is not served here.");
     if (this.#isPaused) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
     searchParams.delete("key"); // some clients send the key as a query parameter
@@ -183,7 +183,7 @@ export class ModelGateway {
   }
 
   async #mcp(call: { request: IncomingMessage; response: ServerResponse; body: unknown }): Promise<void> {
-    if (!this.platformTools) return say(call.response, 503, "There is no workspace yet.");
+    if (!this.platformTools) return respondText(call.response, 503, "There is no workspace yet.");
     await handleMcp(this.platformTools, call);
   }
 

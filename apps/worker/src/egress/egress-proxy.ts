@@ -10,7 +10,7 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { OutboundGate } from "../executions/execution-context.ts";
 import type { Denial } from "./denials.ts";
-import { forward, forwarded, say } from "./forwarding.ts";
+import { forward, forwarded, respondText } from "./forwarding.ts";
 import type { GitGateway } from "./git-gateway.ts";
 import { joinGuarded } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
@@ -118,12 +118,12 @@ export class EgressProxy {
       const { git } = this.#options;
       return git
         ? git.answer(request, response, this.#isOpen, this.#options.onDenied)
-        : say(response, 400, "This is a proxy.");
+        : respondText(response, 400, "This is a proxy.");
     }
     const target = url.startsWith("http://") ? targetOf(url, 80) : undefined;
-    if (!target) return say(response, 400, "Only http URLs are fetched here; use CONNECT for others.");
+    if (!target) return respondText(response, 400, "Only http URLs are fetched here; use CONNECT for others.");
     const found = await this.#connect(target);
-    if ("refusal" in found) return say(response, found.status, found.refusal);
+    if ("refusal" in found) return respondText(response, found.status, found.refusal);
     this.#remember(found.socket);
     const { pathname, search, host } = new URL(url);
     forward(

@@ -32,7 +32,7 @@ export function forward(
   isOpen: IsOpen,
 ): void {
   upstream.on("error", () =>
-    response.headersSent ? response.destroy() : say(response, 502, "The host did not answer."),
+    response.headersSent ? response.destroy() : respondText(response, 502, "The host did not answer."),
   );
   upstream.on("response", (answer) => passBack(answer, response, isOpen));
   response.on("close", () => upstream.destroy());
@@ -46,6 +46,6 @@ export function passBack(answer: IncomingMessage, response: ServerResponse, isOp
 }
 
 /** Responds with a line of text and closes the connection. */
-export function say(response: ServerResponse, status: number, text: string): void {
+export function respondText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { "content-type": "text/plain; charset=utf-8", connection: "close" }).end(`${text}\n`);
 }

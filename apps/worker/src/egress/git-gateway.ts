@@ -5,7 +5,7 @@ import { getCACertificates } from "node:tls";
 import type { worker } from "@millwright/contracts";
 import type { OutboundRule } from "@millwright/outbound";
 import type { Denial } from "./denials.ts";
-import { forward, forwarded, passBack, say } from "./forwarding.ts";
+import { forward, forwarded, passBack, respondText } from "./forwarding.ts";
 import type { IsOpen } from "./guarded-pipe.ts";
 
 /** Returns the two requests of git's smart protocol for one of its services. */
@@ -64,9 +64,9 @@ export class GitGateway {
   ): Promise<void> {
     const [, key, index = "", rest = ""] = /^\/git\/([^/]+)\/(\d+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const repository = key === this.#key ? this.#repositories[Number(index)] : undefined;
-    if (!repository) return say(response, 404, "There is no such repository.");
+    if (!repository) return respondText(response, 404, "There is no such repository.");
     if (this.#outbound.refuses(new URL(this.#baseOf(repository)).hostname))
-      return say(
+      return respondText(
         response,
         403,
         "The code host is inside the network of this worker, whose operator does not allow it.",
@@ -77,21 +77,21 @@ export class GitGateway {
       !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))
     ) {
       if (!SERVICE_PATHS("git-receive-pack").includes(wanted))
-        return say(response, 404, "Git asks for nothing like this.");
+        return respondText(response, 404, "Git asks for nothing like this.");
       const { hostname, port, protocol } = new URL(repository.cloneUrl);
       onDenied({
         host: hostname,
         port: Number(port || (protocol === "https:" ? 443 : 80)),
         reason: "push_not_allowed",
       });
-      return say(response, 403, "Nothing is pushed from here; the pull_request tool does.");
+      return respondText(response, 403, "Nothing is pushed from here; the pull_request tool does.");
     }
     const headers = forwarded(request.headers);
     if (request.method === "POST")
       return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
     const answer = await this.#get(repository, rest, headers);
     if (answer) passBack(answer, response, isOpen);
-    else say(response, 502, "The code host did not answer.");
+    else respondText(response, 502, "The code host did not answer.");
   }
 
   #ask(

@@ -53,7 +53,7 @@ const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` }, 
 
 beforeAll(async () => {
   db = await testDatabase(migrationsDir);
-  dir = await mkdtemp(join(tmpdir(), "millwright-doors-"));
+  dir = await mkdtemp(join(tmpdir(), "millwright-listeners-"));
   signer = await CallerSigner.create("gateway");
   const self = await CallerSigner.create("orchestrator");
   const verifier = new CallerVerifier([signer.jwk, self.jwk]);

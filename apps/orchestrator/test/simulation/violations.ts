@@ -5,7 +5,7 @@ import type { RawView } from "./view.ts";
  * Returns violations of the rules after everything has ended. Derives the rules from the documentation, independently
  * of the code.
  */
-export const breachesOf = (raw: RawView): string[] => [
+export const violationsOf = (raw: RawView): string[] => [
   ...leftOvers(raw),
   ...raw.runs.flatMap(({ uid }) => [...gaps(raw, uid), ...fates(raw, uid)]),
 ];
@@ -48,7 +48,7 @@ function fates(raw: RawView, uid: string): string[] {
   const accepted = named("followup_accepted", "followup_uid");
   const delivered = named("message", "message_uid").filter((one) => accepted.includes(one));
   const undelivered = named("followup_undelivered", "followup_uid");
-  const breaches = accepted.flatMap((one) => {
+  const violations = accepted.flatMap((one) => {
     const fate = [
       delivered.filter((other) => other === one).length,
       undelivered.filter((other) => other === one).length,
@@ -62,15 +62,15 @@ function fates(raw: RawView, uid: string): string[] {
         ];
   });
   const inOrder = accepted.filter((one) => delivered.includes(one));
-  if (inOrder.some((one, n) => one !== delivered[n])) breaches.push("follow-ups were delivered out of order");
+  if (inOrder.some((one, n) => one !== delivered[n])) violations.push("follow-ups were delivered out of order");
   if (accepted.length !== raw.messages.filter(({ runUid, kind }) => runUid === uid && kind === "followup").length)
-    breaches.push("a follow-up was stored without being accepted, or twice");
+    violations.push("a follow-up was stored without being accepted, or twice");
   let hasEnded = false;
   for (const { kind } of events) {
     if (kind === "followup_accepted") hasEnded = false;
     if (kind === "run_finished") hasEnded = true;
     if (kind === "followup_undelivered" && !hasEnded && !events.some((event) => event.kind === "run_finished"))
-      breaches.push("a follow-up was given up though its run had not ended");
+      violations.push("a follow-up was given up though its run had not ended");
   }
-  return breaches;
+  return violations;
 }
