@@ -26,10 +26,8 @@ import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { health } from "@millwright/contracts";
 import { EmbeddedPostgres } from "@millwright/database";
+import { probeHealth } from "@millwright/rpc";
 import { IMAGES, writeImageFiles, type ImageName } from "./image-files.ts";
 import { render, type Manifest } from "./render.ts";
 
@@ -303,13 +301,7 @@ async function untilReady(pod: Pod, child: ChildProcess, probe: Pod["spec"]): Pr
 }
 
 async function passes(pod: Pod, { httpGet, grpc }: Pod["spec"]): Promise<boolean> {
-  if (grpc) {
-    const transport = createGrpcTransport({ baseUrl: `http://${pod.address}:${grpc.port}` });
-    const { status } = await createClient(health.Health, transport)
-      .check({})
-      .catch(() => ({ status: health.HealthCheckResponse_ServingStatus.NOT_SERVING }));
-    return status === health.HealthCheckResponse_ServingStatus.SERVING;
-  }
+  if (grpc) return (await probeHealth(`http://${pod.address}:${grpc.port}`)) === undefined;
   const url = `http://${pod.address}:${portOf(pod.spec.containers[0], httpGet.port)}${httpGet.path}`;
   return fetch(url).then(
     ({ ok }) => ok,
