@@ -10,7 +10,9 @@ export const RUN_BODY = JSON.stringify({
 
 type Init = { readonly method?: string; readonly body?: string; readonly apiKey?: string };
 
-/** Sends a REST request, by default with the owner's key. Throws an Error with the response unless the request succeeds. */
+/**
+ * Sends a REST request, by default with the owner's key. Throws an Error with the response unless the request succeeds.
+ */
 export async function api<T>(url: string, path: string, { apiKey = API_KEY, ...init }: Init = {}): Promise<T> {
   const headers = { ...AUTHORIZED, authorization: `Bearer ${apiKey}` };
   const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });

@@ -74,7 +74,9 @@ const out = directoryAt("--out", options.out);
 const beganMs = performance.now();
 const deadline = new Deadline(limitMs);
 const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
-/** Data of the platforms. With `--data` it remains, so that a scenario that writes millions of rows writes them once. */
+/**
+ * Data of the platforms. With `--data` it remains, so that a scenario that writes millions of rows writes them once.
+ */
 const dataDir = options.data === undefined ? dir : directoryAt("--data", options.data);
 /** Returns the directory of a setup. Only processes of the benchmark have its name in their command lines. */
 const homeOf = (on: Setup): string => join(dataDir, `millwright-bench-${on}`);

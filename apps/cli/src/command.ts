@@ -4,7 +4,10 @@ import type { Paint } from "@millwright/terminal";
 /** A text to print, or several parts of one with the style of each. */
 export type Printed = string | readonly { readonly text: string; readonly style?: keyof Paint }[];
 
-/** What a command may use: the platform, the terminal, and the output format that the user asked for. Whatever it prints is stripped of control sequences. */
+/**
+ * What a command may use: the platform, the terminal, and the output format that the user asked for. Whatever it prints
+ * is stripped of control sequences.
+ */
 export type Cli = {
   api(): ApiClient;
   env: NodeJS.ProcessEnv;

@@ -58,7 +58,9 @@ async function run({ command, args, values }: Invocation, around: Surroundings):
   }
 }
 
-/** Throws `NotFound`, or the platform's refusal with 404, if the team of --team is unknown or not visible to the caller. */
+/**
+ * Throws `NotFound`, or the platform's refusal with 404, if the team of --team is unknown or not visible to the caller.
+ */
 async function checkTeam(cli: Cli, team: string): Promise<void> {
   const { teams } = await cli.api().get<{ teams: { uid: string }[] }>("/whoami");
   if (!teams.some(({ uid }) => uid === team)) await cli.api().get(`/team/${checkedId(team, "team")}`);

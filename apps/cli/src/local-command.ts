@@ -9,8 +9,8 @@ const NOT_STARTED = 127;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * A command in a process group of its own. Its output is copied to this terminal and this terminal's input to it. Signals to this process
- * are forwarded and mark the command as interrupted by its user.
+ * A command in a process group of its own. Its output is copied to this terminal and this terminal's input to it.
+ * Signals to this process are forwarded and mark the command as interrupted by its user.
  */
 export class LocalCommand {
   readonly #child: ChildProcessWithoutNullStreams;

@@ -12,8 +12,10 @@ const DEFAULTS: Record<string, Answer> = {
   [WHOAMI]: { status: 200, body: { principal: { type: "user", uid: "u1" }, teams: [{ uid: "t1" }] } },
 };
 
-/** Starts a scripted API for each test of a file (responses by method and path; a list is played in order, then its last item again) that
- * records requests, and a client for it. */
+/**
+ * Starts a scripted API for each test of a file (responses by method and path; a list is played in order, then its last
+ * item again) that records requests, and a client for it.
+ */
 export function fakeApi() {
   const seen: Seen[] = [];
   const answers: Record<string, Answer | Answer[]> = {};

@@ -38,7 +38,10 @@ const BATCHES = { sizeMax: 250, concurrency: 2 };
 /** One change causes several deliveries in quick succession; the pull request is read once for all of them. */
 const POLL_AFTER_DELIVERY_MS = 120_000;
 
-/** Composes the consumer of delivery events and the work queue, which records deliveries, replays facts and prices runs again. */
+/**
+ * Composes the consumer of delivery events and the work queue, which records deliveries, replays facts and prices runs
+ * again.
+ */
 export function composeDeliveries({
   database,
   clock,

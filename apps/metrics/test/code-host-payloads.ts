@@ -75,7 +75,10 @@ const note = (noteableType: string, id: number, subject: Record<string, unknown>
   ...subject,
 });
 
-/** GitLab's documented example payloads, without members that no fact is read from. Source: docs.gitlab.com, "Webhook events". */
+/**
+ * GitLab's documented example payloads, without members that no fact is read from. Source: docs.gitlab.com, "Webhook
+ * events".
+ */
 export const GITLAB_EXAMPLES = {
   mergeRequest: {
     object_kind: "merge_request",

@@ -22,7 +22,10 @@ const BOT = { id: 1, username: "project_5_bot" };
 const ADA = { id: 2, username: "ada" };
 const at = (minute: number): string => new Date(Date.parse("2026-11-20T08:00:00Z") + minute * 60_000).toISOString();
 
-/** What happened: opened by the platform, pushed, commented, approved, withdrawn, approved again, closed, reopened and merged by a person. */
+/**
+ * What happened: opened by the platform, pushed, commented, approved, withdrawn, approved again, closed, reopened and
+ * merged by a person.
+ */
 const attributes = (minute: number, more: object = {}) => ({
   ...{ iid: 7, url: URL, title: "Fix", state: "opened", draft: false, author_id: BOT.id },
   ...{ created_at: at(0), updated_at: at(minute), last_commit: { id: "b" } },

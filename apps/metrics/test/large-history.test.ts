@@ -57,7 +57,10 @@ type Values = readonly (number | null)[];
 /** `total`: of the whole range; `none`: what a period without rows has. */
 type Slices = { readonly total: Values; readonly of: ReadonlyMap<string, Values>; readonly none: Values };
 
-/** Aggregates rows with a time `at`, over the whole range and per period. `columns`: aggregates, in the order of the values. */
+/**
+ * Aggregates rows with a time `at`, over the whole range and per period. `columns`: aggregates, in the order of the
+ * values.
+ */
 async function slices(rows: string, columns: readonly string[], range: Range, none: Values): Promise<Slices> {
   const found = await world.rows<{ period: string | null; values: (number | null)[] }>(
     `SELECT period, ARRAY[${columns.map((column) => `(${column})::float8`).join(", ")}] AS values

@@ -22,7 +22,10 @@ const FOREIGN = 100;
 
 export type Report = { readonly event: string; readonly payload: Record<string, unknown>; readonly receivedAt: Date };
 
-/** Everything that happened. `early`: some of it as it was before the end. `events`: how many facts and notifications there are. */
+/**
+ * Everything that happened. `early`: some of it as it was before the end. `events`: how many facts and notifications
+ * there are.
+ */
 export type LargeHistory = {
   readonly factoryUids: readonly string[];
   readonly runs: readonly FakeRun[];
@@ -33,7 +36,10 @@ export type LargeHistory = {
 
 export const pullRequestUrl = (number: number): string => `https://github.com/${REPOSITORY}/pull/${number}`;
 
-/** Makes a history of at least `size` events: runs with their attempts, model calls, compute and pull requests, and deliveries of a code host. */
+/**
+ * Makes a history of at least `size` events: runs with their attempts, model calls, compute and pull requests, and
+ * deliveries of a code host.
+ */
 export function largeHistory(seed: number, size: number, factoryUids: readonly string[]): LargeHistory {
   const random = seededRandom(seed);
   const reports = Array.from({ length: PULL_REQUESTS + FOREIGN }, (_each, index) =>
@@ -124,7 +130,10 @@ function earlier(random: SeededRandom, final: FakeRun): FakeRun {
 const BOT = { login: "millwright[bot]", type: "Bot" };
 const PERSON = { login: "ada", type: "User" };
 
-/** Returns what a code host reports of a pull request, oldest first. Its times differ by seconds, so that one report is the newest. */
+/**
+ * Returns what a code host reports of a pull request, oldest first. Its times differ by seconds, so that one report is
+ * the newest.
+ */
 function reportsOf(random: SeededRandom, number: number): Report[] {
   const { pick, chance, below } = random;
   let at = new Date(Math.floor(someTime(random).getTime() / 1000) * 1000);

@@ -36,8 +36,9 @@ export type HistoryOptions = {
 };
 
 /**
- * Makes the history of run trees of some factories: runs that continue conversations, usage with and without prices, pull requests that several
- * trees produce. Every step has the complete snapshot of its run, as the orchestrator returns it after that step.
+ * Makes the history of run trees of some factories: runs that continue conversations, usage with and without prices,
+ * pull requests that several trees produce. Every step has the complete snapshot of its run, as the orchestrator
+ * returns it after that step.
  */
 export function randomHistory(
   seed: number,

@@ -56,7 +56,10 @@ async function playInOrder(history: readonly Step[]): Promise<void> {
   await settle();
 }
 
-/** Events late, repeated and in another order; snapshots of up to a minute ago; reads by two replicas whenever it happens. */
+/**
+ * Events late, repeated and in another order; snapshots of up to a minute ago; reads by two replicas whenever it
+ * happens.
+ */
 async function playInDisorder(history: readonly Step[], seed: number): Promise<void> {
   const random = seededRandom(seed);
   const other = world.replica();

@@ -43,7 +43,10 @@ export function seeded(seed: number) {
   return { ...random, instant, around };
 }
 
-/** Returns the runs and pull requests of two factories of the team, and the reports of them. The factories share repositories and pull requests. */
+/**
+ * Returns the runs and pull requests of two factories of the team, and the reports of them. The factories share
+ * repositories and pull requests.
+ */
 export function aHistory(
   random: Random,
   factoryUids: readonly [string, string],

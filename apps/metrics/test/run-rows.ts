@@ -96,7 +96,9 @@ export function aRun(row: Partial<RunRow> & Pick<RunRow, "team_uid" | "factory_u
   };
 }
 
-/** An open pull request whose whole history is known: opened and first seen at `opened_at`, an hour after its kickoff. */
+/**
+ * An open pull request whose whole history is known: opened and first seen at `opened_at`, an hour after its kickoff.
+ */
 export function aRecord(
   row: Partial<RecordRow> & Pick<RecordRow, "team_uid" | "factory_uid"> & { at: Date },
 ): RecordRow {

@@ -59,7 +59,10 @@ export async function startRunWorld() {
       await storeRuns(sql, [run]);
       return run;
     },
-    /** Stores a record of a pull request that runs of the factory produced, and the merge that the code host has reported. */
+    /**
+     * Stores a record of a pull request that runs of the factory produced, and the merge that the code host has
+     * reported.
+     */
     async record(factoryUid: string, at: string, row: Partial<RecordRow> = {}): Promise<RecordRow> {
       const record = aRecord({ team_uid: TEAM, factory_uid: factoryUid, at: new Date(at), ...row });
       await storeRecords(sql, [record]);

@@ -48,7 +48,9 @@ export class SlotLoop {
     await Promise.all(this.#firing);
   }
 
-  /** Processes everything that is due now, for tests that control the time. Returns the number of schedules and slots. */
+  /**
+   * Processes everything that is due now, for tests that control the time. Returns the number of schedules and slots.
+   */
   async settleNow(): Promise<number> {
     let count = 0;
     for (;;) {

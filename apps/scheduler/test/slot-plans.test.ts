@@ -12,7 +12,10 @@ const BATCH = 250;
 const lease = newUid();
 let t: TestDatabase;
 
-/** PostgreSQL's statistics are from when all slots had fired, the usual state; since then many have come due in the same second. */
+/**
+ * PostgreSQL's statistics are from when all slots had fired, the usual state; since then many have come due in the same
+ * second.
+ */
 beforeAll(async () => {
   t = await testDatabase(migrationsDir);
   const { sql } = t.database;
@@ -45,8 +48,8 @@ const discardedRows = (node: Node): number =>
   (node.Plans ?? []).reduce((sum, plan) => sum + discardedRows(plan), 0);
 
 /**
- * Runs the statements of `f` and counts the rows that they read and discarded. Hash joins are off: with an estimate of one row, the
- * choice between a hash join and a nested loop would be arbitrary.
+ * Runs the statements of `f` and counts the rows that they read and discarded. Hash joins are off: with an estimate of
+ * one row, the choice between a hash join and a nested loop would be arbitrary.
  */
 const countDiscarded = (f: (sql: Sql) => Promise<unknown>): Promise<number> =>
   t.database.transaction(async (tx) => {

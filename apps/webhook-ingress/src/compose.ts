@@ -63,7 +63,9 @@ export type WebhookIngress = {
   /** Everything below `/webhooks/`. */
   readonly requestListener: RequestListener;
   start(): Promise<void>;
-  /** Stops the background work, above all calls to upstream services; requests are still served. Call it before `stop`. */
+  /**
+   * Stops the background work, above all calls to upstream services; requests are still served. Call it before `stop`.
+   */
   pause(): Promise<void>;
   stop(): Promise<void>;
   /** Returns whether the database responds. */

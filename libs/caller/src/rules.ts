@@ -116,7 +116,9 @@ export function requirePlatformAdmin(caller: Caller, action: string): void {
   });
 }
 
-/** Throws `service_caller_required` (permission_denied) unless a service calls, for itself or on behalf of a principal. */
+/**
+ * Throws `service_caller_required` (permission_denied) unless a service calls, for itself or on behalf of a principal.
+ */
 export function requireServiceCaller(caller: Caller): void {
   if (caller.principal.type === "service") return;
   throw new DomainError({

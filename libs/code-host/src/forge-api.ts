@@ -38,7 +38,10 @@ export const forgeApi =
     throw refusal(response);
   };
 
-/** Sends a request to a forge and returns its response with any status. Errors: code_host_unavailable, internal_address_refused. */
+/**
+ * Sends a request to a forge and returns its response with any status. Errors: code_host_unavailable,
+ * internal_address_refused.
+ */
 export const sendToForge = (
   options: ForgeOptions,
   method: "GET" | "POST",

@@ -1,8 +1,8 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 
 /**
- * `schedule`: five fields, names, no macros (scheduled agents). `trigger`: also `@hourly`, `@daily`, `@midnight`, `@weekly`,
- * `@monthly`, `@yearly`, `@annually` and `@every 1h30m` (scheduled triggers of automations).
+ * `schedule`: five fields, names, no macros (scheduled agents). `trigger`: also `@hourly`, `@daily`, `@midnight`,
+ * `@weekly`, `@monthly`, `@yearly`, `@annually` and `@every 1h30m` (scheduled triggers of automations).
  */
 export type CronDialect = "schedule" | "trigger";
 

@@ -31,7 +31,10 @@ export class Batcher<K, V> {
   #runningKeys = 0;
   #isTurnAwaited = false;
 
-  /** `runBatch` returns results in the order of the keys. `mayRetry` returns whether it is certain that nothing was done. */
+  /**
+   * `runBatch` returns results in the order of the keys. `mayRetry` returns whether it is certain that nothing was
+   * done.
+   */
   constructor(
     runBatch: (keys: readonly K[]) => Promise<readonly V[]>,
     mayRetry: (error: unknown) => boolean = () => true,

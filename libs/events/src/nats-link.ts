@@ -38,7 +38,10 @@ export class NatsLink {
     return this.#established;
   }
 
-  /** Returns the wake-up bus of services in several processes. The relays publish the wake-ups, so `notify` does nothing. */
+  /**
+   * Returns the wake-up bus of services in several processes. The relays publish the wake-ups, so `notify` does
+   * nothing.
+   */
   wakeups(): WakeupBus {
     return {
       notify: () => {},

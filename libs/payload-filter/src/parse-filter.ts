@@ -11,8 +11,8 @@ export type ParsedFilter =
 const OPERATORS: ReadonlySet<string> = new Set(["in", "not_in", "exists"]);
 
 /**
- * Parses a filter from its JSON form; absent is `{}`. Numbers that are not floats must come from `parseExactly` or `parseStored`; an inexact float is reported as a fault, because its parser
- * has changed it.
+ * Parses a filter from its JSON form; absent is `{}`. Numbers that are not floats must come from `parseExactly` or
+ * `parseStored`; an inexact float is reported as a fault, because its parser has changed it.
  */
 export function parseFilter(json: unknown): ParsedFilter {
   const reader = new FilterReader();

@@ -66,7 +66,10 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   loadConfig(env: Env): C;
   /** The services it calls, or that call it. */
   upstreams(config: C): Readonly<Record<N, UpstreamAddresses>>;
-  /** Those of them that it does not call. It only reads their keys, and the network may refuse connections to their RPC ports. */
+  /**
+   * Those of them that it does not call. It only reads their keys, and the network may refuse connections to their RPC
+   * ports.
+   */
   readonly callersOnly?: readonly NoInfer<N>[];
   /** Migrations to apply before it is composed; replicas may race. */
   readonly migrationsDir: string;

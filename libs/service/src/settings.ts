@@ -87,7 +87,9 @@ const UPSTREAMS = {
 
 type UpstreamSettings<N extends string> = { readonly [K in `${N}Urls` | `${N}JwksUrls`]: Setting<string[]> };
 
-/** Returns the settings of the services that this service calls, or that call it: `gatewayUrls`, `gatewayJwksUrls`, …. */
+/**
+ * Returns the settings of the services that this service calls, or that call it: `gatewayUrls`, `gatewayJwksUrls`, ….
+ */
 export const upstreamSettings = <N extends keyof typeof UPSTREAMS>(...names: readonly N[]): UpstreamSettings<N> =>
   Object.fromEntries(
     names.flatMap((name) => {

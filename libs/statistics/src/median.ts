@@ -10,7 +10,10 @@ export function median(values: Float64Array): number | null {
   return (lower + upper) / 2;
 }
 
-/** Returns the value at an index of the sorted order (Hoare's selection). Moves smaller values before the index and larger ones after it. */
+/**
+ * Returns the value at an index of the sorted order (Hoare's selection). Moves smaller values before the index and
+ * larger ones after it.
+ */
 function select(values: Float64Array, index: number): number {
   for (let first = 0, last = values.length - 1; first < last;) {
     const pivot = middleOf(values[first]!, values[(first + last) >> 1]!, values[last]!);

@@ -28,9 +28,9 @@ const RESAMPLES_MAX = 2_000;
 const DRAWS_MAX = 250_000;
 
 /**
- * Returns the mean difference of paired observations with a percentile bootstrap interval: pairs are drawn with replacement.
- * The same pairs in the same order with the same seed give the same interval on every platform.
- * Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, §13.3.
+ * Returns the mean difference of paired observations with a percentile bootstrap interval: pairs are drawn with
+ * replacement. The same pairs in the same order with the same seed give the same interval on every platform. Source:
+ * Efron and Tibshirani 1993, An Introduction to the Bootstrap, §13.3.
  */
 export function pairedBootstrap(pairs: readonly Pair[], options: BootstrapOptions): PairedDifference {
   const differences = pairs.flatMap(({ baseline, candidate }) =>
@@ -51,8 +51,9 @@ export function pairedBootstrap(pairs: readonly Pair[], options: BootstrapOption
 }
 
 /**
- * Returns whether the data shows a difference: 0 is outside the interval, and enough pairs differ. A bootstrap of few pairs, or of
- * pairs that all differ alike, is too narrow; below this number not even a sign test of pairs that all agree rejects equality.
+ * Returns whether the data shows a difference: 0 is outside the interval, and enough pairs differ. A bootstrap of few
+ * pairs, or of pairs that all differ alike, is too narrow; below this number not even a sign test of pairs that all
+ * agree rejects equality.
  */
 export function isDistinguishable({ interval, differingPairs, confidence }: PairedDifference): boolean {
   const isZeroOutside = interval !== null && (interval.low > 0 || interval.high < 0);

@@ -3,7 +3,9 @@ import { wilson } from "./index.ts";
 
 const Z = 1.959963984540054;
 
-/** The bounds are the proportions p at which the score statistic (x − n p)² / (n p (1 − p)) is z²; found by bisection. */
+/**
+ * The bounds are the proportions p at which the score statistic (x − n p)² / (n p (1 − p)) is z²; found by bisection.
+ */
 function bySolving(successes: number, trials: number): [number, number] {
   const isRejected = (p: number): boolean => (successes - trials * p) ** 2 > Z * Z * trials * p * (1 - p);
   const edge = (rejected: number, accepted: number): number => {

@@ -6,8 +6,8 @@ const PIPE_WAIT_MS = 100;
 const PIPE_POLL_MS = 5;
 
 /**
- * Appends log lines to a file descriptor. Never throws: logging must not end the process that logs. Lines that cannot be written (full
- * disk, closed pipe) are dropped and counted; when writing works again, the count is the next line.
+ * Appends log lines to a file descriptor. Never throws: logging must not end the process that logs. Lines that cannot
+ * be written (full disk, closed pipe) are dropped and counted; when writing works again, the count is the next line.
  */
 export class LineOutput {
   readonly #open: () => number;
@@ -58,8 +58,8 @@ const lossReport = (count: number): string =>
   `${JSON.stringify({ level: "warn", time: new Date().toISOString(), message: "log lines could not be written and are lost", count })}\n`;
 
 /**
- * Lets the process survive failed writes to its standard streams (full disk, closed pipe): without a listener such an error is an
- * uncaught exception.
+ * Lets the process survive failed writes to its standard streams (full disk, closed pipe): without a listener such an
+ * error is an uncaught exception.
  */
 export function ignoreStandardStreamErrors(streams: Pick<NodeJS.Process, "stdout" | "stderr">): void {
   for (const stream of [streams.stdout, streams.stderr]) stream.on("error", () => {});

@@ -73,8 +73,8 @@ export type LogFields = Partial<Readonly<Record<LogField, unknown>>>;
 const allowed: ReadonlySet<string> = new Set(LOG_FIELDS);
 
 /**
- * Returns the permitted fields, in addition to those in `result`, and reduces an error to name, message, stack and causes
- * (never its other properties).
+ * Returns the permitted fields, in addition to those in `result`, and reduces an error to name, message, stack and
+ * causes (never its other properties).
  */
 export function allowListed(
   fields: Readonly<Record<string, unknown>>,

@@ -124,7 +124,10 @@ export function comparisonTable(comparison: Comparison): string {
   ].join("\n");
 }
 
-/** Returns why results do not meet the conditions of a command; empty when they do. `belowPercent` is a pass rate in percent. */
+/**
+ * Returns why results do not meet the conditions of a command; empty when they do. `belowPercent` is a pass rate in
+ * percent.
+ */
 export function unmetConditions(given: {
   results?: Results;
   comparison?: Comparison | undefined;

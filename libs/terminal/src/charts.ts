@@ -2,7 +2,10 @@ const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 const LEVELS = { plain: "_.-=+*#@", blocks: "▁▂▃▄▅▆▇█" } as const;
 const WIDTH = 20;
 
-/** Returns a bar whose length is the share that `value` is of `most`; plain ASCII if `isPlain`. A value above 0 is never an empty bar. */
+/**
+ * Returns a bar whose length is the share that `value` is of `most`; plain ASCII if `isPlain`. A value above 0 is never
+ * an empty bar.
+ */
 export function bar(value: number, most: number, isPlain: boolean, width = WIDTH): string {
   if (value <= 0 || most <= 0) return "";
   const cells = Math.min(1, value / most) * width;

@@ -4,11 +4,11 @@ import { join } from "node:path";
 /**
  * The behaviour of a fake agent program. It executes orders instead of calling a model, one per line: `say`, `bash`,
  * `model <text>` (one step of the model), `title` (a call without tools), `retry` (a step, repeated until it succeeds),
- * `pair` (two steps at the same time), `abort` (a step that is cancelled after the first piece of its response), `tool <name> <json>` (of the platform),
- * `tools`, `told`, `hang`, `die`, `curse` (die at every start from now on), `fail`, `flood`, `odd` (a line outside of
- * every protocol), `env`. It stores its session where the real program does, and needs it there to resume. A front end
- * implements the protocol: it provides `file`, `mcp`, `say`, `started`, `ask`, `instructions` and `ended`, and calls
- * `work` and `interrupt`.
+ * `pair` (two steps at the same time), `abort` (a step that is cancelled after the first piece of its response), `tool
+ * <name> <json>` (of the platform), `tools`, `told`, `hang`, `die`, `curse` (die at every start from now on), `fail`,
+ * `flood`, `odd` (a line outside of every protocol), `env`. It stores its session where the real program does, and
+ * needs it there to resume. A front end implements the protocol: it provides `file`, `mcp`, `say`, `started`, `ask`,
+ * `instructions` and `ended`, and calls `work` and `interrupt`.
  */
 const ORDERS = `
 const { execFile } = require("node:child_process");

@@ -22,7 +22,10 @@ const COVERED = {
   "an exhausted budget of half of them": 0.5,
 };
 
-/** Measures what budgets add to a claim of queued runs. Teams that differ in their budgets take turns; each has a worker of its own. */
+/**
+ * Measures what budgets add to a claim of queued runs. Teams that differ in their budgets take turns; each has a worker
+ * of its own.
+ */
 export async function measureClaims({ platform }: Bench): Promise<Measured[]> {
   const database = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
   try {
@@ -73,7 +76,10 @@ async function teamWithQueue(url: string, { sql }: Database, covered: number | u
   return ProtocolWorker.register(url, await createWorkerKey(url, apiKey), SLOTS, `claims-${team.uid}`);
 }
 
-/** Changes a share of a team's runs as if a schedule had started them, and all as if their model had a price: scripted models cost nothing. */
+/**
+ * Changes a share of a team's runs as if a schedule had started them, and all as if their model had a price: scripted
+ * models cost nothing.
+ */
 const START_BY_SCHEDULE = `
   UPDATE runs
      SET frozen = frozen - 'provider',

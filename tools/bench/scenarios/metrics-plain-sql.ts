@@ -24,7 +24,10 @@ const WITH_COSTS =
   "produced_pull_requests p LEFT JOIN pull_requests h USING (team_uid, url_key) JOIN ledger_entries l ON l.owner_root_uid = p.root_run_uid WHERE p.factory_uid = $1";
 const median = (interval: string): string => `percentile_cont(0.5) WITHIN GROUP (ORDER BY ${interval})`;
 
-/** Queries on the facts as a report would execute them. They have no daily sums, and answer a part of what the endpoints answer. */
+/**
+ * Queries on the facts as a report would execute them. They have no daily sums, and answer a part of what the endpoints
+ * answer.
+ */
 export const PLAIN_SQL: Readonly<Record<string, PlainSql>> = {
   metrics: plainSql({
     at: "h.merged_at",

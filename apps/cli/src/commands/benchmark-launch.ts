@@ -53,7 +53,10 @@ function conditionsOf(values: Values): Conditions {
   };
 }
 
-/** Prints progress whenever it changes, until the benchmark run has finished; with `--json` nothing. Passing failures of reads are retried. */
+/**
+ * Prints progress whenever it changes, until the benchmark run has finished; with `--json` nothing. Passing failures of
+ * reads are retried.
+ */
 async function waitForEnd(cli: Cli, path: string, everySeconds: number): Promise<void> {
   let failures = 0;
   for (let shown = ""; ; await delay(everySeconds * 1000)) {

@@ -79,8 +79,8 @@ async function execute(
 }
 
 /**
- * Sends pending events and retries while the platform does not respond. Throws if the platform refuses them, or if the command has ended
- * and the platform has not responded for the length of a lease.
+ * Sends pending events and retries while the platform does not respond. Throws if the platform refuses them, or if the
+ * command has ended and the platform has not responded for the length of a lease.
  */
 async function send(cli: Cli, runId: string, clientId: string, report: LocalReport, everyMs: number): Promise<Answer> {
   for (let waitedMs = 0; ; waitedMs += report.isOver ? everyMs : 0) {

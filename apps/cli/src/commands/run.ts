@@ -21,8 +21,8 @@ type TerminalBlock = { command: string; output: string; exit_code: number | null
 const MARKS = { start: "·", say: "»", work: "✓", done: "●", fail: "✗", wait: "…", note: "!" } as const;
 
 /**
- * Prints the run and its link, then one line for each event that people read, until the run ends; with `--json` the events themselves.
- * Returns the exit code.
+ * Prints the run and its link, then one line for each event that people read, until the run ends; with `--json` the
+ * events themselves. Returns the exit code.
  */
 async function watch(cli: Cli, runId: string): Promise<number> {
   const current = () => cli.api().get<Run>(`/agent/runs/${runId}`);

@@ -41,8 +41,9 @@ export type Git = {
 };
 
 /**
- * Runs `f` with git in an empty temporary repository, which is deleted afterwards. Git can reach only the given repository over
- * one transport, follows no redirects, and gets the credential through its environment, not through an argument or a file.
+ * Runs `f` with git in an empty temporary repository, which is deleted afterwards. Git can reach only the given
+ * repository over one transport, follows no redirects, and gets the credential through its environment, not through an
+ * argument or a file.
  *
  * Errors: source_unreachable · repository_not_allowed · internal_address_refused.
  */
@@ -91,7 +92,10 @@ export async function removeLeftovers(): Promise<void> {
 
 const [USERNAME, PASSWORD] = ["MILLWRIGHT_GIT_USERNAME", "MILLWRIGHT_GIT_PASSWORD"] as const;
 
-/** The operator allowed the root, so the repository may belong to another user. Redirects could leave the allowed host with the credential. */
+/**
+ * The operator allowed the root, so the repository may belong to another user. Redirects could leave the allowed host
+ * with the credential.
+ */
 async function configuration(rules: GitRules, url: string, hasCredential: boolean): Promise<string> {
   const helper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${USERNAME}" "$${PASSWORD}"; }; f`;
   return [
@@ -149,8 +153,8 @@ export function ok({ exitCode, stdout, stderr }: GitResult): Buffer {
 }
 
 /**
- * Returns the output of a command that contacted the repository, or throws the meaning of its error output. What only the
- * repository's owner can change is reported to the caller; what may be temporary is source_unreachable.
+ * Returns the output of a command that contacted the repository, or throws the meaning of its error output. What only
+ * the repository's owner can change is reported to the caller; what may be temporary is source_unreachable.
  *
  * Errors: source_unreachable · source_refused · source_too_large (all but source_unreachable: invalid_argument).
  */

@@ -29,8 +29,8 @@ export const readGitHead = (
   });
 
 /**
- * Reads the definition files of a branch at its head or at the commit `sha`. Symbolic links and submodules are not followed. Files
- * outside the layout of a definition are not read, and not fetched if the server supports filters.
+ * Reads the definition files of a branch at its head or at the commit `sha`. Symbolic links and submodules are not
+ * followed. Files outside the layout of a definition are not read, and not fetched if the server supports filters.
  *
  * Errors: as `withGit` and `remoteOutput`; source_unreachable (invalid_argument), if the branch does not exist ·
  * branch_head_gone · definition_invalid, if the tree exceeds its limits.
@@ -138,7 +138,10 @@ function definitionEntries(listing: Buffer, directory: string): Named[] {
     });
 }
 
-/** Splits the output of `cat-file --batch`: a line `<oid> blob <bytes>`, the bytes, a line feed; in the order of the input. */
+/**
+ * Splits the output of `cat-file --batch`: a line `<oid> blob <bytes>`, the bytes, a line feed; in the order of the
+ * input.
+ */
 function filesOf(entries: readonly Entry[], contents: Buffer): TreeFile[] {
   let offset = 0;
   return entries.map(({ path, bytes }) => {

@@ -4,8 +4,8 @@ import type { FeedReader, StoredEvent } from "@millwright/events";
 export type FindTitles = (runUids: readonly string[]) => Promise<Readonly<Record<string, string>>>;
 
 /**
- * Adds a title to every dispatched run of the orchestrator's feed. Events contain only explicit titles, because generated ones
- * would disclose the prompt; the others are read here, outside of any transaction.
+ * Adds a title to every dispatched run of the orchestrator's feed. Events contain only explicit titles, because
+ * generated ones would disclose the prompt; the others are read here, outside of any transaction.
  */
 export const withTitles =
   (read: FeedReader, findTitles: FindTitles): FeedReader =>

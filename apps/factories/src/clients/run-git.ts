@@ -1,6 +1,9 @@
 import { spawn } from "node:child_process";
 
-/** The result of a git command: its exit code (null: killed, or timed out), its output, and the beginning of its error output. */
+/**
+ * The result of a git command: its exit code (null: killed, or timed out), its output, and the beginning of its error
+ * output.
+ */
 export type GitResult = { exitCode: number | null; stdout: Buffer; stderr: string; isOutOfTime: boolean };
 
 export type GitCommand = {
@@ -20,8 +23,9 @@ export type GitCommand = {
 };
 
 /**
- * Runs git in a temporary repository, isolated from the machine: no system or user configuration, prompts or hooks, one transport,
- * and only the credential helper of the given configuration. Kills the command and its children when it times out or its output is too large.
+ * Runs git in a temporary repository, isolated from the machine: no system or user configuration, prompts or hooks, one
+ * transport, and only the credential helper of the given configuration. Kills the command and its children when it
+ * times out or its output is too large.
  */
 export async function runGit({
   args,

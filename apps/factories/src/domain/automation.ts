@@ -6,7 +6,9 @@ import type { JsonObject } from "@millwright/json";
 
 export type AutomationUid = Uid<"automation">;
 
-/** Triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` belong to the record. */
+/**
+ * Triggers, prompt, agent, and the execution keys that override the agent's. `name` and `enabled` belong to the record.
+ */
 export type AutomationRules = Omit<AutomationPart, "name" | "enabled">;
 
 /** Starts runs of a factory on events. */
@@ -124,8 +126,8 @@ export const isSameButSwitch = (
 export type ProjectedChange = { readonly happened: "created" | "updated" | "deleted"; readonly automation: Automation };
 
 /**
- * Returns the changes that a definition makes to a factory's file automations: each keeps its uid while its file exists, and
- * `enabled` while the file is unchanged; without its file it is deleted.
+ * Returns the changes that a definition makes to a factory's file automations: each keeps its uid while its file
+ * exists, and `enabled` while the file is unchanged; without its file it is deleted.
  */
 export function projectAutomations(
   before: readonly Automation[],
@@ -207,8 +209,8 @@ export const chainMetadata = (chain: readonly string[]): Readonly<Record<string,
   chain.length > 1 ? { automation_chain: chain.slice(-CHAIN_MAX).join(",") } : {};
 
 /**
- * Returns why an automation must not start because of a run's change: the automation caused the run, or the chain is too long.
- * Returns undefined if it may start.
+ * Returns why an automation must not start because of a run's change: the automation caused the run, or the chain is
+ * too long. Returns undefined if it may start.
  */
 export function loopOf(automation: Pick<Automation, "uid">, chain: readonly string[]): string | undefined {
   if (chain.includes(automation.uid))

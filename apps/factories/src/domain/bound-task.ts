@@ -22,8 +22,8 @@ export type Continuation = {
 };
 
 /**
- * How often per day an automation continues a task because of builds: a continued run may cause the next build. Concurrent decisions
- * may exceed it by a few.
+ * How often per day an automation continues a task because of builds: a continued run may cause the next build.
+ * Concurrent decisions may exceed it by a few.
  */
 export const BUILDS_PER_DAY_MAX = 10;
 
@@ -43,8 +43,8 @@ export function tooManyBuilds(
 }
 
 /**
- * Returns the newest task that an automation continues: its conversation must be of the agent that the automation names. Another
- * agent's work is a new run, because a reviewer is not the author.
+ * Returns the newest task that an automation continues: its conversation must be of the agent that the automation
+ * names. Another agent's work is a new run, because a reviewer is not the author.
  */
 export function continuationOf(
   bound: readonly BoundTask[],

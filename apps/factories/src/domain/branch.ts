@@ -52,7 +52,9 @@ const UNREAD: ReadonlySet<string> = new Set([
 ]);
 export const isUnread = ({ code }: BranchError): boolean => UNREAD.has(code);
 
-/** Compares the applied head with the registered one; UNKNOWN if the head cannot be known, as of a missing repository. */
+/**
+ * Compares the applied head with the registered one; UNKNOWN if the head cannot be known, as of a missing repository.
+ */
 export function freshnessOf(branch: TrackedBranch, source: Source | undefined, isMissing: boolean): Freshness {
   const head = branch.registeredHeadSha;
   if (isMissing || branch.deletedAt || head === null || branch.pollError || source?.settings.kind !== "git")

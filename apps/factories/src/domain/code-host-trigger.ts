@@ -4,9 +4,10 @@ import type { CheckTrigger } from "./decision.ts";
 import type { Repository } from "./factory.ts";
 
 /**
- * Evaluates triggers of code hosts; a delivery can contain several events, of which one match is enough. Returns undefined if no
- * event is of the trigger's kind. A factory receives events of its own repositories, or of all if it names none. `unanswered`: events
- * for which the code host has not been queried successfully yet; a filter that needs its response is undecided.
+ * Evaluates triggers of code hosts; a delivery can contain several events, of which one match is enough. Returns
+ * undefined if no event is of the trigger's kind. A factory receives events of its own repositories, or of all if it
+ * names none. `unanswered`: events for which the code host has not been queried successfully yet; a filter that needs
+ * its response is undecided.
  */
 export const checkCodeHostEvents =
   (

@@ -5,7 +5,10 @@ import type { Factory } from "./factory.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "./trigger-event.ts";
 
-/** `pending`: its run is being created, or its filter waits for a response of the code host. `continued`: an existing task continues with it. */
+/**
+ * `pending`: its run is being created, or its filter waits for a response of the code host. `continued`: an existing
+ * task continues with it.
+ */
 export type Outcome = "pending" | "fired" | "continued" | "not_matched" | "disabled" | "suppressed" | "failed";
 
 /** The evaluation of one trigger. `trigger`: its index; `failed`: filters that do not match. */
@@ -111,7 +114,10 @@ export type EventRun = {
   readonly runUid: string;
 };
 
-/** Kinds of durable work: decide an event (payload: TriggerEvent), decide delayed decisions (DelayedRef), and start a decision's run (DecisionRef). */
+/**
+ * Kinds of durable work: decide an event (payload: TriggerEvent), decide delayed decisions (DelayedRef), and start a
+ * decision's run (DecisionRef).
+ */
 export const DECIDE = "automation.decide";
 export const DECIDE_DELAYED = "automation.decide-delayed";
 export const START = "automation.start";

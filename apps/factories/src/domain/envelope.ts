@@ -2,8 +2,9 @@
 export const PAYLOAD_FILE = "event-payload.json";
 
 /**
- * Returns the text of a run: the automation's prompt, then the platform's envelope. The payload is not in the text: it is a file,
- * which the envelope marks as untrusted. Only the platform writes lines of the envelope: names are put on one line.
+ * Returns the text of a run: the automation's prompt, then the platform's envelope. The payload is not in the text: it
+ * is a file, which the envelope marks as untrusted. Only the platform writes lines of the envelope: names are put on
+ * one line.
  */
 export const withEnvelope = (
   prompt: string,
@@ -27,7 +28,9 @@ const TRUST = [
 /** Removes control characters, line separators and bidirectional marks. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\s]+/gu, " ").trim();
 
-/** The sender chooses the id: unless it is a plain word it is quoted, so that it cannot pass for text of the platform. */
+/**
+ * The sender chooses the id: unless it is a plain word it is quoted, so that it cannot pass for text of the platform.
+ */
 const quoted = (id: string): string => (/^[\x21-\x7e]+$/.test(id) ? id : JSON.stringify(id));
 
 /** Returns the text of a run for a delivery to a webhook. */

@@ -21,7 +21,10 @@ export function settingsFrom({ factory }: Definition): FactorySettings {
   });
 }
 
-/** Returns the settings that a definition gives a factory. An alias that was set at creation and that no definition named stays. */
+/**
+ * Returns the settings that a definition gives a factory. An alias that was set at creation and that no definition
+ * named stays.
+ */
 function settingsOf(factory: Factory, { definition, before }: Definitions): FactorySettings {
   const next = settingsFrom(definition);
   return { ...next, alias: next.alias ?? (before?.factory.alias === undefined ? factory.alias : null) };

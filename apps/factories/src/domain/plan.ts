@@ -7,7 +7,8 @@ import { canonicalJson } from "@millwright/json";
 export type PlanItem = { kind: ResourceKind; name: string; action: string; changedFields: string[] };
 
 /**
- * Reads a plan item of an owner. An apply needs the right to change every kind of resource that it touches, so a kind without a known right is refused.
+ * Reads a plan item of an owner. An apply needs the right to change every kind of resource that it touches, so a kind
+ * without a known right is refused.
  *
  * Errors: resource_kind_unknown (internal).
  */
@@ -28,8 +29,8 @@ export function readPlanItem({
 }
 
 /**
- * Returns the complete plan: what the owners reported, and the deletions that follow from the active version. Items of the same
- * resource are merged; sorted by kind, then name.
+ * Returns the complete plan: what the owners reported, and the deletions that follow from the active version. Items of
+ * the same resource are merged; sorted by kind, then name.
  */
 export function completePlan(plan: readonly PlanItem[], before: Definition | undefined, after: Definition): PlanItem[] {
   const deletions = (kind: ResourceKind, old: readonly string[], fresh: readonly string[]): PlanItem[] =>

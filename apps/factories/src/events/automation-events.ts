@@ -4,8 +4,9 @@ import type { JsonObject } from "@millwright/json";
 import type { Origin } from "./origin.ts";
 
 /**
- * Builds events of automations. Payload: `{factory_uid, name, enabled, management, schedules}`, always with all schedules, never a
- * prompt. `requested`: a user ran it or replayed a delivery (`{mode, event_uid, delivery_uid?, dry_run?, outcome}`).
+ * Builds events of automations. Payload: `{factory_uid, name, enabled, management, schedules}`, always with all
+ * schedules, never a prompt. `requested`: a user ran it or replayed a delivery (`{mode, event_uid, delivery_uid?,
+ * dry_run?, outcome}`).
  */
 export const automationEvent = (
   happened: "created" | "updated" | "deleted" | "run_requested",

@@ -2,7 +2,10 @@ import type { NewEvent } from "@millwright/events";
 import type { TrackedBranch } from "../domain/branch.ts";
 import type { Origin } from "./origin.ts";
 
-/** Events of tracked branches. Payload: `{factory_uid, name, is_production}`, and for updates the registered head and the changed members. */
+/**
+ * Events of tracked branches. Payload: `{factory_uid, name, is_production}`, and for updates the registered head and
+ * the changed members.
+ */
 export const branchCreated = (branch: TrackedBranch, origin: Origin): NewEvent => fact("created", branch, origin);
 export const branchUpdated = (branch: TrackedBranch, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", branch, origin, { registered_head_sha: branch.registeredHeadSha, changed: [...changed] });

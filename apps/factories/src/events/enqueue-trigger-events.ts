@@ -12,7 +12,10 @@ export type EnqueueTriggerEventsDeps = {
   ) => Promise<unknown>;
 };
 
-/** Enqueues trigger events of one provider for factories with such triggers. `toTriggerEvent` returns undefined for irrelevant events. */
+/**
+ * Enqueues trigger events of one provider for factories with such triggers. `toTriggerEvent` returns undefined for
+ * irrelevant events.
+ */
 export const enqueueTriggerEvents =
   (
     { listeningAmong, enqueueDecisions }: EnqueueTriggerEventsDeps,

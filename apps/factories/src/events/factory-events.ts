@@ -2,7 +2,10 @@ import type { NewEvent } from "@millwright/events";
 import type { Factory } from "../domain/factory.ts";
 import type { Origin } from "./origin.ts";
 
-/** Events of factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the changed members. */
+/**
+ * Events of factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the changed
+ * members.
+ */
 export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => fact("created", factory, origin);
 export const factoryUpdated = (factory: Factory, origin: Origin, changed: readonly string[]): NewEvent =>
   fact("updated", factory, origin, { changed: [...changed] });

@@ -8,7 +8,9 @@ export type OnDeliveryEventsDeps = EnqueueTriggerEventsDeps & {
   listeningFactories: (tx: Sql, teamUid: string, provider: string) => Promise<string[]>;
 };
 
-/** Enqueues accepted deliveries for automations. Deliveries of code hosts belong to a team and go to all its factories. */
+/**
+ * Enqueues accepted deliveries for automations. Deliveries of code hosts belong to a team and go to all its factories.
+ */
 export const onDeliveryEvents = (
   deps: OnDeliveryEventsDeps,
 ): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({

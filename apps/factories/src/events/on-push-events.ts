@@ -11,7 +11,10 @@ export type OnPushEventsDeps = {
   tracksAny: (tx: Sql, teamUid: string) => Promise<boolean>;
 };
 
-/** Enqueues pushes, which may have moved a tracked branch. The pushed refs are in the delivery, which the webhook ingress stores. */
+/**
+ * Enqueues pushes, which may have moved a tracked branch. The pushed refs are in the delivery, which the webhook
+ * ingress stores.
+ */
 export const onPushEvents = ({ tracksAny }: OnPushEventsDeps): EventHandlers => ({
   async "millwright.code_host_delivery.accepted.v1"(tx, { entityUid: deliveryUid, teamUid, payload }) {
     if (teamUid === undefined || !PUSHES.includes(payload["event"]) || !(await tracksAny(tx, teamUid))) return;

@@ -5,7 +5,10 @@ import type { Origin } from "./origin.ts";
 /** The stage before a change, and the root of the run that caused it, if any. */
 export type StageChange = { readonly from: Task["stage"]; readonly byRootRun: string | undefined };
 
-/** Events of tasks. Payload: `{task_uid, factory_uid, conversation_uid, run_uid, stage}`, for updates the changed members, and if the stage changed the previous one. */
+/**
+ * Events of tasks. Payload: `{task_uid, factory_uid, conversation_uid, run_uid, stage}`, for updates the changed
+ * members, and if the stage changed the previous one.
+ */
 export const taskCreated = (task: Task, origin: Origin): NewEvent => fact("created", task, origin);
 export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[], stage?: StageChange): NewEvent =>
   fact("updated", task, origin, {

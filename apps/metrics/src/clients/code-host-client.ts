@@ -16,7 +16,10 @@ export function codeHostClient(
   const hooks = clientFor(webhooks.CodeHostWebhookService, webhookIngress, { signer });
   const options = () => call(serviceCaller(signer.service, newUid()));
   return {
-    /** Reads one page. Errors: code_host_not_connected, code_host_unauthorized, code_host_forbidden, code_host_unavailable. */
+    /**
+     * Reads one page. Errors: code_host_not_connected, code_host_unauthorized, code_host_forbidden,
+     * code_host_unavailable.
+     */
     async read({ changedSince, ...read }: CodeHostRead): Promise<CodeHostAnswer> {
       const answer = await client.readCodeHost(
         { ...read, ...(changedSince && { changedSince: timestampFromDate(changedSince) }) },

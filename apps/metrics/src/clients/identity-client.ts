@@ -21,9 +21,9 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     /**
-     * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond, because missing names must
-     * not fail a request.
-     * Called as this service: a run's creator may have left the team, and the caller's right to view its runs has been checked.
+     * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond,
+     * because missing names must not fail a request. Called as this service: a run's creator may have left the team,
+     * and the caller's right to view its runs has been checked.
      */
     async findPrincipals(
       requestId: string,

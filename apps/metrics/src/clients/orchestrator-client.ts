@@ -19,7 +19,10 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
       return facts.walkRuns({ pageSize: WALK_PAGE, pageToken }, call(caller));
     },
 
-    /** Returns complete snapshots of at most 200 runs. Left out: unknown runs, runs of no factory and runs that belong to a person. */
+    /**
+     * Returns complete snapshots of at most 200 runs. Left out: unknown runs, runs of no factory and runs that belong
+     * to a person.
+     */
     async readRuns(runUids: readonly string[]): Promise<RunSnapshot[]> {
       const { runs } = await facts.listRunFacts(
         { runUids: [...runUids] },

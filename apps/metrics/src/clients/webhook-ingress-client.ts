@@ -13,7 +13,9 @@ const WALK_PAGE = 50;
 export function webhookIngressClient(transport: Transport, signer: CallerSigner) {
   const client = clientFor(webhooks.CodeHostWebhookService, transport, { signer });
   return {
-    /** Reads accepted deliveries in pages of the maximum response size. Those that are no longer stored are left out. */
+    /**
+     * Reads accepted deliveries in pages of the maximum response size. Those that are no longer stored are left out.
+     */
     async *read(uids: readonly string[]): AsyncGenerator<AcceptedDelivery[]> {
       for (let deliveryUids = [...uids]; deliveryUids.length > 0;) {
         const caller = serviceCaller(signer.service, newUid());

@@ -15,7 +15,10 @@ export type CostCoverage = {
 /** Spend in one period (an index). */
 export type CostCell = Spend & { readonly period: number };
 
-/** What a group spent in its periods with entries; a period may have several cells. `creatorType`: only of groups by user. */
+/**
+ * What a group spent in its periods with entries; a period may have several cells. `creatorType`: only of groups by
+ * user.
+ */
 export type GroupedCells = {
   readonly key: string;
   readonly creatorType: string;

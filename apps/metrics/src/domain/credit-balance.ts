@@ -20,8 +20,8 @@ export type CreditBalance = {
 const DAY_MS = 86_400_000;
 
 /**
- * Takes the spend of each day, oldest first, from the grants that cover the day: those that expire first are used first. A grant covers every UTC day
- * that it touches. Spend before the day of the first grant does not count.
+ * Takes the spend of each day, oldest first, from the grants that cover the day: those that expire first are used
+ * first. A grant covers every UTC day that it touches. Spend before the day of the first grant does not count.
  */
 export function creditBalance(grants: readonly Grant[], days: readonly DaySpend[], now: Date): CreditBalance {
   const left = grants.toSorted(byExpiry).map((grant) => ({ grant, micros: grant.micros }));

@@ -19,8 +19,8 @@ export const GITHUB_EVENTS: readonly string[] = [
 ];
 
 /**
- * Returns what a delivery of GitHub reports of a pull request; undefined: nothing. Never throws. `botLogin`: the account under which the
- * platform acts there; "" = not known.
+ * Returns what a delivery of GitHub reports of a pull request; undefined: nothing. Never throws. `botLogin`: the
+ * account under which the platform acts there; "" = not known.
  */
 export function githubFacts(event: string, payload: unknown, botLogin: string): PullRequestFacts | undefined {
   if (!GITHUB_EVENTS.includes(event)) return undefined;
@@ -74,7 +74,9 @@ function sizeOf(item: unknown): PullRequestSize | null {
   return isKnown ? { additions, deletions, changedFiles, numCommits } : null;
 }
 
-/** Actions of `pull_request` that count as `pr_action`. Labels, assignees and the like are not work on the pull request. */
+/**
+ * Actions of `pull_request` that count as `pr_action`. Labels, assignees and the like are not work on the pull request.
+ */
 const PR_ACTIONS: readonly string[] = ["closed", "reopened", "ready_for_review", "converted_to_draft"];
 
 const REVIEWS: Readonly<Record<string, ActivityKind>> = {

@@ -17,8 +17,9 @@ export type GithubHistory = {
 };
 
 /**
- * Returns what the whole history of a pull request reports: the activities that deliveries report, with the same keys where a delivery names what
- * happened. The opening is among them only if all pushes are known, because whether people changed code is not known otherwise.
+ * Returns what the whole history of a pull request reports: the activities that deliveries report, with the same keys
+ * where a delivery names what happened. The opening is among them only if all pushes are known, because whether people
+ * changed code is not known otherwise.
  */
 export function githubHistoryFacts(history: GithubHistory, botLogin: string): PullRequestFacts | undefined {
   const { pullRequest: item, events, pushes } = history;

@@ -12,8 +12,8 @@ import {
 export const GITLAB_EVENTS: readonly string[] = ["Merge Request Hook", "Note Hook"];
 
 /**
- * Returns what a delivery of GitLab reports of a merge request; undefined: nothing. Never throws. `botLogin`: the account under which the
- * platform acts there; "" = not known.
+ * Returns what a delivery of GitLab reports of a merge request; undefined: nothing. Never throws. `botLogin`: the
+ * account under which the platform acts there; "" = not known.
  */
 export function gitlabFacts(payload: unknown, botLogin: string, receivedAt: Date): PullRequestFacts | undefined {
   const kind = textAt(payload, "object_kind");
@@ -147,7 +147,9 @@ function reviewerState(payload: unknown, when: "previous" | "current", login: st
   return textAt(reviewer, "state");
 }
 
-/** Users of project and group access tokens, service accounts, and GitLab's own. Payloads do not mark them otherwise. */
+/**
+ * Users of project and group access tokens, service accounts, and GitLab's own. Payloads do not mark them otherwise.
+ */
 const BOTS: readonly RegExp[] = [
   /^(?:project|group)_\d+_bot(?:\d*|_.*)$/i,
   /^service_account_/i,

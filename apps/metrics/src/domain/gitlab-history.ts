@@ -15,8 +15,8 @@ export type GitlabHistory = {
 };
 
 /**
- * Returns what the whole history of a merge request reports: the activities that deliveries report, with the same keys where a delivery names what
- * happened. Reviews without an approval are in deliveries only.
+ * Returns what the whole history of a merge request reports: the activities that deliveries report, with the same keys
+ * where a delivery names what happened. Reviews without an approval are in deliveries only.
  */
 export function gitlabHistoryFacts(
   history: GitlabHistory,

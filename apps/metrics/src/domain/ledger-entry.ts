@@ -26,7 +26,9 @@ export type LedgerEntry = {
 /** What the price book prices of a run. */
 export type PricedRun = Pick<RunSnapshot, "uid" | "createdAt" | "costOwner" | "computeIntervals">;
 
-/** Returns the entries of a run: its model calls, the time of its sandboxes and one charge for the run, which may be 0. */
+/**
+ * Returns the entries of a run: its model calls, the time of its sandboxes and one charge for the run, which may be 0.
+ */
 export const ledgerEntries = (run: RunSnapshot, prices: readonly ComputePrice[]): LedgerEntry[] => [
   ...run.modelCalls.map((call) => modelCallEntry(run, call)),
   ...pricedEntries(run, prices),

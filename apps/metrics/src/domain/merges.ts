@@ -23,7 +23,10 @@ export type Merges = MergeCounts & Readonly<Record<keyof CycleTime, LatencyStage
 /** Times in milliseconds, one per pull request; NaN: not known. */
 export type MilestoneTimes = Readonly<Record<keyof Milestones, Float64Array>>;
 
-/** What merged in each period. `times` begin with the pull requests of the first period; each period has `merged` of them. */
+/**
+ * What merged in each period. `times` begin with the pull requests of the first period; each period has `merged` of
+ * them.
+ */
 export type MergedPullRequests = { readonly periods: readonly MergeCounts[]; readonly times: MilestoneTimes };
 
 export const NO_MERGES: MergeCounts = {
@@ -72,8 +75,8 @@ const addCounts = (a: MergeCounts, b: MergeCounts): MergeCounts => ({
 type MeasuredStage = { readonly total: LatencyStage; readonly periods: readonly LatencyStage[] };
 
 /**
- * Writes the durations of a stage into one array, of which each period has a part: an array per period and stage would cost more than the
- * medians.
+ * Writes the durations of a stage into one array, of which each period has a part: an array per period and stage would
+ * cost more than the medians.
  */
 function measureStage(
   [start, end]: (typeof STAGES)[keyof CycleTime],

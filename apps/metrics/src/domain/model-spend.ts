@@ -13,8 +13,8 @@ export type TreeShare = {
 export type ModelSpend = { readonly modelId: string; readonly inferenceMicros: bigint };
 
 /**
- * Returns the inference of a pull request per configured model, most expensive first, ties by model. The sum is exactly the inference of its shares:
- * the remainder of the division is assigned to the models with the largest remainders.
+ * Returns the inference of a pull request per configured model, most expensive first, ties by model. The sum is exactly
+ * the inference of its shares: the remainder of the division is assigned to the models with the largest remainders.
  */
 export function splitByModel(shares: readonly TreeShare[]): ModelSpend[] {
   const sums = new Map<string, bigint>();

@@ -10,7 +10,9 @@ export const periodWindow = (factoryUid: string, range: DateRange, periods: read
   starts: periods.length === 0 ? [range.start] : periods.map(({ from }) => from),
 });
 
-/** Whole UTC days of a range, [start, end), and the partial days before and after them; any of the three may be empty. */
+/**
+ * Whole UTC days of a range, [start, end), and the partial days before and after them; any of the three may be empty.
+ */
 export type DaySplit = { readonly before: DateRange; readonly days: DateRange; readonly after: DateRange };
 
 const DAY_MS = 86_400_000;

@@ -4,7 +4,10 @@ import type { PullRequestSize } from "./pull-request-size.ts";
 /** Pull requests and the whole spend that is attributed to them. */
 export type PullRequestCost = { readonly prCount: number; readonly spend: Spend };
 
-/** Pull requests of one size that were first seen in one period (an index); without a size: their line counts are not known. */
+/**
+ * Pull requests of one size that were first seen in one period (an index); without a size: their line counts are not
+ * known.
+ */
 export type PullRequestCostCell = PullRequestCost & {
   readonly period: number;
   readonly size: PullRequestSize | undefined;

@@ -2,7 +2,10 @@
 export type OpenedCohort = {
   /** How many of them have merged by now. */
   readonly merged: number;
-  /** Interactions of people with the pull requests whose opening and facts are known, and the number of these pull requests. */
+  /**
+   * Interactions of people with the pull requests whose opening and facts are known, and the number of these pull
+   * requests.
+   */
   readonly interactions: number;
   readonly measured: number;
 };

@@ -82,7 +82,10 @@ const WAITING_STATES: ReadonlySet<string> = new Set(["QUEUED", "PENDING"]);
 
 type Phase = Pick<RunSnapshot, "state" | "finishedAt">;
 
-/** Returns when a run that was read at `now` must be read again without an event; undefined: never. `timeScale` divides every wait. */
+/**
+ * Returns when a run that was read at `now` must be read again without an event; undefined: never. `timeScale` divides
+ * every wait.
+ */
 export function nextReadAt({ state, finishedAt }: Phase, now: Date, timeScale = 1): Date | undefined {
   if (finishedAt === undefined)
     return WAITING_STATES.has(state) ? undefined : new Date(now.getTime() + IN_PROGRESS_MS / timeScale);

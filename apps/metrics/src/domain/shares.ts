@@ -1,6 +1,9 @@
 import { divide, type Spend } from "./spend.ts";
 
-/** Returns the parts of an amount that is split evenly into one or more; what does not divide is carried by the first, one micro-dollar each. */
+/**
+ * Returns the parts of an amount that is split evenly into one or more; what does not divide is carried by the first,
+ * one micro-dollar each.
+ */
 export function splitEvenly(micros: bigint, parts: number): bigint[] {
   const { quotient, remainder } = divide(micros, BigInt(parts));
   return Array.from({ length: parts }, (_, index) => (BigInt(index) < remainder ? quotient + 1n : quotient));

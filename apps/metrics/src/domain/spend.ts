@@ -22,7 +22,10 @@ export const totalMicros = ({ inferenceMicros, computeMicros, platformMicros }: 
 export const hasSpend = ({ inferenceMicros, computeMicros, platformMicros }: Spend): boolean =>
   inferenceMicros !== 0n || computeMicros !== 0n || platformMicros !== 0n;
 
-/** Divides by a positive number and rounds down, so that no remainder is negative: adjustments may make amounts that are. */
+/**
+ * Divides by a positive number and rounds down, so that no remainder is negative: adjustments may make amounts that
+ * are.
+ */
 export function divide(micros: bigint, parts: bigint): { readonly quotient: bigint; readonly remainder: bigint } {
   const remainder = ((micros % parts) + parts) % parts;
   return { quotient: (micros - remainder) / parts, remainder };

@@ -5,8 +5,8 @@ import { jsonColumns, statementsOf } from "./json-columns.ts";
 export type ActivityOf = { readonly teamUid: string; readonly urlKey: string; readonly activity: Activity };
 
 /**
- * Stores what was done to pull requests; a repeated activity changes nothing. A dismissal marks its review, also if it is
- * stored before the review itself.
+ * Stores what was done to pull requests; a repeated activity changes nothing. A dismissal marks its review, also if it
+ * is stored before the review itself.
  */
 export async function storeActivities(tx: Sql, activities: readonly ActivityOf[]): Promise<void> {
   if (activities.length === 0) return;
@@ -67,8 +67,8 @@ const WITHDRAW_APPROVALS = `
                     AND w.occurred_at >= a.occurred_at)`;
 
 /**
- * SQL: whether an activity is not replaced by the history that was read from the code host. `activity` and `pullRequest` are the aliases of the
- * tables; the pull request may be absent.
+ * SQL: whether an activity is not replaced by the history that was read from the code host. `activity` and
+ * `pullRequest` are the aliases of the tables; the pull request may be absent.
  */
 export const isCurrent = (activity: string, pullRequest: string): string =>
   `(NOT ${activity}.is_approximate OR ${activity}.occurred_at > coalesce(${pullRequest}.history_read_to, '-infinity'))`;

@@ -45,8 +45,8 @@ const PRICE = "version, vcpu_hour_micros::text, gb_hour_micros::text, platform_r
 const BOOK = "hashtextextended('price book', 0)";
 
 /**
- * Returns every version of the price book. Blocks new versions until the transaction ends: its entries are priced by all versions that exist when
- * it commits, and are found by the re-pricing of a later version.
+ * Returns every version of the price book. Blocks new versions until the transaction ends: its entries are priced by
+ * all versions that exist when it commits, and are found by the re-pricing of a later version.
  */
 export async function readPriceBook(tx: Sql): Promise<ComputePrice[]> {
   await tx.query(`SELECT pg_advisory_xact_lock_shared(${BOOK})::text`);

@@ -7,8 +7,8 @@ import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
 export function costBreakdownStore(database: Database) {
   return {
     /**
-     * Returns the spend per group and period. Whole days are read from their sums and partial days from the ledger, in one statement, so that both
-     * are of the same time.
+     * Returns the spend per group and period. Whole days are read from their sums and partial days from the ledger, in
+     * one statement, so that both are of the same time.
      */
     async listCostCells({ factoryUid, range, starts }: PeriodWindow, grouping: CostGrouping): Promise<GroupedCells[]> {
       const { before, days, after } = splitDays(range);
@@ -59,8 +59,8 @@ const SUMS =
   "inference_micros, compute_micros, platform_micros, model_calls, unpriced_model_calls, compute_intervals, unpriced_compute_intervals";
 
 /**
- * Entries of a part of one UTC day in the shape of daily sums. They are grouped by component and kind first, so that each entry is added to few sums: a
- * day has tens of thousands of entries, but few groups.
+ * Entries of a part of one UTC day in the shape of daily sums. They are grouped by component and kind first, so that
+ * each entry is added to few sums: a day has tens of thousands of entries, but few groups.
  */
 const ledgerSums = (key: string, creatorType: string, from: string, to: string): string => `
             SELECT day, key, creator_type,
@@ -80,8 +80,8 @@ const ledgerSums = (key: string, creatorType: string, from: string, to: string):
              GROUP BY day, key, creator_type`;
 
 /**
- * One row per group, its cells as a text: "period inference compute platform,…". A year by day has tens of thousands of cells, which cost the
- * driver more than the database if each is a row.
+ * One row per group, its cells as a text: "period inference compute platform,…". A year by day has tens of thousands of
+ * cells, which cost the driver more than the database if each is a row.
  */
 const listCells = (dimension: CostGrouping, key: string, creatorType = "''::text"): string => `
   SELECT coalesce(nullif(key, ''), '${UNKNOWN_KEY}') AS key,

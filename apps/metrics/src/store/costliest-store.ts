@@ -28,7 +28,10 @@ export type CostlyPullRequest = {
 /** The pull requests that cost most. */
 export function costliestStore(database: Database) {
   return {
-    /** Returns pull requests first seen in a range, most expensive first, ties by URL. One statement, so that shares and sums agree. */
+    /**
+     * Returns pull requests first seen in a range, most expensive first, ties by URL. One statement, so that shares and
+     * sums agree.
+     */
     async listCostliest({ factoryUid, range, limit }: CostliestQuery): Promise<CostlyPullRequest[]> {
       const { rows } = await database.searches.query<CostlyRow>(LIST, [factoryUid, range.start, range.end, limit]);
       return rows.map((row) => ({

@@ -62,7 +62,10 @@ export const creditStore = {
     return rows.map(toGrant);
   },
 
-  /** Returns what all factories of a team have spent per UTC day since a time. The factories are found by skipping through the index. */
+  /**
+   * Returns what all factories of a team have spent per UTC day since a time. The factories are found by skipping
+   * through the index.
+   */
   async spendPerDay(sql: Sql, teamUid: string, since: Date): Promise<DaySpend[]> {
     const { rows } = await sql.query<{ day: string; micros: string }>(
       `WITH RECURSIVE factories AS (

@@ -1,8 +1,9 @@
 import type { Sql } from "@millwright/database";
 
 /**
- * Locks factories until the transaction ends, always in the same order. A transaction acquires these locks before it reads or writes facts,
- * shares or pull requests of a factory, so that what it computes is made of everything that was committed before.
+ * Locks factories until the transaction ends, always in the same order. A transaction acquires these locks before it
+ * reads or writes facts, shares or pull requests of a factory, so that what it computes is made of everything that was
+ * committed before.
  */
 export async function lockFactories(tx: Sql, factoryUids: readonly string[]): Promise<void> {
   if (factoryUids.length === 0) return;

@@ -31,8 +31,9 @@ const COLUMNS = jsonColumns({
 });
 
 /**
- * Records entries. A new one is inserted; one that was recorded with another price is corrected by an adjustment; any other changes nothing. A charge
- * of 0 is not recorded. The caller has locked the factories. Returns the roots of the trees whose spend may have changed.
+ * Records entries. A new one is inserted; one that was recorded with another price is corrected by an adjustment; any
+ * other changes nothing. A charge of 0 is not recorded. The caller has locked the factories. Returns the roots of the
+ * trees whose spend may have changed.
  */
 export async function addEntries(tx: Sql, runs: readonly RunEntries[]): Promise<string[]> {
   const rows = runs.flatMap(({ runUid, teamUid, entries }) => entries.map((entry) => ({ runUid, teamUid, entry })));
@@ -75,7 +76,10 @@ const correctionOf = (entry: LedgerEntry, recorded: RecordedEntry) => ({
   unpriced_change: Number(entry.micros === undefined) - Number(recorded.isUnpriced),
 });
 
-/** Returns what is recorded of the entries that are missing or have another price; most entries of a run that is read again are neither. */
+/**
+ * Returns what is recorded of the entries that are missing or have another price; most entries of a run that is read
+ * again are neither.
+ */
 async function changedEntries(tx: Sql, entries: readonly LedgerEntry[]): Promise<Map<string, RecordedEntry>> {
   if (entries.length === 0) return new Map();
   const { rows } = await tx.query<{

@@ -57,7 +57,9 @@ export const mergeStore = (searches: Sql) => ({
     return merged;
   },
 
-  /** Returns the repositories in which the factory's runs have produced pull requests, each as the newest one spells it. */
+  /**
+   * Returns the repositories in which the factory's runs have produced pull requests, each as the newest one spells it.
+   */
   async producedRepositories(factoryUid: string): Promise<string[]> {
     const { rows } = await searches.query<{ name: string }>(PRODUCED_REPOSITORIES, [factoryUid]);
     return rows.map(({ name }) => name);
@@ -67,8 +69,8 @@ export const mergeStore = (searches: Sql) => ({
 const MILESTONES = ["kickoff_at", "opened_at", "first_human_review_at", "merged_at"] as const;
 
 /**
- * Packing the times of all pull requests costs PostgreSQL far less than sorting them for medians, and the driver far less than a row per pull
- * request.
+ * Packing the times of all pull requests costs PostgreSQL far less than sorting them for medians, and the driver far
+ * less than a row per pull request.
  */
 const packedTimes = (milestone: (typeof MILESTONES)[number]): string =>
   `string_agg(timestamptz_send(coalesce(${milestone}, '-infinity')), '') AS ${milestone}`;
@@ -103,8 +105,8 @@ const FACTORY_MERGES = `
    GROUP BY period`;
 
 /**
- * Whole days are read as sums; only the partial days at the ends are read merge by merge. The factory's own merges are among
- * those of its repositories, except those that no code host has reported.
+ * Whole days are read as sums; only the partial days at the ends are read merge by merge. The factory's own merges are
+ * among those of its repositories, except those that no code host has reported.
  */
 const ALL_MERGES = `
   SELECT period, sum(merged)::bigint AS merged

@@ -37,7 +37,10 @@ export type PullRequestClaim = {
 const isNotPaused = (codeHostUid: string): string =>
   `NOT EXISTS (SELECT FROM code_host_pauses c WHERE c.code_host_uid = ${codeHostUid} AND c.paused_until > $1)`;
 
-/** Claims repositories whose list of changes is due, longest due first, for `leaseMs`: until then no other replica reads them. */
+/**
+ * Claims repositories whose list of changes is due, longest due first, for `leaseMs`: until then no other replica reads
+ * them.
+ */
 export async function claimRepositories(
   sql: Sql,
   now: Date,

@@ -2,12 +2,12 @@ import type { Sql } from "@millwright/database";
 import { isCurrent } from "./activity-store.ts";
 
 /**
- * Recomputes the rows of a factory's pull requests from what runs, code hosts and the ledger have reported. The caller has locked the factory
- * (`lockFactories`). The result depends on those facts alone, so it may run after every change, in any order. Pull requests that no run of the
- * factory produced are ignored.
+ * Recomputes the rows of a factory's pull requests from what runs, code hosts and the ledger have reported. The caller
+ * has locked the factory (`lockFactories`). The result depends on those facts alone, so it may run after every change,
+ * in any order. Pull requests that no run of the factory produced are ignored.
  *
- * A pull request of a local repository has no code host: it is open until its head is part of its base branch, its history is complete, and persons
- * cannot change its code.
+ * A pull request of a local repository has no code host: it is open until its head is part of its base branch, its
+ * history is complete, and persons cannot change its code.
  */
 export async function projectPullRequests(tx: Sql, factoryUid: string, urlKeys: readonly string[]): Promise<void> {
   if (urlKeys.length > 0) await tx.query(PROJECT, [factoryUid, urlKeys]);

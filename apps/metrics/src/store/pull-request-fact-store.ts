@@ -57,7 +57,9 @@ export function pullRequestFactStore(database: Database) {
       }
     },
 
-    /** Returns the state of a pull request, as it is known, and whether only deliveries report some of its activities. */
+    /**
+     * Returns the state of a pull request, as it is known, and whether only deliveries report some of its activities.
+     */
     async known(teamUid: string, key: string): Promise<KnownPullRequest> {
       const { rows } = await database.sql.query<{ state: PullRequestState; has_approximate_activities: boolean }>(
         `SELECT p.state,
@@ -114,8 +116,8 @@ const factoriesOf = (producers: readonly Producer[]): string[] => [
 ];
 
 /**
- * Serializes the transactions that store facts of a team: facts of several pull requests change sums of several days, which
- * two transactions would lock in different orders.
+ * Serializes the transactions that store facts of a team: facts of several pull requests change sums of several days,
+ * which two transactions would lock in different orders.
  */
 async function lockTeams(tx: Sql, { teamUids }: PullRequestKeys): Promise<void> {
   await tx.query(
@@ -170,7 +172,10 @@ const toRow = ({ teamUid, facts: { pullRequest: fact, historyReadTo } }: Reporte
   history_read_to: historyReadTo,
 });
 
-/** Whether the fact to store has newer values; of two facts of the same time, those with the greater values, whichever was stored first. */
+/**
+ * Whether the fact to store has newer values; of two facts of the same time, those with the greater values, whichever
+ * was stored first.
+ */
 const isNewer = (time: string, ...values: readonly ((table: string) => string)[]): string => {
   const row = (table: string): string => [`${table}.${time}`, ...values.map((value) => value(table))].join(", ");
   return `excluded.${time} IS NOT NULL AND (p.${time} IS NULL OR (${row("excluded")}) > (${row("p")}))`;

@@ -45,8 +45,9 @@ export async function hashReadModels(tx: Sql, factoryUid: string): Promise<Reado
 }
 
 /**
- * Recomputes the factory's sums. Its facts are copied into temporary tables of the same names, where the same triggers sum them; so there is one
- * definition of every sum. The connection must not have run these triggers before, because their plans name the permanent tables then.
+ * Recomputes the factory's sums. Its facts are copied into temporary tables of the same names, where the same triggers
+ * sum them; so there is one definition of every sum. The connection must not have run these triggers before, because
+ * their plans name the permanent tables then.
  */
 export async function rebuildSums(tx: Sql, factoryUid: string): Promise<void> {
   for (const [source, { trigger, into, of }] of Object.entries(SUMS)) {

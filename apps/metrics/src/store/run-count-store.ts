@@ -11,7 +11,10 @@ const KEYS: Readonly<Record<RunDimension, string>> = {
   harness: "harness",
 };
 
-/** Counts runs by when they were created. Whole days are read as sums; run by run are only the parts of days at the ends. */
+/**
+ * Counts runs by when they were created. Whole days are read as sums; run by run are only the parts of days at the
+ * ends.
+ */
 export const runCountStore = (searches: Sql) => ({
   /** Returns how many runs have each key, per period, roots and sub-runs apart. */
   async count(window: PeriodWindow, dimension: RunDimension): Promise<RunCount[]> {

@@ -7,7 +7,10 @@ export type RunChange = { readonly runUid: string; readonly changedAt: Date };
 /** Announced by transactions that have marked runs (`Database.onCommit`). */
 export const MARKED = "stale_runs";
 
-/** Marks runs whose facts must be read again, now. A claim of such a run is lost: what was read for it may be older than the change. */
+/**
+ * Marks runs whose facts must be read again, now. A claim of such a run is lost: what was read for it may be older than
+ * the change.
+ */
 export async function markStale(tx: Sql, changes: readonly RunChange[], now: Date): Promise<void> {
   if (changes.length === 0) return;
   await tx.query(
@@ -78,7 +81,10 @@ export async function endRefresh(
   }
 }
 
-/** Plans the next try of runs whose refresh has failed: after `pauseMs`, doubled by every failure up to `pauseMsMax`. Lost claims are passed over. */
+/**
+ * Plans the next try of runs whose refresh has failed: after `pauseMs`, doubled by every failure up to `pauseMsMax`.
+ * Lost claims are passed over.
+ */
 export async function retryLater(
   tx: Sql,
   claims: readonly StaleRun[],

@@ -39,7 +39,8 @@ export async function listPriceVersions(
 }
 
 /**
- * Adds a version to the price book, once per key. If it does not apply only from the future on, enqueues the re-pricing of earlier charges.
+ * Adds a version to the price book, once per key. If it does not apply only from the future on, enqueues the re-pricing
+ * of earlier charges.
  *
  * Errors: not_authorized unless a platform administrator calls · price_invalid · idempotency_mismatch (conflict).
  */

@@ -60,7 +60,8 @@ export async function listCreditGrants(
 /**
  * Grants credits to a team, once per key. The gateway has checked that the team exists.
  *
- * Errors: not_authorized unless a platform administrator calls · team_not_found · credits_invalid · idempotency_mismatch (conflict).
+ * Errors: not_authorized unless a platform administrator calls · team_not_found · credits_invalid ·
+ * idempotency_mismatch (conflict).
  */
 export async function grantCredits(
   { database, clock }: CreditsDeps,

@@ -28,8 +28,8 @@ export type CostBreakdown = Omit<CostGroups, "groups"> & {
 };
 
 /**
- * Returns the spend that occurred in the range, of the whole factory and of every group with spend. Whole trees belong to the source and the creator
- * of their roots; by agent and by configured model each run is on its own.
+ * Returns the spend that occurred in the range, of the whole factory and of every group with spend. Whole trees belong
+ * to the source and the creator of their roots; by agent and by configured model each run is on its own.
  *
  * Errors: those of `resolveScope` · group_by_invalid (invalid_argument).
  */

@@ -12,7 +12,8 @@ export type PullRequestCostDeps = ResolveScopeDeps & {
 };
 
 /**
- * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without a pull request are not in it.
+ * Returns the whole spend attributed to the pull requests first seen in the range, whenever it occurred. Trees without
+ * a pull request are not in it.
  *
  * Errors: those of `resolveScope`.
  */

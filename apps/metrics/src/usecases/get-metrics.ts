@@ -34,8 +34,8 @@ export type FactoryMetrics = {
 };
 
 /**
- * Returns what a factory did in the range. Runs count by creation, pull requests by first appearance, merged ones and interactions by opening,
- * the funnel, impact and latency by merge.
+ * Returns what a factory did in the range. Runs count by creation, pull requests by first appearance, merged ones and
+ * interactions by opening, the funnel, impact and latency by merge.
  *
  * Errors: those of `resolveScope`.
  */

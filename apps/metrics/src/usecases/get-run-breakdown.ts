@@ -23,7 +23,8 @@ export type RunBreakdown = {
 };
 
 /**
- * Counts the runs created in the range by one dimension. A source is the root's, so that grouping counts root runs only.
+ * Counts the runs created in the range by one dimension. A source is the root's, so that grouping counts root runs
+ * only.
  *
  * Errors: those of `resolveScope` · group_by_invalid.
  */

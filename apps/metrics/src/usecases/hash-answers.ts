@@ -23,8 +23,8 @@ const RANGE_DAYS = 365;
 const DAY_MS = 86_400_000;
 
 /**
- * Returns a hash of what each endpoint returns for the factory: for the year before `end` by month, and of all its pull requests. Names of
- * creators and repositories of the definition belong to other services and are not included.
+ * Returns a hash of what each endpoint returns for the factory: for the year before `end` by month, and of all its pull
+ * requests. Names of creators and repositories of the definition belong to other services and are not included.
  */
 export async function hashAnswers(
   database: Database,

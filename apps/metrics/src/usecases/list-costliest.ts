@@ -20,7 +20,8 @@ export type CostedPullRequest = {
 const LIMITS = { default: 20, max: 50 };
 
 /**
- * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. What no code host has reported is null.
+ * Returns the pull requests first seen in the range that cost most, most expensive first, ties by URL. What no code
+ * host has reported is null.
  *
  * Errors: those of `resolveScope` · limit_invalid (invalid_argument).
  */

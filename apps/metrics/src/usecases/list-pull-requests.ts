@@ -36,7 +36,8 @@ const LIMITS = { default: 50, max: 500 };
 const LIST = "pull requests";
 
 /**
- * Lists the pull requests that runs of a factory produced. Errors: those of `resolveFactory` · limit_invalid · state_invalid · invalid_cursor.
+ * Lists the pull requests that runs of a factory produced. Errors: those of `resolveFactory` · limit_invalid ·
+ * state_invalid · invalid_cursor.
  */
 export async function listPullRequests(
   deps: ListPullRequestsDeps,

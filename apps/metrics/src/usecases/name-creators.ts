@@ -3,7 +3,9 @@ import type { PrincipalView } from "../clients/identity-client.ts";
 
 export type PrincipalDeps = {
   readonly principals: {
-    /** Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond. */
+    /**
+     * Returns users and agents by uid; unknown ones are left out. Returns undefined if the gateway does not respond.
+     */
     findPrincipals(
       requestId: string,
       teamUid: string,

@@ -4,8 +4,8 @@ import { invalidArgument } from "@millwright/errors";
 const LIMITS = { default: 50, max: 100 };
 
 /**
- * Returns the number of rows of a page; 0 = the default. Unlike `clampPageSize` it rejects a size out of range, as the contracts of this service
- * state. Errors: limit_invalid.
+ * Returns the number of rows of a page; 0 = the default. Unlike `clampPageSize` it rejects a size out of range, as the
+ * contracts of this service state. Errors: limit_invalid.
  */
 export function pageSizeOf(
   requested: number,

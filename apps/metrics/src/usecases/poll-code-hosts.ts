@@ -40,19 +40,25 @@ export type PollCodeHostsDeps = {
 
 /** Reads that a replica claims in one batch and executes sequentially. */
 const BATCH = 10;
-/** How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica, which changes nothing. */
+/**
+ * How long a claim lasts if its process dies. Reads of a batch that takes longer may be repeated by another replica,
+ * which changes nothing.
+ */
 const LEASE_MS = 300_000;
 /** Pages of a list of changes after which other repositories are read first. */
 const LIST_PAGES_MAX = 10;
-/** A code host may publish a change after one with a later time, so a list is read again from this long before its newest change. */
+/**
+ * A code host may publish a change after one with a later time, so a list is read again from this long before its
+ * newest change.
+ */
 const OVERLAP_MS = 10_000;
 /** Share of the connection's rate limit that is reserved for runs and automations. */
 const RESERVE = 0.1;
 
 /**
- * Executes due reads of code hosts: lists of changed pull requests of repositories, and pull requests that runs produced. Any number of
- * replicas may do so. The claims of a process that dies end with their lease. The facts of a pull request and the end of its claim are stored in
- * one transaction. Returns how many reads were due.
+ * Executes due reads of code hosts: lists of changed pull requests of repositories, and pull requests that runs
+ * produced. Any number of replicas may do so. The claims of a process that dies end with their lease. The facts of a
+ * pull request and the end of its claim are stored in one transaction. Returns how many reads were due.
  */
 export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
   const { database, clock } = deps;
@@ -82,7 +88,10 @@ async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<Co
   return answer;
 }
 
-/** Throws `CodeHostLimited` if an earlier read of the batch, or another replica, has paused the connection since the claim. */
+/**
+ * Throws `CodeHostLimited` if an earlier read of the batch, or another replica, has paused the connection since the
+ * claim.
+ */
 async function checkPause(
   { database, clock }: PollCodeHostsDeps,
   { codeHostUid }: RepositoryClaim | PullRequestClaim,

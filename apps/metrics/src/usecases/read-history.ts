@@ -161,8 +161,8 @@ async function readGitlab(
 }
 
 /**
- * A repository that was renamed has another URL: the pull request remains the one that the run reported. A pull request at another host is not
- * that of the run.
+ * A repository that was renamed has another URL: the pull request remains the one that the run reported. A pull request
+ * at another host is not that of the run.
  */
 function toRead(
   facts: PullRequestFacts | undefined,
@@ -179,8 +179,8 @@ const isSameHost = (a: string, b: string): boolean =>
   URL.canParse(a) && URL.canParse(b) && new URL(a).hostname === new URL(b).hostname;
 
 /**
- * Returns the elements of all pages; undefined: there is no such list, or it is too long to be complete. `first`: the first page, if it has been
- * read; it is read again if it had not changed, because the answer has no body then.
+ * Returns the elements of all pages; undefined: there is no such list, or it is too long to be complete. `first`: the
+ * first page, if it has been read; it is read again if it had not changed, because the answer has no body then.
  */
 async function readPages(
   read: ReadPage,

@@ -46,9 +46,10 @@ export type RebuildDeps = {
 };
 
 /**
- * Recomputes the read models from all facts that upstream services still have and those that only this database has. The service replays the
- * facts; then each factory's sums and records are deleted and recomputed in one transaction, so that the service serves the old ones until it
- * commits, and stores new facts of that factory afterwards. Started again after a crash, it resumes the replay.
+ * Recomputes the read models from all facts that upstream services still have and those that only this database has.
+ * The service replays the facts; then each factory's sums and records are deleted and recomputed in one transaction, so
+ * that the service serves the old ones until it commits, and stores new facts of that factory afterwards. Started again
+ * after a crash, it resumes the replay.
  *
  * Errors: a plain Error if the service is not connected to the database, or a page could not be replayed.
  */

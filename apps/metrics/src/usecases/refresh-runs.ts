@@ -27,9 +27,10 @@ const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 300_000;
 
 /**
- * Reads the facts of runs that are due and stores them. Any number of replicas may do so: a claim that is lost, because its lease ended or the run
- * was marked again, stores nothing, so that an older snapshot never follows a newer one. A process that dies between its claim and its commit
- * leaves the marks: the runs are due again when the lease ends. Returns how many runs were claimed.
+ * Reads the facts of runs that are due and stores them. Any number of replicas may do so: a claim that is lost, because
+ * its lease ended or the run was marked again, stores nothing, so that an older snapshot never follows a newer one. A
+ * process that dies between its claim and its commit leaves the marks: the runs are due again when the lease ends.
+ * Returns how many runs were claimed.
  */
 export async function refreshRuns(deps: RefreshRunsDeps): Promise<number> {
   const claims = await claimStale(deps.database.sql, deps.clock.now(), REFRESH_BATCH, LEASE_MS / deps.timeScale);

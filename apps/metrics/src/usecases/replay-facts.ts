@@ -17,7 +17,9 @@ export type ReplayFactsDeps = {
   };
   readonly recording: RecordDeliveriesDeps<Sql> & {
     readonly deliveries: {
-      /** Lists a page of all accepted deliveries that are still stored, oldest first. `event`: as its header names it. */
+      /**
+       * Lists a page of all accepted deliveries that are still stored, oldest first. `event`: as its header names it.
+       */
       walk(pageToken: string): Promise<{
         readonly deliveries: readonly { readonly uid: string; readonly event: string }[];
         readonly nextPageToken: string;
@@ -29,8 +31,9 @@ export type ReplayFactsDeps = {
 export type ReplayContext = { readonly signal: AbortSignal; finish(tx: Sql): Promise<void> };
 
 /**
- * Replays one page of the facts that upstream services still have. Facts are stored as ingestion stores them: a repeated one changes nothing, and
- * the order does not matter. So ingestion continues concurrently, and a page that is replayed twice ends in the same rows.
+ * Replays one page of the facts that upstream services still have. Facts are stored as ingestion stores them: a
+ * repeated one changes nothing, and the order does not matter. So ingestion continues concurrently, and a page that is
+ * replayed twice ends in the same rows.
  */
 export async function replayFacts(
   deps: ReplayFactsDeps,
@@ -64,7 +67,8 @@ const REPLAY: Readonly<
 };
 
 /**
- * Returns why deliveries cannot be recorded, for those that cannot: the others are recorded nevertheless. Throws failures that may pass.
+ * Returns why deliveries cannot be recorded, for those that cannot: the others are recorded nevertheless. Throws
+ * failures that may pass.
  */
 async function recordAgain(
   deps: RecordDeliveriesDeps<Sql>,

@@ -15,8 +15,9 @@ export const REPRICE_RUNS = "reprice-runs";
 const BATCH = 200;
 
 /**
- * Prices runs again from the time at which a version of the price book takes effect, with one transaction per batch; after a crash it continues
- * with the next batch. Entries that already have the right price do not change, so a batch may be repeated.
+ * Prices runs again from the time at which a version of the price book takes effect, with one transaction per batch;
+ * after a crash it continues with the next batch. Entries that already have the right price do not change, so a batch
+ * may be repeated.
  */
 export async function repriceRuns(deps: RepriceRunsDeps, version: number, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

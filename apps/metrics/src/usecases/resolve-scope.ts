@@ -44,7 +44,10 @@ export type ResolveScopeDeps = {
   readonly clock: { now(): Date };
 };
 
-/** Resolves a factory and checks the right to view it. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+/**
+ * Resolves a factory and checks the right to view it. Errors: factory_not_found (absent, malformed or not visible) ·
+ * not_authorized.
+ */
 export async function resolveFactory(
   { factories, asOf }: ResolveScopeDeps,
   caller: Caller,
@@ -56,7 +59,10 @@ export async function resolveFactory(
   return { factory, asOf: await asOf() };
 }
 
-/** Resolves the common query. Errors: those of `resolveFactory` · date_range_invalid · group_by_period_invalid · too_many_periods. */
+/**
+ * Resolves the common query. Errors: those of `resolveFactory` · date_range_invalid · group_by_period_invalid ·
+ * too_many_periods.
+ */
 export async function resolveScope(deps: ResolveScopeDeps, caller: Caller, query: RangeQuery): Promise<RangeScope> {
   const scope = await resolveFactory(deps, caller, query.factoryUid);
   const range = resolveRange({ start: query.start, end: query.end }, deps.clock.now());

@@ -8,7 +8,10 @@ import { projectPullRequests } from "../store/project-pull-requests.ts";
 import { storedVersions, storeRunFacts } from "../store/run-fact-store.ts";
 import { shareTrees } from "../store/share-store.ts";
 
-/** Stores snapshots of runs and everything that follows from them. A snapshot that is older than the stored one changes nothing. The caller has locked their factories. */
+/**
+ * Stores snapshots of runs and everything that follows from them. A snapshot that is older than the stored one changes
+ * nothing. The caller has locked their factories.
+ */
 export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Promise<void> {
   if (runs.length === 0) return;
   const [versions, prices] = await Promise.all([
@@ -29,7 +32,10 @@ export async function storeSnapshots(tx: Sql, runs: readonly RunSnapshot[]): Pro
   await shareSpend(tx, [...new Set([...changed, ...newest.map(({ costOwner }) => costOwner.rootRunUid)])]);
 }
 
-/** Divides the spend of trees among their pull requests again and computes the records of these. The caller has locked their factories. */
+/**
+ * Divides the spend of trees among their pull requests again and computes the records of these. The caller has locked
+ * their factories.
+ */
 export async function shareSpend(tx: Sql, rootRunUids: readonly string[]): Promise<void> {
   const shared = await shareTrees(tx, rootRunUids);
   for (const [factoryUid, pullRequests] of Map.groupBy(shared, (each) => each.factoryUid)) {

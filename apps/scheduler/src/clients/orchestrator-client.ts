@@ -73,8 +73,8 @@ export function environmentClient(transport: Transport, signer: CallerSigner) {
 const SLOT_VERBS = ["run.view", "run.create", "run.manage"] as const satisfies readonly Verb[];
 
 /**
- * Returns this service on behalf of the schedule's creator, with only the verbs that its slots need. A team's schedule may use
- * what was shared with its creator.
+ * Returns this service on behalf of the schedule's creator, with only the verbs that its slots need. A team's schedule
+ * may use what was shared with its creator.
  */
 function callerFor(service: string, { owner, creator }: Schedule): Caller {
   const teams = owner.type === "team" ? [{ teamUid: owner.uid as TeamUid, verbs: SLOT_VERBS }] : [];

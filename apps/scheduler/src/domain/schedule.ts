@@ -33,7 +33,10 @@ export type Schedule = ScheduleSettings & {
   readonly uid: ScheduleUid;
   readonly owner: Owner;
   readonly creator: Creator;
-  /** The creator lost the right to create runs in the team, so the schedule is paused. Resuming makes the caller its creator. */
+  /**
+   * The creator lost the right to create runs in the team, so the schedule is paused. Resuming makes the caller its
+   * creator.
+   */
   readonly creatorLostAccess: boolean;
   readonly updatedByUid: string;
   /** Set when only the beginning of the prompt was read, as in lists. */
@@ -66,9 +69,9 @@ const METADATA_VALUE_BYTES_MAX = 256;
 /**
  * Returns the validated settings. `earlier` are the settings that they replace.
  *
- * Errors (invalid_argument): name_invalid · cron_invalid · time_zone_unknown · prompt_required · config_conflict · mode_unknown ·
- * overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a malformed uid);
- * text_too_large (too_large).
+ * Errors (invalid_argument): name_invalid · cron_invalid · time_zone_unknown · prompt_required · config_conflict ·
+ * mode_unknown · overlap_policy_unknown · catch_up_invalid · metadata_invalid · agent_needs_team; agent_not_found (a
+ * malformed uid); text_too_large (too_large).
  */
 export function checkSettings(given: GivenSettings, owner: Owner, earlier?: ScheduleSettings): ScheduleSettings {
   const agentConfig =
@@ -178,8 +181,8 @@ export const newSchedule = (
 });
 
 /**
- * Returns the schedule with other settings. A changed rule applies from `now`; with an unchanged rule the next slot stays the same.
- * Precondition: slots before `now` have been planned.
+ * Returns the schedule with other settings. A changed rule applies from `now`; with an unchanged rule the next slot
+ * stays the same. Precondition: slots before `now` have been planned.
  */
 export function changeSchedule(
   schedule: Schedule,

@@ -1,7 +1,10 @@
 import { parseCron, slotsUntil, type Cron } from "@millwright/cron";
 import type { OverlapPolicy, Schedule, ScheduleUid } from "./schedule.ts";
 
-/** `due`: being fired; `buffered`: waiting for the end of an earlier run. Others are final, except that a run found later makes a slot fired. */
+/**
+ * `due`: being fired; `buffered`: waiting for the end of an earlier run. Others are final, except that a run found
+ * later makes a slot fired.
+ */
 export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
@@ -32,8 +35,8 @@ export const planSlots = (
 ): Plan => planRule({ ...rule, cron: parseCron(rule.cronSchedule, "schedule") }, first, now);
 
 /**
- * Returns the slots from `first` that have passed by `now`, and the next one. The newest is due, unless it is beyond both the
- * catch-up window and the on-time limit; older ones are missed.
+ * Returns the slots from `first` that have passed by `now`, and the next one. The newest is due, unless it is beyond
+ * both the catch-up window and the on-time limit; older ones are missed.
  */
 export function planRule(
   { cron, timeZone, catchUpSeconds }: { cron: Cron; timeZone: string | null; catchUpSeconds: number },

@@ -17,7 +17,9 @@ export type ScheduledAutomation = {
   readonly rules: readonly TriggerRule[];
 };
 
-/** One rule of one automation. It exists as long as the automation, so that a removed rule still records its last slot. */
+/**
+ * One rule of one automation. It exists as long as the automation, so that a removed rule still records its last slot.
+ */
 export type TriggerSchedule = TriggerRule &
   Omit<ScheduledAutomation, "rules"> & {
     readonly uid: TriggerScheduleUid;
@@ -29,7 +31,9 @@ export type TriggerSchedule = TriggerRule &
     readonly version: number;
   };
 
-/** The slots that passed since the last check: the newest fires or is missed, the `missedCount` older ones are skipped. */
+/**
+ * The slots that passed since the last check: the newest fires or is missed, the `missedCount` older ones are skipped.
+ */
 export type PassedSlots = { readonly slotAt: Date; readonly isFired: boolean; readonly missedCount: number };
 
 /** Advances a schedule past the slots that have passed by `now`, in UTC. Returns undefined if there are none. */
@@ -51,8 +55,9 @@ export function advanceSlots(
 }
 
 /**
- * Returns the schedules of an automation from `since`. Precondition: the slots of `known` up to `since` have fired. An unchanged rule
- * keeps its next slot; a new one starts after `since` and after the last slot of any schedule with its name.
+ * Returns the schedules of an automation from `since`. Precondition: the slots of `known` up to `since` have fired. An
+ * unchanged rule keeps its next slot; a new one starts after `since` and after the last slot of any schedule with its
+ * name.
  */
 export function reconcile(
   known: readonly TriggerSchedule[],

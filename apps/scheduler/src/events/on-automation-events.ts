@@ -12,8 +12,8 @@ export type OnAutomationEventsDeps = {
 };
 
 /**
- * Handles events of factories: the latest event of an automation defines its schedules. A disabled automation comes due as well,
- * so that factories can record the decision not to start a run.
+ * Handles events of factories: the latest event of an automation defines its schedules. A disabled automation comes due
+ * as well, so that factories can record the decision not to start a run.
  */
 export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers {
   const applyEvent = async (tx: Sql, event: StoredEvent): Promise<void> => {

@@ -9,7 +9,10 @@ export type OnRunEventsDeps = {
   wake(): void;
 };
 
-/** Handles events of runs: which slot a run belongs to, also when the response to its creation was lost, and when it ended. */
+/**
+ * Handles events of runs: which slot a run belongs to, also when the response to its creation was lost, and when it
+ * ended.
+ */
 export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
   batchHandlers: {
     "millwright.run.created.v1": async (tx, events) => {

@@ -2,7 +2,9 @@ import type { NewEvent } from "@millwright/events";
 import type { Schedule } from "../domain/schedule.ts";
 import type { Origin } from "./origin.ts";
 
-/** Events of schedules. Payload: `{schedule_uid, name, cron_schedule, enabled}`, and for updates the changed members. */
+/**
+ * Events of schedules. Payload: `{schedule_uid, name, cron_schedule, enabled}`, and for updates the changed members.
+ */
 export const scheduleCreated = (schedule: Schedule, origin: Origin): NewEvent =>
   scheduleEvent("created", schedule, origin);
 export const scheduleUpdated = (schedule: Schedule, origin: Origin, changed: readonly string[]): NewEvent =>

@@ -2,7 +2,9 @@ import type { NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { PassedSlots, TriggerSchedule } from "../domain/trigger-schedule.ts";
 
-/** Returns the event of a slot of an automation's schedule: fired, or missed if it is too old. Payload: docs/events.md. */
+/**
+ * Returns the event of a slot of an automation's schedule: fired, or missed if it is too old. Payload: docs/events.md.
+ */
 export const triggerSlotEvent = (
   schedule: TriggerSchedule,
   { slotAt, isFired, missedCount }: PassedSlots,

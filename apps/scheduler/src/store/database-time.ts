@@ -1,8 +1,8 @@
 import type { Sql } from "@millwright/database";
 
 /**
- * An SQL expression of the current time. Slots use only the database's clock, so that replicas with different clocks agree.
- * Tests use their own expression.
+ * An SQL expression of the current time. Slots use only the database's clock, so that replicas with different clocks
+ * agree. Tests use their own expression.
  */
 export type DatabaseTime = string;
 

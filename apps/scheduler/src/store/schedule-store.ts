@@ -48,7 +48,10 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
       return record && asCreated(build, record);
     },
 
-    /** Inserts a schedule with its event; for a repeated request, returns the schedule of the first. Errors: idempotency_mismatch. */
+    /**
+     * Inserts a schedule with its event; for a repeated request, returns the schedule of the first. Errors:
+     * idempotency_mismatch.
+     */
     create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
@@ -68,8 +71,8 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
       }),
 
     /**
-     * Locks the schedule, plans the slots that have passed by now, applies the change and stores it with its event. Does nothing
-     * if `change` returns undefined. Errors: schedule_not_found.
+     * Locks the schedule, plans the slots that have passed by now, applies the change and stores it with its event.
+     * Does nothing if `change` returns undefined. Errors: schedule_not_found.
      */
     update: (uid: ScheduleUid, change: (schedule: Schedule, now: Date) => Change | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {

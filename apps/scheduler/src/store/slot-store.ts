@@ -30,8 +30,9 @@ export type Decided = { readonly slot: Pick<ClaimedSlot, "scheduleUid" | "slotAt
 export function slotStore(database: Database, time: DatabaseTime) {
   return {
     /**
-     * Inserts the slots of every schedule that has come due, and leases those that fire immediately. Replicas may call it
-     * concurrently: each skips schedules that another has locked. Returns the number of schedules and the slots to fire.
+     * Inserts the slots of every schedule that has come due, and leases those that fire immediately. Replicas may call
+     * it concurrently: each skips schedules that another has locked. Returns the number of schedules and the slots to
+     * fire.
      */
     plan: (
       limit: number,
@@ -93,7 +94,10 @@ export function slotStore(database: Database, time: DatabaseTime) {
         return { count: rows.length, lease, slots };
       }),
 
-    /** Leases undecided slots without a lease. With an overlap policy, one slot per schedule at a time, across all replicas. */
+    /**
+     * Leases undecided slots without a lease. With an overlap policy, one slot per schedule at a time, across all
+     * replicas.
+     */
     claim: (
       limit: number,
       leaseMs: number,
@@ -126,11 +130,17 @@ export function slotStore(database: Database, time: DatabaseTime) {
         return { lease, slots: keys.length === 0 ? [] : await leaseSlots(tx, time, keys, lease, leaseMs) };
       }),
 
-    /** Stores the decisions made under a lease. A slot that created a run becomes fired even if another replica has leased it since. */
+    /**
+     * Stores the decisions made under a lease. A slot that created a run becomes fired even if another replica has
+     * leased it since.
+     */
     settle: (lease: string, decided: readonly Decided[]): Promise<void> =>
       database.transaction((tx) => settle(tx, time, lease, decided)),
 
-    /** Returns how long until the next schedule comes due or an undecided slot is checked; undefined if nothing is planned. */
+    /**
+     * Returns how long until the next schedule comes due or an undecided slot is checked; undefined if nothing is
+     * planned.
+     */
     async waitMs(): Promise<number | undefined> {
       const { rows } = await database.sql.query<{ ms: number | null }>(
         `SELECT (extract(epoch FROM least(
@@ -141,8 +151,8 @@ export function slotStore(database: Database, time: DatabaseTime) {
     },
 
     /**
-     * Deletes slots that were decided more than `days` ago, at most `limit` per call, except the newest of each existing
-     * schedule: it marks where new slots begin. Returns the number of deleted slots.
+     * Deletes slots that were decided more than `days` ago, at most `limit` per call, except the newest of each
+     * existing schedule: it marks where new slots begin. Returns the number of deleted slots.
      */
     async prune(days: number, limit: number): Promise<number> {
       const { rows } = await database.sql.query<{ count: number }>(
@@ -193,7 +203,10 @@ export function slotStore(database: Database, time: DatabaseTime) {
   };
 }
 
-/** Plans a schedule. A stored rule that is now invalid must not block other schedules: it has no next slot and reports the error. */
+/**
+ * Plans a schedule. A stored rule that is now invalid must not block other schedules: it has no next slot and reports
+ * the error.
+ */
 function planOf(row: ScheduleRow, now: Date): Plan & { readonly error: string | null } {
   try {
     return {

@@ -27,10 +27,16 @@ type BuildEvent = (schedule: TriggerSchedule, passed: PassedSlots) => NewEvent;
 const COLUMNS =
   "t.uid, t.automation_uid, t.factory_uid, t.team_uid, t.name, t.cron, t.next_slot_at, t.last_slot_at, t.version";
 
-/** The scheduled triggers of automations. A slot fires exactly once: its event is written in the transaction that advances the schedule. */
+/**
+ * The scheduled triggers of automations. A slot fires exactly once: its event is written in the transaction that
+ * advances the schedule.
+ */
 export function triggerStore(database: Database, time: DatabaseTime, buildEvent: BuildEvent) {
   return {
-    /** Fires the due slots of at most `limit` schedules that no other replica has locked. Returns the number of schedules. */
+    /**
+     * Fires the due slots of at most `limit` schedules that no other replica has locked. Returns the number of
+     * schedules.
+     */
     fireDue: (limit: number): Promise<number> =>
       database.transaction(async (tx) => {
         const { rows } = await tx.query<Row & { now: Date }>(
@@ -50,7 +56,10 @@ export function triggerStore(database: Database, time: DatabaseTime, buildEvent:
       return rows[0]?.ms ?? undefined;
     },
 
-    /** Replaces the schedules of an automation in the consumer's transaction. Slots that came due before the change still fire. */
+    /**
+     * Replaces the schedules of an automation in the consumer's transaction. Slots that came due before the change
+     * still fire.
+     */
     async applyAutomation(tx: Sql, automation: ScheduledAutomation, changedAt: Date): Promise<void> {
       const { rows } = await tx.query<Row>(
         `SELECT ${COLUMNS} FROM trigger_schedules t WHERE automation_uid = $1 ORDER BY uid FOR UPDATE`,

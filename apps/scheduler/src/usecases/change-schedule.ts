@@ -47,8 +47,8 @@ export async function replaceSchedule(
 }
 
 /**
- * Pauses or resumes a schedule; repeating it changes nothing. Resuming a schedule whose creator left makes the caller its creator.
- * Times within a pause have no slots. Errors: schedule_not_found · not_authorized.
+ * Pauses or resumes a schedule; repeating it changes nothing. Resuming a schedule whose creator left makes the caller
+ * its creator. Times within a pause have no slots. Errors: schedule_not_found · not_authorized.
  */
 export async function setEnabled(
   deps: ChangeScheduleDeps,

@@ -23,7 +23,10 @@ export type ReferenceDeps = {
   environments: { requireEnvironment(caller: Caller, owner: Owner, uid: string): Promise<void> };
 };
 
-/** Checks the agent and environment that settings name; those that `earlier` already named are not checked again. Errors: those of `ReferenceDeps`. */
+/**
+ * Checks the agent and environment that settings name; those that `earlier` already named are not checked again.
+ * Errors: those of `ReferenceDeps`.
+ */
 export async function requireReferences(
   deps: ReferenceDeps,
   caller: Caller,

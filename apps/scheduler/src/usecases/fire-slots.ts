@@ -8,7 +8,10 @@ export type Decided = { readonly slot: ClaimedSlot; readonly decision: Decision 
 export type FireSlotsDeps = {
   slots: { settle(lease: string, decided: readonly Decided[]): Promise<void> };
   runs: {
-    /** Creates the runs of slots whose schedules have the same creator and owner: all or none, in order, and one run per slot for repeated calls. */
+    /**
+     * Creates the runs of slots whose schedules have the same creator and owner: all or none, in order, and one run per
+     * slot for repeated calls.
+     */
     create(slots: readonly ClaimedSlot[]): Promise<string[]>;
     /** Lists runs of the schedule that have not ended. */
     listLive(schedule: Schedule): Promise<string[]>;
@@ -32,8 +35,8 @@ const RECHECK_MS = 5_000;
 const PENDING_MS = 500;
 
 /**
- * Decides leased slots and stores the decisions batch by batch. If the process dies in between, another replica decides them when
- * the lease ends; a run that exists already is found by its cause.
+ * Decides leased slots and stores the decisions batch by batch. If the process dies in between, another replica decides
+ * them when the lease ends; a run that exists already is found by its cause.
  */
 export async function fireSlots(deps: FireSlotsDeps, lease: string, slots: readonly ClaimedSlot[]): Promise<void> {
   const local = slots.flatMap((slot) => decided(slot, decideLocally(slot)));

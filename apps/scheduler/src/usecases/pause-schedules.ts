@@ -4,7 +4,10 @@ import { changeSchedule, type Schedule } from "../domain/schedule.ts";
 /** Changes schedules in the transaction that handles the event. */
 export type UpdateSchedules = (change: (schedule: Schedule) => { next: Schedule; event: NewEvent }) => Promise<void>;
 
-/** Pauses the schedules of a deleted agent until they name another agent and are resumed: they cannot create runs without it. */
+/**
+ * Pauses the schedules of a deleted agent until they name another agent and are resumed: they cannot create runs
+ * without it.
+ */
 export const pauseForAgentDeletion = (
   updateAll: UpdateSchedules,
   now: Date,

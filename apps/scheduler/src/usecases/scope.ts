@@ -6,8 +6,8 @@ import type { Schedule, ScheduleUid } from "../domain/schedule.ts";
 export type ScopeDeps = { schedules: { find(uid: ScheduleUid): Promise<Schedule | undefined> } };
 
 /**
- * Returns a schedule that exists, that the caller or one of their teams owns, and for which the caller has `verb`. Runs of agents
- * can access none.
+ * Returns a schedule that exists, that the caller or one of their teams owns, and for which the caller has `verb`. Runs
+ * of agents can access none.
  *
  * Errors: schedule_not_found (absent, malformed, or not visible) · not_authorized.
  */

@@ -91,8 +91,8 @@ export async function attemptedVersions(tx: Sql, runUids: readonly string[]): Pr
 export const attemptedKey = (scorerUid: string, runUid: string): string => `${scorerUid} ${runUid}`;
 
 /**
- * Returns the uids of attempts whose work item is dead-lettered (state `dead_lettered`). `kinds` has the kind of work for each
- * state of an attempt.
+ * Returns the uids of attempts whose work item is dead-lettered (state `dead_lettered`). `kinds` has the kind of work
+ * for each state of an attempt.
  */
 export async function findAbandoned(
   sql: Sql,

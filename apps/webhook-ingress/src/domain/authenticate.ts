@@ -10,8 +10,8 @@ export type Credentials = {
 };
 
 /**
- * Verifiers of modes that need no body. Each mode accepts only its own mechanism: a token in the path of a bearer webhook is a
- * wrong credential, and so is a bearer token for a url_token webhook without the path segment.
+ * Verifiers of modes that need no body. Each mode accepts only its own mechanism: a token in the path of a bearer
+ * webhook is a wrong credential, and so is a bearer token for a url_token webhook without the path segment.
  */
 const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Credentials, secret: string) => boolean>> =
   {

@@ -51,7 +51,9 @@ export const generateCodeHostSecret = (provider: Provider): string =>
 
 const SECRET = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/;
 
-/** Throws `invalid_secret` for a text that a code host could not send or sign with. The message never contains the text. */
+/**
+ * Throws `invalid_secret` for a text that a code host could not send or sign with. The message never contains the text.
+ */
 export function checkCodeHostSecret(secret: string): void {
   if (!SECRET.test(secret))
     throw invalidArgument(

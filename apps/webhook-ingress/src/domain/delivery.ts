@@ -30,7 +30,10 @@ export type Delivery = {
 
 type Source = "configured" | "provider" | "sender";
 
-/** The deduplication key of a delivery. Ids of different kinds never collide. `…_hash`: the hash of an id that is not stored verbatim. */
+/**
+ * The deduplication key of a delivery. Ids of different kinds never collide. `…_hash`: the hash of an id that is not
+ * stored verbatim.
+ */
 export type DeliveryIdentity = { readonly kind: Source | `${Source}_hash` | "hash"; readonly id: string };
 
 /** The specification's header, then that of published senders. */
@@ -62,8 +65,9 @@ const ID_BYTES_MAX = 256;
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u;
 
 /**
- * Returns the identity from a header's value: the value, or its SHA-256 as a separate kind if it is too long or not printable.
- * `value` has one character per byte, as Node.js reads headers. Returns undefined if the header is absent or empty.
+ * Returns the identity from a header's value: the value, or its SHA-256 as a separate kind if it is too long or not
+ * printable. `value` has one character per byte, as Node.js reads headers. Returns undefined if the header is absent or
+ * empty.
  */
 export function headerIdentity<S extends string>(
   source: S,

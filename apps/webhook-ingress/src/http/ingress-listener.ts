@@ -37,8 +37,8 @@ type Target = {
 };
 
 /**
- * Serves untrusted senders: `POST /webhooks/w/<uid>[/<token>]` for webhooks of factories, `POST /webhooks/c/<uid>` for code
- * hosts. Bodies are raw bytes. Handles everything below `/webhooks/`.
+ * Serves untrusted senders: `POST /webhooks/w/<uid>[/<token>]` for webhooks of factories, `POST /webhooks/c/<uid>` for
+ * code hosts. Bodies are raw bytes. Handles everything below `/webhooks/`.
  */
 export function ingressListener(deps: IngressListenerDeps): RequestListener {
   return (req, res) => {

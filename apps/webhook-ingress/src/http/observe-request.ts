@@ -11,8 +11,8 @@ export type RequestObservers = {
 };
 
 /**
- * Opens a request: sets its id in the response and its trace in the scope. When it ends, writes one log line and one observation
- * and ends its span. They contain the template of the path, because an address may be a credential.
+ * Opens a request: sets its id in the response and its trace in the scope. When it ends, writes one log line and one
+ * observation and ends its span. They contain the template of the path, because an address may be a credential.
  */
 export function observeRequest(
   { clock, log, metrics, tracer }: RequestObservers,

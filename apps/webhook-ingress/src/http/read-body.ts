@@ -5,13 +5,16 @@ import type { Semaphore } from "./semaphore.ts";
 /** Larger bodies, and those without a declared length, require a permit. */
 const LARGE_BYTES = 1024 * 1024;
 
-/** At most this much of a refused body is read and discarded after the response, so that the sender receives the response. */
+/**
+ * At most this much of a refused body is read and discarded after the response, so that the sender receives the
+ * response.
+ */
 const DRAINED_BYTES_MAX = 2 * 1024 * 1024;
 export const DRAIN_MS = 2_000;
 
 /**
- * Reads the raw bytes of a request, at most `bytesMax`. A body that declares more is not read; one that turns out larger is
- * read no further. Returns `isLost` if the body does not end within `timeoutMs` or the sender disconnects.
+ * Reads the raw bytes of a request, at most `bytesMax`. A body that declares more is not read; one that turns out
+ * larger is read no further. Returns `isLost` if the body does not end within `timeoutMs` or the sender disconnects.
  */
 export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<ReadBody> {
   const declared = Number(req.headers["content-length"] ?? 0);
@@ -39,8 +42,8 @@ export function readBody(req: IncomingMessage, bytesMax: number, timeoutMs: numb
 }
 
 /**
- * Reads a body like `readBody`. A large body of an unauthenticated sender requires a permit until its response is finished; without
- * a permit in time it is lost.
+ * Reads a body like `readBody`. A large body of an unauthenticated sender requires a permit until its response is
+ * finished; without a permit in time it is lost.
  */
 export async function readLargeBody(
   req: IncomingMessage,

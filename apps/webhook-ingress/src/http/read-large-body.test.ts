@@ -10,7 +10,10 @@ const LARGE = "x".repeat(1_500_000);
 let server: Server;
 let semaphore: Semaphore;
 
-/** Responds with the number of bytes read. A request has its permit, or is queued, as soon as the event `request` is emitted. */
+/**
+ * Responds with the number of bytes read. A request has its permit, or is queued, as soon as the event `request` is
+ * emitted.
+ */
 async function serve(timeoutMs = 60_000): Promise<void> {
   server = createServer((req, res) => {
     const respond = async () => {

@@ -22,7 +22,10 @@ export class TrustedProxies {
   }
 }
 
-/** Returns the key of a sender's budget: the peer, or the last address in front of trusted proxies. An IPv6 sender is its /64. */
+/**
+ * Returns the key of a sender's budget: the peer, or the last address in front of trusted proxies. An IPv6 sender is
+ * its /64.
+ */
 export function senderAddress(
   peer: string | undefined,
   forwardedFor: string | undefined,

@@ -18,7 +18,10 @@ export const definitionAllowList = allowServices(definitions.DefinitionOwnerServ
   activateDefinition: ["factories"],
 });
 
-/** Registers this service as the owner of webhooks that files define. Factories itself computes the plan of their changes. */
+/**
+ * Registers this service as the owner of webhooks that files define. Factories itself computes the plan of their
+ * changes.
+ */
 export function definitionRoutes(router: ConnectRouter, deps: ProjectDefinitionDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }) {

@@ -4,7 +4,9 @@ import { webhooks } from "@millwright/contracts";
 import type { Delivery } from "../domain/delivery.ts";
 import { ingressUrl, type Webhook } from "../domain/webhook.ts";
 
-/** Returns the message of a webhook. `token` is shown within the address, only when the secret is created or rotated. */
+/**
+ * Returns the message of a webhook. `token` is shown within the address, only when the secret is created or rotated.
+ */
 export const webhookMessage = (webhook: Webhook, base: string, token?: string): webhooks.Webhook =>
   create(webhooks.WebhookSchema, {
     uid: webhook.uid,

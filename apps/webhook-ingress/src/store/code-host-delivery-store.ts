@@ -54,7 +54,9 @@ export type StoredCodeHostDelivery = {
 /** Queries of the log of code-host connections. */
 export function codeHostDeliveryStore(database: Database, vault: Vault) {
   return {
-    /** Returns an open, enabled address; undefined otherwise. Not cached, so that a change applies to the next request. */
+    /**
+     * Returns an open, enabled address; undefined otherwise. Not cached, so that a change applies to the next request.
+     */
     async findReceiver(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined> {
       const { rows } = await database.lookups.query<{
         team_uid: string;
@@ -79,8 +81,8 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
     },
 
     /**
-     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a duplicate. One
-     * statement, so that exactly one of several concurrent copies is accepted.
+     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a
+     * duplicate. One statement, so that exactly one of several concurrent copies is accepted.
      */
     async record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded> {
       const scope = currentScope();

@@ -24,7 +24,10 @@ export async function dropStage(sql: Sql, factoryUid: string, version: number): 
   await sql.query("DELETE FROM definition_stages WHERE factory_uid = $1 AND version = $2", [factoryUid, version]);
 }
 
-/** Returns which of these texts are not the uid of a webhook that the factory has, if files define webhooks of these names. */
+/**
+ * Returns which of these texts are not the uid of a webhook that the factory has, if files define webhooks of these
+ * names.
+ */
 export async function absentWebhooks(
   sql: Sql,
   factoryUid: string,

@@ -27,9 +27,9 @@ export function deliveryStore(database: Database, vault: Vault) {
     ...receivers(database, vault),
 
     /**
-     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a duplicate.
-     * Concurrent deliveries share statements. Returns `stale`, and changes nothing, if the webhook differs from `to` or refuses
-     * the address.
+     * Counts and stores an authenticated delivery: an accepted one claims its identity and is published, or is a
+     * duplicate. Concurrent deliveries share statements. Returns `stale`, and changes nothing, if the webhook differs
+     * from `to` or refuses the address.
      */
     async record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "stale"> {
       const scope = currentScope();

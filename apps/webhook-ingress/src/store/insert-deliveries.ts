@@ -27,13 +27,17 @@ export type DeliveryRecord = {
 /** `stale`: the webhook has changed or refuses the address; nothing was counted or stored. */
 export type InsertResult = "inserted" | "not_inserted" | "limited" | "stale";
 
-/** The next batch is sent while the previous one waits for the disk. A statement costs four times as much as one more delivery in it. */
+/**
+ * The next batch is sent while the previous one waits for the disk. A statement costs four times as much as one more
+ * delivery in it.
+ */
 const BATCHING = { concurrency: 2, isPerTurn: true };
 
 /**
- * Returns a function that counts a delivery against its webhook's budget, claims its identity, stores it and publishes its event.
- * Deliveries that arrive during an insert share the next statement; of concurrent copies exactly one is inserted. A counted
- * delivery that is not inserted is a duplicate or was rejected: a separate statement logs it, which keeps the batch fast.
+ * Returns a function that counts a delivery against its webhook's budget, claims its identity, stores it and publishes
+ * its event. Deliveries that arrive during an insert share the next statement; of concurrent copies exactly one is
+ * inserted. A counted delivery that is not inserted is a duplicate or was rejected: a separate statement logs it, which
+ * keeps the batch fast.
  */
 export function deliveryInserter(database: Database): (delivery: DeliveryRecord) => Promise<InsertResult> {
   const batcher = new Batcher(
@@ -79,7 +83,10 @@ async function logDelivery(
   );
 }
 
-/** Several deliveries per webhook: all are counted with the newest time, and the first `accepted_count` of them are within the limit. */
+/**
+ * Several deliveries per webhook: all are counted with the newest time, and the first `accepted_count` of them are
+ * within the limit.
+ */
 const SEVERAL_PER_WEBHOOK = {
   nth: "row_number() OVER (PARTITION BY g.webhook ORDER BY g.n)",
   counted: `array_fill(max(at), ARRAY[least(count(*), ${DELIVERIES_PER_WINDOW})::integer]),

@@ -11,7 +11,10 @@ export function teamSecretStore({ sql }: Pick<Database, "sql">, vault: Vault) {
   const seal = ({ teamUid, name }: TeamSecretName, value: string | undefined) =>
     value === undefined ? null : vault.seal(value, teamSecretContext(teamUid, name));
   return {
-    /** Registers a secret so that pushed values are stored. Call it before fetching the value, so that no concurrent push is lost. */
+    /**
+     * Registers a secret so that pushed values are stored. Call it before fetching the value, so that no concurrent
+     * push is lost.
+     */
     async register({ teamUid, name }: TeamSecretName): Promise<void> {
       await sql.query(
         "INSERT INTO team_secrets (team_uid, name, revision) VALUES ($1, $2, '') ON CONFLICT DO NOTHING",
@@ -47,8 +50,9 @@ export function teamSecretStore({ sql }: Pick<Database, "sql">, vault: Vault) {
     },
 
     /**
-     * Replaces a pushed value with the gateway's current one (undefined: none), unless another was pushed since. The revision of a
-     * deleted secret is retained, so that a value that was fetched before the deletion is not stored after it.
+     * Replaces a pushed value with the gateway's current one (undefined: none), unless another was pushed since. The
+     * revision of a deleted secret is retained, so that a value that was fetched before the deletion is not stored
+     * after it.
      */
     async confirm(
       secret: TeamSecretName & { unconfirmedSince: Date },

@@ -47,8 +47,8 @@ export function webhookStore(database: Database, vault: Vault) {
     },
 
     /**
-     * Inserts a webhook and returns it; returns undefined if its factory already has `max` webhooks. A repeated idempotent request
-     * returns the result of the first. Errors: idempotency_mismatch (conflict).
+     * Inserts a webhook and returns it; returns undefined if its factory already has `max` webhooks. A repeated
+     * idempotent request returns the result of the first. Errors: idempotency_mismatch (conflict).
      */
     async create(
       webhook: Webhook,

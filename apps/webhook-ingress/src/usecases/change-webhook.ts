@@ -19,10 +19,11 @@ export type ChangeWebhookDeps = ScopeDeps & {
 export type SettingsRequest = { name: string; deliveryIdHeader: string; enabled: boolean };
 
 /**
- * Replaces name, delivery-ID header and `enabled`. Of a webhook that a file defines only `enabled` can be changed, and nothing
- * if the files are outside the platform.
+ * Replaces name, delivery-ID header and `enabled`. Of a webhook that a file defines only `enabled` can be changed, and
+ * nothing if the files are outside the platform.
  *
- * Errors: webhook_not_found · not_authorized · invalid_webhook · secret_missing (conflict) · managed_by_files (conflict).
+ * Errors: webhook_not_found · not_authorized · invalid_webhook · secret_missing (conflict) · managed_by_files
+ * (conflict).
  */
 export async function replaceWebhook(
   deps: ChangeWebhookDeps,
@@ -49,9 +50,11 @@ export async function replaceWebhook(
 }
 
 /**
- * Replaces a webhook's own secret. The new one applies at once and the old one is rejected; a webhook that had none is enabled.
+ * Replaces a webhook's own secret. The new one applies at once and the old one is rejected; a webhook that had none is
+ * enabled.
  *
- * Errors: webhook_not_found · not_authorized · invalid_secret · secret_managed (conflict) · managed_by_files (conflict).
+ * Errors: webhook_not_found · not_authorized · invalid_secret · secret_managed (conflict) · managed_by_files
+ * (conflict).
  */
 export async function rotateSecret(
   deps: ChangeWebhookDeps,

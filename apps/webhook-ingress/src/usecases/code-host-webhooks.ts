@@ -86,8 +86,8 @@ export async function putCodeHostWebhook(
 }
 
 /**
- * Replaces the secret of an address with the given one, or with a generated one. The new one applies at once and the old one is
- * rejected. Errors: as `findCodeHostWebhook`; invalid_secret.
+ * Replaces the secret of an address with the given one, or with a generated one. The new one applies at once and the
+ * old one is rejected. Errors: as `findCodeHostWebhook`; invalid_secret.
  */
 export async function rotateCodeHostSecret(
   deps: CodeHostWebhooksDeps,

@@ -40,8 +40,8 @@ export type NewWebhook = AuthRequest & {
 };
 
 /**
- * Creates a webhook. Its secret is generated (and returned once), supplied, or a managed one of the team. If the provider issues
- * the secret only after it has the address, the webhook is disabled until then.
+ * Creates a webhook. Its secret is generated (and returned once), supplied, or a managed one of the team. If the
+ * provider issues the secret only after it has the address, the webhook is disabled until then.
  *
  * Errors: factory_not_found · not_authorized · managed_by_files · invalid_webhook · invalid_secret · secret_not_found ·
  * too_many_webhooks (conflict) · idempotency_mismatch (conflict).

@@ -39,9 +39,9 @@ export type StageRequest = {
 };
 
 /**
- * Validates the webhooks of a definition: their managed secrets exist and are usable, and the factory's webhooks stay within the
- * limit. Stores them as an inactive stage unless there are errors or it is a dry run. Repeating it converges.
- * Errors: definition_malformed.
+ * Validates the webhooks of a definition: their managed secrets exist and are usable, and the factory's webhooks stay
+ * within the limit. Stores them as an inactive stage unless there are errors or it is a dry run. Repeating it
+ * converges. Errors: definition_malformed.
  */
 export async function stageDefinition(
   { database, teamSecrets, clock }: ProjectDefinitionDeps,
@@ -72,7 +72,10 @@ export async function stageDefinition(
   return [...diagnostics, ...unknown.filter(({ severity }) => severity === "warning")];
 }
 
-/** Returns diagnostics of triggers that select webhooks which the factory does not have: they are inactive. The name of a webhook's file is not a uid. */
+/**
+ * Returns diagnostics of triggers that select webhooks which the factory does not have: they are inactive. The name of
+ * a webhook's file is not a uid.
+ */
 async function unknownWebhooks(
   sql: Sql,
   { factoryUid, definition }: StageRequest,
@@ -137,9 +140,9 @@ export const discardDefinition = (
 ): Promise<void> => dropStage(database.sql, factoryUid, version);
 
 /**
- * Rolls a factory's file webhooks forward to a staged version, in the caller's transaction; an older version changes nothing. A
- * webhook keeps its uid while its file exists, and `enabled` while its file is unchanged; without its file it is deleted. Returns
- * the active version.
+ * Rolls a factory's file webhooks forward to a staged version, in the caller's transaction; an older version changes
+ * nothing. A webhook keeps its uid while its file exists, and `enabled` while its file is unchanged; without its file
+ * it is deleted. Returns the active version.
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
  */

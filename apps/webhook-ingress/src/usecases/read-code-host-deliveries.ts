@@ -10,7 +10,10 @@ export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
   codeHostDeliveries: {
     list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]>;
     find(uid: string): Promise<StoredCodeHostDelivery | undefined>;
-    /** Accepted deliveries whose bodies have so many bytes in total, in the order of their uids; and the other stored ones. */
+    /**
+     * Accepted deliveries whose bodies have so many bytes in total, in the order of their uids; and the other stored
+     * ones.
+     */
     findAll(uids: readonly string[], bodyBytesMax: number): Promise<DeliveryBatch>;
     /** Accepted deliveries of all connections after a uid, oldest first. */
     walk(afterUid: string, limit: number): Promise<CodeHostDelivery[]>;
@@ -24,7 +27,10 @@ export type DeliveryBatch = {
   readonly omittedUids: readonly string[];
 };
 
-/** Lists a connection's deliveries, newest first. Errors: code_host_not_found · not_authorized · code_host_webhook_not_found · invalid_cursor. */
+/**
+ * Lists a connection's deliveries, newest first. Errors: code_host_not_found · not_authorized ·
+ * code_host_webhook_not_found · invalid_cursor.
+ */
 export async function listCodeHostDeliveries(
   deps: ReadCodeHostDeliveriesDeps,
   caller: Caller,
@@ -54,7 +60,8 @@ export async function listCodeHostDeliveries(
 /**
  * Returns a delivery, with its bytes and headers if it was accepted. Services may read any.
  *
- * Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized · code_host_webhook_not_found.
+ * Errors: delivery_not_found (also of another connection) · code_host_not_found · not_authorized ·
+ * code_host_webhook_not_found.
  */
 export async function getCodeHostDelivery(
   deps: ReadCodeHostDeliveriesDeps,
@@ -86,7 +93,10 @@ export async function batchGetCodeHostDeliveries(
 
 const WALK = "all code host deliveries";
 
-/** Returns a page of all accepted deliveries that are still stored, oldest first. Errors: invalid_cursor (invalid_argument). */
+/**
+ * Returns a page of all accepted deliveries that are still stored, oldest first. Errors: invalid_cursor
+ * (invalid_argument).
+ */
 export async function walkCodeHostDeliveries(
   { codeHostDeliveries, cursors }: Pick<ReadCodeHostDeliveriesDeps, "codeHostDeliveries" | "cursors">,
   page: { size: number; token: string },

@@ -34,9 +34,9 @@ export type ReceiveCodeHostDeliveryDeps = {
 };
 
 /**
- * Receives a delivery of a code host. Returns only after its row is durable. The order of checks is that of webhooks with
- * signatures: lookup → failed-auth budget → (GitLab token) → size → signature over the raw bytes → the connection's budget → JSON →
- * identity, stored. The kind of event is not checked: a ping is stored like any other.
+ * Receives a delivery of a code host. Returns only after its row is durable. The order of checks is that of webhooks
+ * with signatures: lookup → failed-auth budget → (GitLab token) → size → signature over the raw bytes → the
+ * connection's budget → JSON → identity, stored. The kind of event is not checked: a ping is stored like any other.
  */
 export async function receiveCodeHostDelivery(
   deps: ReceiveCodeHostDeliveryDeps,

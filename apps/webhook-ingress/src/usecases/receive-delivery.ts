@@ -8,7 +8,10 @@ import { BODY_BYTES_MAX } from "../domain/limits.ts";
 import type { Entry, Recorded } from "../store/delivery-store.ts";
 import type { FoundReceiver, Receiver } from "../store/receivers.ts";
 
-/** The result of reading a body: its bytes; its size (declared, or counted so far) if it is too large; or it did not arrive. */
+/**
+ * The result of reading a body: its bytes; its size (declared, or counted so far) if it is too large; or it did not
+ * arrive.
+ */
 export type ReadBody = { readonly bytes: Uint8Array } | { readonly tooLargeBytes: number } | { readonly isLost: true };
 
 /** An untrusted POST to a webhook's address. */

@@ -18,7 +18,10 @@ export type ScopeDeps = {
   };
 };
 
-/** Returns a factory whose webhooks the caller may manage. Errors: factory_not_found (absent, malformed or not visible) · not_authorized. */
+/**
+ * Returns a factory whose webhooks the caller may manage. Errors: factory_not_found (absent, malformed or not visible)
+ * · not_authorized.
+ */
 export async function findFactory(
   deps: Pick<ScopeDeps, "factories">,
   caller: Caller,

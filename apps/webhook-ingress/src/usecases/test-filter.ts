@@ -32,8 +32,8 @@ export type TestedFilter = {
 };
 
 /**
- * Evaluates whether a trigger of these webhooks and this filter would accept a delivery. It ignores whether they are enabled, and
- * starts and writes nothing.
+ * Evaluates whether a trigger of these webhooks and this filter would accept a delivery. It ignores whether they are
+ * enabled, and starts and writes nothing.
  *
  * Errors: factory_not_found · not_authorized · invalid_filter (each problem as a detail) · delivery_not_found ·
  * payload_not_stored · invalid_payload.

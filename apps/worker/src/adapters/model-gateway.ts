@@ -265,8 +265,8 @@ export class ModelGateway {
   }
 
   /**
-   * Reports the usage of a response. A response that was cut off is charged, too. One that the provider did not count is
-   * reported without counts, so that it is known to be missing in sums and counts against limits.
+   * Reports the usage of a response. A response that was cut off is charged, too. One that the provider did not count
+   * is reported without counts, so that it is known to be missing in sums and counts against limits.
    */
   async #report(
     callId: string,

@@ -40,7 +40,9 @@ export class Sender {
     });
   }
 
-  /** Sends attempts until the delivery is accepted. Throws if it is rejected, or not accepted within `stallTimeoutMs`. */
+  /**
+   * Sends attempts until the delivery is accepted. Throws if it is rejected, or not accepted within `stallTimeoutMs`.
+   */
   async deliver(to: Target, id: string, body: string, stallTimeoutMs: number): Promise<void> {
     let last: Answered | undefined;
     for (let attempt = 0, deadline = Date.now() + stallTimeoutMs; Date.now() < deadline; attempt++) {

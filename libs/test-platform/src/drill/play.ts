@@ -28,8 +28,8 @@ type Answered = { readonly runId: string; readonly followUps: readonly string[];
 
 /**
  * Plays a schedule: starts its runs, performs their acts and inflicts its faults, waits until everything has ended and
- * then checks the invariants. `stallTimeoutMs` is the longest time in which its runs may make no progress; a slow run that
- * progresses is waited for.
+ * then checks the invariants. `stallTimeoutMs` is the longest time in which its runs may make no progress; a slow run
+ * that progresses is waited for.
  */
 export async function play(rig: Rig, { seed, runs, faults }: Schedule, stallTimeoutMs: number): Promise<Played> {
   const began = Date.now();

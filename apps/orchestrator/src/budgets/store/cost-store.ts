@@ -67,8 +67,8 @@ export const costStore = {
   },
 
   /**
-   * Releases what an execution has reserved, and returns it. Undefined, and nothing is released, if nothing was reserved
-   * or the usage of the call is stored. The run must be locked.
+   * Releases what an execution has reserved, and returns it. Undefined, and nothing is released, if nothing was
+   * reserved or the usage of the call is stored. The run must be locked.
    */
   async releaseForCall(
     tx: Sql,

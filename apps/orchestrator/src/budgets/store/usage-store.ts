@@ -18,7 +18,8 @@ export type UsageInsert = {
 };
 
 /**
- * Stores the usage of model calls. Micro-dollars are passed as text, because int8 exceeds the safe integers of a number.
+ * Stores the usage of model calls. Micro-dollars are passed as text, because int8 exceeds the safe integers of a
+ * number.
  */
 export const usageStore = {
   /**

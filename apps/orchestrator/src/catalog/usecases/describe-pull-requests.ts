@@ -23,8 +23,8 @@ const PULL_REQUESTS_MAX = 10;
 /**
  * Reads the current state of pull requests of one repository from its code host, for services that filter by it.
  *
- * Errors: service_caller_required (permission_denied) · code_host_not_found · pull_request_not_found (also for a local directory,
- * which has no pull requests) · pull_requests_invalid · repository_invalid · those of the code host.
+ * Errors: service_caller_required (permission_denied) · code_host_not_found · pull_request_not_found (also for a local
+ * directory, which has no pull requests) · pull_requests_invalid · repository_invalid · those of the code host.
  */
 export async function describePullRequests(
   deps: DescribePullRequestsDeps,

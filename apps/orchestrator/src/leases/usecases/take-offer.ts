@@ -9,8 +9,8 @@ export type TakeOfferDeps = {
   /** Returns a lease; undefined if it is lost, has ended, is being stopped, or was never opened to this token. */
   findOfferedLease(lease: LeaseRef, token: string): Promise<OfferedLease | undefined>;
   /**
-   * Locks the run and finds the lease again, in one transaction. If `requireOpen` does not throw, stores the session and
-   * transfers the lease to it.
+   * Locks the run and finds the lease again, in one transaction. If `requireOpen` does not throw, stores the session
+   * and transfers the lease to it.
    */
   handOver(
     lease: LeaseRef,

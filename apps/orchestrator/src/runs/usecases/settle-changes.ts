@@ -38,8 +38,8 @@ const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUE
 
 /**
  * Drops the follow-ups that can no longer be delivered. Each follow-up is either delivered or dropped, once: one that
- * was assigned to a stopping execution is decided when that execution ends. One that was sent to an execution whose setup
- * failed is sent to its debug session; if it is not delivered there, it is dropped when the session ends.
+ * was assigned to a stopping execution is decided when that execution ends. One that was sent to an execution whose
+ * setup failed is sent to its debug session; if it is not delivered there, it is dropped when the session ends.
  */
 async function dropFollowups(tx: RunTransaction, change: RunChange): Promise<NewRunEvent[]> {
   const { run, next } = change;
