@@ -5,6 +5,7 @@ export { forwardService } from "./forward.ts";
 export { upstreamTransport, type UpstreamOptions, type UpstreamTransport } from "./upstream-transport.ts";
 export { localKeys, RemoteKeys, type KeySource, type PublicKey } from "./public-keys.ts";
 export { fromConnectError, toConnectError } from "./errors.ts";
+export { optionalTimestamp } from "./optional-timestamp.ts";
 export { probeHealth, type ProbeOptions } from "./probe-health.ts";
 export { served } from "./served.ts";
 export { allowServices, type Routes, type ServerOptions } from "./server-options.ts";

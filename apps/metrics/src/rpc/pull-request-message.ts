@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { metrics } from "@millwright/contracts";
 import { present } from "@millwright/json";
+import { optionalTimestamp } from "@millwright/rpc";
 import { cycleTime } from "../domain/cycle-time.ts";
 import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
 
@@ -25,23 +26,19 @@ export const pullRequestMessage = (record: FactoryPullRequest): metrics.PullRequ
     cycleTime: present(cycleTime(record)),
     firstSeenAt: timestampFromDate(record.firstSeenAt),
     updatedAt: timestampFromDate(record.updatedAt),
-    ...present({
-      title: record.title ?? undefined,
-      authorLogin: record.authorLogin ?? undefined,
-      openedAt: timestampOf(record.openedAt),
-      firstHumanReviewAt: timestampOf(record.firstHumanReviewAt),
-      mergedAt: timestampOf(record.mergedAt),
-      closedAt: timestampOf(record.closedAt),
-      additions: record.additions ?? undefined,
-      deletions: record.deletions ?? undefined,
-      changedFiles: record.changedFiles ?? undefined,
-      numCommits: record.numCommits ?? undefined,
-      humanCodeChange: record.humanCodeChange ?? undefined,
-      humanInteractions: record.humanInteractions === null ? undefined : interactionsMessage(record.humanInteractions),
-    }),
+    title: record.title ?? undefined,
+    authorLogin: record.authorLogin ?? undefined,
+    openedAt: optionalTimestamp(record.openedAt),
+    firstHumanReviewAt: optionalTimestamp(record.firstHumanReviewAt),
+    mergedAt: optionalTimestamp(record.mergedAt),
+    closedAt: optionalTimestamp(record.closedAt),
+    additions: record.additions ?? undefined,
+    deletions: record.deletions ?? undefined,
+    changedFiles: record.changedFiles ?? undefined,
+    numCommits: record.numCommits ?? undefined,
+    humanCodeChange: record.humanCodeChange ?? undefined,
+    humanInteractions: record.humanInteractions === null ? undefined : interactionsMessage(record.humanInteractions),
   });
-
-const timestampOf = (time: Date | null): Timestamp | undefined => (time ? timestampFromDate(time) : undefined);
 
 const interactionsMessage = (
   counted: NonNullable<FactoryPullRequest["humanInteractions"]>,
