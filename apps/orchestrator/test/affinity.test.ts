@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { holdStarted, hold } from "./support/fake-worker.ts";
+import { startExecution, acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const HINT_MS = 600_000;
@@ -22,8 +22,8 @@ async function parkedRun(more: { parkedMs?: number } = PARKED, slots = 1) {
     await platform.worker({ teamUid: teamOf(caller) }),
   ];
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, keeper);
-  await held.complete("BLOCKED", { message: "Which?", ...more });
+  const execution = await startExecution(platform, keeper);
+  await execution.complete("BLOCKED", { message: "Which?", ...more });
   const followUp = () =>
     platform.life.createFollowup(caller, {
       target: { runUid: run.uid },
@@ -43,7 +43,7 @@ test("the next execution of a run is left to the worker that keeps its workspace
   const waiting = await platform.run(caller); // runs queued behind it have no preferred worker
   expect(await platform.claim(other)).toHaveLength(1);
   expect((await platform.getRun(caller, waiting.uid)).state).toBe("PENDING");
-  const { assignment } = await hold(platform, keeper);
+  const { assignment } = await acceptExecution(platform, keeper);
   expect(assignment).toMatchObject({ executionSeq: 2, snapshotKey: "" });
 });
 

@@ -4,12 +4,12 @@ import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
-let held: HeldExecution;
+let execution: ActiveExecution;
 let runUid: string;
 
 beforeEach(async () => {
@@ -17,12 +17,12 @@ beforeEach(async () => {
   caller = aCaller();
   runUid = (await p.run(caller)).uid;
   worker = await p.worker();
-  held = await holdStarted(p, worker);
+  execution = await startExecution(p, worker);
 });
 afterEach(() => p.close());
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
-const lease = () => ({ executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt });
+const lease = () => ({ executionId: BigInt(execution.ref.executionId), attempt: execution.ref.attempt });
 const create = (over: Record<string, unknown> = {}) =>
   p.workers.createArtifact(
     {
@@ -137,10 +137,10 @@ const keyOf = async (artifactUid: string): Promise<string> =>
 
 test("announced by an attempt that was lost, with other bytes by the next: the next one's count", async () => {
   const first = await create({ content: undefined, sizeBytes: 3n, sha256: "a".repeat(64) });
-  await p.expire(held.ref.executionId);
+  await p.expire(execution.ref.executionId);
   await p.reaperIsAwake();
   await p.life.reapOnce();
-  held = await holdStarted(p, worker);
+  execution = await startExecution(p, worker);
   const second = await create({ content: bytes("other") });
   expect(second).toMatchObject({ artifactUid: first.artifactUid, uploadUrl: "" });
   expect(await p.follow("GET", (await read(second.artifactUid)).downloadUrl)).toBe("other");
@@ -192,7 +192,7 @@ test("a reference is shown in its run but not read by itself", async () => {
 
 describe("an attempt that lost its lease", () => {
   beforeEach(async () => {
-    await p.expire(held.ref.executionId);
+    await p.expire(execution.ref.executionId);
     await p.reaperIsAwake();
     await p.life.reapOnce();
   });

@@ -4,7 +4,7 @@ import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { directiveMessage } from "../src/leases/rpc/worker-messages.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 let p: CatalogPlatform;
@@ -40,10 +40,10 @@ function actions(caller: Caller, runUid: string) {
 describe("a follow-up brings its files", () => {
   test("to a session that is live: in the directive, with links that are made anew", async () => {
     const { worker, upload, follow } = await aTeam();
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const [note, image] = [await upload("hello"), await upload("png", { fileName: "shot.png", mimeType: "image/png" })];
     const { followupUid } = await follow([image.uid, note.uid], { attachmentNames: { [note.uid]: "read me.txt" } });
-    const [directive] = (await held.heartbeat()).directives;
+    const [directive] = (await execution.heartbeat()).directives;
     expect(directiveMessage(directive!).directive.value).toMatchObject({
       message: {
         uid: followupUid,
@@ -62,13 +62,13 @@ describe("a follow-up brings its files", () => {
 
   test("to the next attempt, when the worker was lost before it handed the message over", async () => {
     const { worker, upload, follow } = await aTeam();
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const { uid } = await upload("hello");
     await follow([uid]);
-    await p.expire(held.ref.executionId);
+    await p.expire(execution.ref.executionId);
     await p.reaperIsAwake();
     await p.life.reapOnce();
-    const next = await hold(p, worker);
+    const next = await acceptExecution(p, worker);
     expect(next.assignment.inputs.find(({ kind }) => kind === "followup")?.attachments).toMatchObject([
       { uid, fileName: "note.txt" },
     ]);
@@ -76,10 +76,10 @@ describe("a follow-up brings its files", () => {
 
   test.each(["before the start", "after the end"])("to the execution that begins, %s", async (when) => {
     const { worker, upload, follow } = await aTeam();
-    if (when === "after the end") await (await holdStarted(p, worker)).complete("DONE");
+    if (when === "after the end") await (await startExecution(p, worker)).complete("DONE");
     const { uid } = await upload("hello");
     const { outcome } = await follow([uid]);
-    const { assignment } = await hold(p, worker);
+    const { assignment } = await acceptExecution(p, worker);
     expect(outcome).toBe(when === "after the end" ? "handoff_execution" : "queued_prompt");
     const [file] = assignment.inputs.at(-1)!.attachments;
     expect([file!.uid, await p.follow("GET", file!.downloadUrl)]).toEqual([uid, "hello"]);
@@ -95,12 +95,12 @@ describe("a follow-up brings its files", () => {
 
 test("what a follow-up took cannot be changed by a later upload, nor what the next one takes of the same file", async () => {
   const { worker, upload, follow } = await aTeam();
-  const held = await holdStarted(p, worker);
+  const execution = await startExecution(p, worker);
   const { uid, url } = await upload("first");
   await follow([uid]);
   await p.follow("PUT", url, bytes("other"));
   await follow([uid]);
-  const { directives } = await held.heartbeat();
+  const { directives } = await execution.heartbeat();
   expect(
     await Promise.all(directives.flatMap(({ files }) => files.map(({ downloadUrl }) => p.follow("GET", downloadUrl)))),
   ).toEqual(["first", "first"]);

@@ -3,7 +3,7 @@ import { aCaller, seededRandom } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
+import { ActiveExecution, startExecution } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
 /** A model whose tokens cost one micro-dollar each. */
@@ -13,7 +13,7 @@ const LIMIT = 25_000;
 const RESERVATION_MAX = 300;
 
 type Agent = {
-  readonly held: HeldExecution;
+  readonly execution: ActiveExecution;
   calls: number;
   reserved: number;
   state: "idle" | "calling" | "refused" | "dead";
@@ -40,18 +40,18 @@ async function agents(request: Partial<NewRun> = {}): Promise<Agent[]> {
   );
   const { assignments } = await p.life.worker.accept(worker.session, await p.claim(worker, AGENTS));
   return assignments.map((assignment) => ({
-    held: new HeldExecution(p, worker.session, assignment),
+    execution: new ActiveExecution(p, worker.session, assignment),
     calls: 0,
     reserved: 0,
     state: "idle",
   }));
 }
 
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 async function reserve(agent: Agent, tokens: number): Promise<string> {
   const { outcome } = await p.workers.reserveCost(
-    { ...lease(agent.held), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) },
+    { ...lease(agent.execution), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) },
     bearer(worker),
   );
   if (outcome === "granted") Object.assign(agent, { state: "calling", reserved: tokens });
@@ -62,7 +62,7 @@ async function reserve(agent: Agent, tokens: number): Promise<string> {
 async function report(agent: Agent, tokens: number): Promise<void> {
   await p.workers.reportUsage(
     {
-      ...lease(agent.held),
+      ...lease(agent.execution),
       callId: `c${agent.calls}`,
       modelId: MODEL,
       usage: { inputTokens: 0n, outputTokens: BigInt(tokens) },
@@ -148,7 +148,7 @@ test.each([1, 2, 3])(
 
 test("200 runs below one run pass its cost limit by less than one reservation, whatever dies between reserving and recording", async () => {
   const root = await p.run(caller, { config: { cost_limit_usd: LIMIT / 1_000_000 } });
-  await holdStarted(p, worker);
+  await startExecution(p, worker);
   const all = await agents({ parentRunUid: root.uid });
   expect(all).toHaveLength(AGENTS);
   await spendAll(all, 4, () => undefined);
@@ -156,9 +156,9 @@ test("200 runs below one run pass its cost limit by less than one reservation, w
 
 /** Ends an agent's attempt without completing its call: the attempt fails, or its worker is lost. */
 async function lose(agent: Agent, isReaped: boolean): Promise<void> {
-  if (isReaped) await p.expire(agent.held.ref.executionId);
+  if (isReaped) await p.expire(agent.execution.ref.executionId);
   else
-    await agent.held.complete("FAILED", {
+    await agent.execution.complete("FAILED", {
       error: { code: "resource_unavailable", message: "No answer.", retryable: true, reason: "model_unavailable" },
     });
   agent.state = "dead";

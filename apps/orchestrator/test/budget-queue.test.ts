@@ -6,7 +6,7 @@ import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { readQueuedLanes } from "../src/leases/store/queue-status-store.ts";
 import { explainQueue } from "../src/leases/domain/queue-reason.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
 /** A model whose tokens cost one micro-dollar each. */
@@ -40,7 +40,7 @@ async function offered(): Promise<string[]> {
 }
 
 let calls = 0;
-const spend = ({ ref }: HeldExecution, tokens: number) =>
+const spend = ({ ref }: ActiveExecution, tokens: number) =>
   p.workers.reportUsage(
     {
       ...{ executionId: BigInt(ref.executionId), attempt: ref.attempt },
@@ -61,10 +61,10 @@ const setLimit = (uid: string, limitMicros: bigint) =>
   p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
 
 /** Creates a budget and a run that spends all of it. */
-async function anExhaustedBudget(asked: Asked = {}, request: Partial<NewRun> = {}): Promise<[string, HeldExecution]> {
+async function anExhaustedBudget(asked: Asked = {}, request: Partial<NewRun> = {}): Promise<[string, ActiveExecution]> {
   const uid = await aBudget(asked);
   await queued(request);
-  const spender = await holdStarted(p, worker);
+  const spender = await startExecution(p, worker);
   await spend(spender, 100);
   return [uid, spender];
 }
@@ -155,7 +155,7 @@ describe("an exhausted budget keeps waiting", () => {
     expect([await offered(), await reasonOf(run)]).toEqual([[], "budget_exhausted"]);
     await setLimit(uid, 101n);
     await p.life.requeueOnce();
-    const lost = await holdStarted(p, worker);
+    const lost = await startExecution(p, worker);
     await spend(lost, 1);
     await p.expire(lost.ref.executionId);
     await p.reaperIsAwake();
@@ -219,7 +219,7 @@ test("a queued run states the budgets that have reached a threshold, also while 
   const uid = await aBudget({ limitMicros: 1_000n });
   await aBudget({ limitMicros: 1_000_000n, period: "day" });
   await queued();
-  await spend(await holdStarted(p, worker), 800);
+  await spend(await startExecution(p, worker), 800);
   const { uid: run } = await queued();
   expect(await status(run)).toMatchObject({
     reason: "none",

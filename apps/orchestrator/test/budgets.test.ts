@@ -7,7 +7,7 @@ import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
 import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 /** A model whose tokens cost one micro-dollar each. */
@@ -29,14 +29,18 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
-const reserve = (held: HeldExecution, tokens: number, modelId = MODEL) =>
-  p.workers.reserveCost({ ...lease(held), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
-const outcome = async (held: HeldExecution, tokens = 1): Promise<string> => (await reserve(held, tokens)).outcome;
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const reserve = (execution: ActiveExecution, tokens: number, modelId = MODEL) =>
+  p.workers.reserveCost(
+    { ...lease(execution), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) },
+    bearer(worker),
+  );
+const outcome = async (execution: ActiveExecution, tokens = 1): Promise<string> =>
+  (await reserve(execution, tokens)).outcome;
 let calls = 0;
-const report = (held: HeldExecution, tokens: number, callId = `c${(calls += 1)}`) =>
+const report = (execution: ActiveExecution, tokens: number, callId = `c${(calls += 1)}`) =>
   p.workers.reportUsage(
-    { ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    { ...lease(execution), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
     bearer(worker),
   );
 
@@ -54,12 +58,12 @@ async function aBudget(
 const budgetNow = async (uid: string) =>
   (await p.budgets.getBudget({ teamUid: teamOf(caller), uid }, p.as(caller))).budget!;
 
-async function aHeldRun(request: Partial<NewRun> = {}, by = caller): Promise<HeldExecution> {
+async function aStartedRun(request: Partial<NewRun> = {}, by = caller): Promise<ActiveExecution> {
   await p.run(by, request);
-  return holdStarted(p, worker);
+  return startExecution(p, worker);
 }
-const limitedAtStart = (held: HeldExecution): boolean =>
-  assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0).costLimited;
+const limitedAtStart = (execution: ActiveExecution): boolean =>
+  assignmentMessage(execution.assignment, DEFAULT_TIMINGS, 0).costLimited;
 
 describe("what a budget covers", () => {
   const CASES = {
@@ -72,11 +76,11 @@ describe("what a budget covers", () => {
   test("all runs of its team, and no run of another team or of a person", async () => {
     const other = aCaller();
     await aBudget({ limitMicros: 100n });
-    const [ours, theirs] = [await aHeldRun(), await aHeldRun({}, other)];
+    const [ours, theirs] = [await aStartedRun(), await aStartedRun({}, other)];
     expect([limitedAtStart(ours), limitedAtStart(theirs)]).toEqual([true, false]);
     expect([(await report(ours, 100)).costLimited, (await report(theirs, 100)).costLimited]).toEqual([true, false]);
     expect([await outcome(ours), await outcome(theirs)]).toEqual(["exceeded", "granted"]);
-    const personal = await aHeldRun({ owner: { type: "user", uid: caller.principal.uid } });
+    const personal = await aStartedRun({ owner: { type: "user", uid: caller.principal.uid } });
     expect([limitedAtStart(personal), await outcome(personal)]).toEqual([false, "granted"]);
   });
 
@@ -85,14 +89,14 @@ describe("what a budget covers", () => {
     async (scope) => {
       const uid = newUid();
       await aBudget({ scope, scopeUid: uid, limitMicros: 100n });
-      const root = await aHeldRun(CASES[scope](uid));
-      const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
-      const [another, manual] = [await aHeldRun(CASES[scope](newUid())), await aHeldRun()];
+      const root = await aStartedRun(CASES[scope](uid));
+      const child = await aStartedRun({ parentRunUid: root.assignment.job.run.runUid });
+      const [another, manual] = [await aStartedRun(CASES[scope](newUid())), await aStartedRun()];
       expect([root, child, another, manual].map(limitedAtStart)).toEqual([true, true, false, false]);
       await report(child, 60);
       await report(another, 500);
       await report(root, 40);
-      expect(await Promise.all([root, child, another, manual].map((held) => outcome(held)))).toEqual([
+      expect(await Promise.all([root, child, another, manual].map((execution) => outcome(execution)))).toEqual([
         "exceeded",
         "exceeded",
         "granted",
@@ -104,34 +108,38 @@ describe("what a budget covers", () => {
   test("a factory's trees by the factory of their root, whatever the factory of a run below", async () => {
     const [factory, elsewhere] = [newUid(), newUid()];
     const { uid } = await aBudget({ scope: "factory", scopeUid: factory });
-    const root = await aHeldRun();
+    const root = await aStartedRun();
     await setFactory(root, factory);
-    const child = await aHeldRun({ parentRunUid: root.assignment.job.run.runUid });
+    const child = await aStartedRun({ parentRunUid: root.assignment.job.run.runUid });
     await setFactory(child, elsewhere);
-    const [outer] = [await aHeldRun()];
+    const [outer] = [await aStartedRun()];
     await setFactory(outer, elsewhere);
-    for (const held of [root, child, outer]) await report(held, 10);
+    for (const execution of [root, child, outer]) await report(execution, 10);
     expect((await budgetNow(uid)).spentMicros).toBe(20n);
   });
 
-  const setFactory = (held: HeldExecution, factory: string) =>
-    p.database.sql.query("UPDATE runs SET factory_uid = $2 WHERE uid = $1", [held.assignment.job.run.runUid, factory]);
+  const setFactory = (execution: ActiveExecution, factory: string) =>
+    p.database.sql.query("UPDATE runs SET factory_uid = $2 WHERE uid = $1", [
+      execution.assignment.job.run.runUid,
+      factory,
+    ]);
 });
 
 test("refuses the next call of every run under an exhausted budget, naming the budget, its limit, what is spent and when it resets", async () => {
   const { uid } = await aBudget({ period: "month", limitMicros: 1_500_000n });
-  const [spender, sibling] = [await aHeldRun(), await aHeldRun()];
+  const [spender, sibling] = [await aStartedRun(), await aStartedRun()];
   await report(spender, 2_000_000);
   const message = `The monthly budget ${uid} of the team is exhausted: $2 of $1.5 is spent. It resets at 2026-12-01T00:00:00.000Z.`;
-  for (const held of [spender, sibling]) expect(await reserve(held, 1)).toMatchObject({ outcome: "exceeded", message });
-  expect(limitedAtStart(await aHeldRun())).toBe(true);
+  for (const execution of [spender, sibling])
+    expect(await reserve(execution, 1)).toMatchObject({ outcome: "exceeded", message });
+  expect(limitedAtStart(await aStartedRun())).toBe(true);
 });
 
 describe("a budget counts", () => {
-  const stated = (held: HeldExecution, costMicros: bigint, access: string) =>
+  const stated = (execution: ActiveExecution, costMicros: bigint, access: string) =>
     p.workers.reportUsage(
       {
-        ...{ ...lease(held), callId: `c${(calls += 1)}`, modelId: MODEL, access },
+        ...{ ...lease(execution), callId: `c${(calls += 1)}`, modelId: MODEL, access },
         usage: { inputTokens: 0n, outputTokens: 300n, costMicros },
       },
       bearer(worker),
@@ -157,19 +165,19 @@ describe("a budget counts", () => {
     ["less than the price, by the provider of a team's key", 7n, "team", 7n, { cost_micros: 7, limited_micros: null }],
   ] as const)("of a stated cost that is %s, what cannot switch it off", async (_, cost, access, spent, row) => {
     const { uid } = await aBudget();
-    await stated(await aHeldRun({ config: { cost_limit_usd: 1 } }), cost, access);
+    await stated(await aStartedRun({ config: { cost_limit_usd: 1 } }), cost, access);
     expect((await budgetNow(uid)).spentMicros).toBe(spent);
     expect(await recorded()).toEqual([row]);
   });
 
   test("a call that was not counted with what was reserved for it, and so does a cost limit", async () => {
     const { uid } = await aBudget();
-    const held = await aHeldRun({ config: { cost_limit_usd: 0.0005 } });
-    expect(await outcome(held, 500)).toBe("granted");
-    await p.workers.reportUsage({ ...lease(held), callId: "c", modelId: MODEL, usage: {} }, bearer(worker));
+    const execution = await aStartedRun({ config: { cost_limit_usd: 0.0005 } });
+    expect(await outcome(execution, 500)).toBe("granted");
+    await p.workers.reportUsage({ ...lease(execution), callId: "c", modelId: MODEL, usage: {} }, bearer(worker));
     expect((await budgetNow(uid)).spentMicros).toBe(500n);
     expect(await recorded()).toEqual([{ cost_micros: null, limited_micros: 500 }]);
-    expect(await outcome(held)).toBe("exceeded");
+    expect(await outcome(execution)).toBe("exceeded");
   });
 });
 
@@ -178,7 +186,7 @@ test("several budgets hold at once: the tightest decides, and its message is sho
   await aBudget({ limitMicros: 1_000n });
   const day = await aBudget({ period: "day", limitMicros: 300n });
   const own = await aBudget({ scope: "schedule", scopeUid: schedule, period: "day", limitMicros: 200n });
-  const [scheduled, manual] = [await aHeldRun({ schedule: { schedule_id: schedule } }), await aHeldRun()];
+  const [scheduled, manual] = [await aStartedRun({ schedule: { schedule_id: schedule } }), await aStartedRun()];
   await report(scheduled, 200);
   expect([(await reserve(scheduled, 1)).message.includes(own.uid), await outcome(manual)]).toEqual([true, "granted"]);
   await report(manual, 150);
@@ -188,7 +196,7 @@ test("several budgets hold at once: the tightest decides, and its message is sho
 
 test("a run's own cost limit and a budget are both enforced", async () => {
   await aBudget({ limitMicros: 1_000n });
-  const limited = await aHeldRun({ config: { cost_limit_usd: 0.0001 } });
+  const limited = await aStartedRun({ config: { cost_limit_usd: 0.0001 } });
   await report(limited, 100);
   expect(await reserve(limited, 1)).toMatchObject({
     outcome: "exceeded",
@@ -198,7 +206,7 @@ test("a run's own cost limit and a budget are both enforced", async () => {
 
 test("a call waits while calls of other trees may use up what is left, and reservations end with their attempt", async () => {
   const { uid } = await aBudget({ limitMicros: 1_000n });
-  const [first, second] = [await aHeldRun(), await aHeldRun()];
+  const [first, second] = [await aStartedRun(), await aStartedRun()];
   expect([await outcome(first, 1_000), await outcome(second)]).toEqual(["granted", "wait"]);
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 0n, reservedMicros: 1_000n });
   await first.complete("FAILED", {
@@ -212,47 +220,49 @@ test("a call waits while calls of other trees may use up what is left, and reser
 
 test("refuses a model without a price, as a cost limit does", async () => {
   await aBudget();
-  await expect(reserve(await aHeldRun(), 1, "unknown")).rejects.toEqual(domainError({ reason: "cost_limit_unpriced" }));
+  await expect(reserve(await aStartedRun(), 1, "unknown")).rejects.toEqual(
+    domainError({ reason: "cost_limit_unpriced" }),
+  );
 });
 
 test("a budget created while a run works is announced by the answer to its next report", async () => {
-  const held = await aHeldRun();
-  expect([limitedAtStart(held), (await report(held, 50)).costLimited]).toEqual([false, false]);
+  const execution = await aStartedRun();
+  expect([limitedAtStart(execution), (await report(execution, 50)).costLimited]).toEqual([false, false]);
   const { uid } = await aBudget();
-  expect([(await report(held, 60)).costLimited, (await budgetNow(uid)).spentMicros]).toEqual([true, 60n]);
+  expect([(await report(execution, 60)).costLimited, (await budgetNow(uid)).spentMicros]).toEqual([true, 60n]);
 });
 
 test("a call that is reported twice counts once", async () => {
   const { uid } = await aBudget();
-  const held = await aHeldRun();
-  await report(held, 60, "same");
-  await report(held, 60, "same");
+  const execution = await aStartedRun();
+  await report(execution, 60, "same");
+  await report(execution, 60, "same");
   expect((await budgetNow(uid)).spentMicros).toBe(60n);
 });
 
 test("a repeated report does not release what was reserved for the next call", async () => {
   const { uid } = await aBudget();
-  const held = await aHeldRun();
-  expect(await outcome(held, 100)).toBe("granted");
-  await report(held, 60, "first");
-  expect(await outcome(held, 200)).toBe("granted");
-  await report(held, 60, "first");
+  const execution = await aStartedRun();
+  expect(await outcome(execution, 100)).toBe("granted");
+  await report(execution, 60, "first");
+  expect(await outcome(execution, 200)).toBe("granted");
+  await report(execution, 60, "first");
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 60n, reservedMicros: 200n });
-  await report(held, 150, "next");
+  await report(execution, 150, "next");
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 210n, reservedMicros: 0n });
 });
 
 test("a deleted budget limits nothing, and a raised one goes on", async () => {
   const { uid } = await aBudget({ limitMicros: 100n });
-  const held = await aHeldRun();
-  await report(held, 100);
-  expect(await outcome(held)).toBe("exceeded");
+  const execution = await aStartedRun();
+  await report(execution, 100);
+  expect(await outcome(execution)).toBe("exceeded");
   await p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros: 101n }, p.as(caller));
-  expect(await outcome(held)).toBe("granted");
-  await report(held, 1);
-  expect(await outcome(held)).toBe("exceeded");
+  expect(await outcome(execution)).toBe("granted");
+  await report(execution, 1);
+  expect(await outcome(execution)).toBe("exceeded");
   await p.budgets.deleteBudget({ teamUid: teamOf(caller), uid }, p.as(caller));
-  expect([await outcome(held), (await report(held, 1)).costLimited]).toEqual(["granted", false]);
+  expect([await outcome(execution), (await report(execution, 1)).costLimited]).toEqual(["granted", false]);
   expect((await p.database.sql.query("SELECT 1 FROM budget_periods")).rowCount).toBe(0);
 });
 
@@ -263,13 +273,13 @@ test.each([
 ])("a budget per %s begins again at midnight UTC", async (period, last, next) => {
   const { uid, resetsAt } = await aBudget({ period, limitMicros: 100n });
   expect(Number(resetsAt!.seconds) * 1000).toBe(Date.parse(next));
-  const held = await aHeldRun();
-  await report(held, 100);
+  const execution = await aStartedRun();
+  await report(execution, 100);
   clock.set(last);
-  expect(await outcome(held)).toBe("exceeded");
+  expect(await outcome(execution)).toBe("exceeded");
   clock.set(next);
-  expect([await outcome(held, 30), (await budgetNow(uid)).spentMicros]).toEqual(["granted", 0n]);
-  await report(held, 25);
+  expect([await outcome(execution, 30), (await budgetNow(uid)).spentMicros]).toEqual(["granted", 0n]);
+  await report(execution, 25);
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 25n, reservedMicros: 0n });
 });
 
@@ -288,17 +298,17 @@ describe("thresholds", () => {
 
   test("are published once per budget and period, in the transaction that records the usage", async () => {
     const { uid } = await aBudget({ period: "day", limitMicros: 100n, percents: [100, 50, 80, 50] });
-    const held = await aHeldRun();
-    await report(held, 49);
+    const execution = await aStartedRun();
+    await report(execution, 49);
     expect(await percents()).toEqual([]);
-    await report(held, 1);
-    await report(held, 1);
+    await report(execution, 1);
+    await report(execution, 1);
     expect(await percents()).toEqual([50]);
-    await report(held, 60);
-    await report(held, 60);
+    await report(execution, 60);
+    await report(execution, 60);
     expect(await percents()).toEqual([50, 80, 100]);
     clock.advance(24 * 60 * 60 * 1000);
-    await report(held, 50);
+    await report(execution, 50);
     expect(await percents()).toEqual([50, 80, 100, 50]);
     const events = await reached();
     expect(events.at(-1)!.payload).toEqual({
@@ -317,13 +327,13 @@ describe("thresholds", () => {
 
   test("that a lower limit passes are published with the change, and no second time after it is raised again", async () => {
     const { uid } = await aBudget({ limitMicros: 1_000n, percents: [50] });
-    await report(await aHeldRun(), 100);
+    await report(await aStartedRun(), 100);
     const change = (limitMicros: bigint) =>
       p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros }, p.as(caller));
     await change(200n);
     expect(await percents()).toEqual([50]);
     await change(1_000n);
-    await report(await aHeldRun(), 500);
+    await report(await aStartedRun(), 500);
     expect(await percents()).toEqual([50]);
   });
 });

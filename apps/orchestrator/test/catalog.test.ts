@@ -6,7 +6,7 @@ import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import { newEnvironmentUid, newUid, type TeamUid } from "@millwright/ids";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold } from "./support/fake-worker.ts";
+import { acceptExecution } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
@@ -57,8 +57,8 @@ describe("environments", () => {
     const environment = await create();
     await p.run(caller, { config: { environment_id: environment.uid } });
     const worker = await p.worker();
-    const held = await hold(p, worker);
-    await held.complete("FAILED", {
+    const execution = await acceptExecution(p, worker);
+    await execution.complete("FAILED", {
       error: { code: "environment_setup_failed", message: "npm ci", retryable: false, reason: "setup_command" },
     });
     const [shown] = (await p.catalogue.listEnvironments({}, p.as(caller))).environments;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { hold, holdStarted, HeldExecution } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution, ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -12,34 +12,34 @@ async function family(childCount: number) {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const parent = await platform.run(caller, { prompt: "Delegate." });
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const children = [];
   for (let n = 0; n < childCount; n++)
     children.push(await platform.run(caller, { parentRunUid: parent.uid, title: `Part ${n}` }));
   const stateOf = async (uid: string) => (await platform.getRun(caller, uid)).state;
-  return { caller, worker, parent, held, children, stateOf };
+  return { caller, worker, parent, execution, children, stateOf };
 }
 
 const ALL = { waitFor: { policy: "all", runUids: [] } } as const;
 const ANY = { waitFor: { policy: "any", runUids: [] } } as const;
 
 test("a parent that waits holds nothing, and is woken by its last child", async () => {
-  const { caller, worker, parent, held, children, stateOf } = await family(2);
-  expect(await held.complete("WAITING", ALL)).toMatchObject({ error: "" });
+  const { caller, worker, parent, execution, children, stateOf } = await family(2);
+  expect(await execution.complete("WAITING", ALL)).toMatchObject({ error: "" });
   expect(await platform.getRun(caller, parent.uid)).toMatchObject({
     state: "INPROGRESS",
     status: { message: "Waiting for 2 child runs." },
   });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   expect(await platform.life.getQueueStatus(caller, parent.uid)).toMatchObject({ reason: "waiting_for_children" });
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   expect(await platform.getRun(caller, parent.uid)).toMatchObject({
     state: "INPROGRESS",
     status: { message: "Waiting for 1 child run." },
   });
-  await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "Which colour?" });
+  await (await startExecution(platform, worker)).complete("BLOCKED", { message: "Which colour?" });
   expect(await stateOf(parent.uid)).toBe("QUEUED");
-  const woken = await holdStarted(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect(woken.assignment).toMatchObject({ executionSeq: 2, job: { run: { runUid: parent.uid } } });
   expect(woken.assignment.inputs).toMatchObject([{ kind: "children" }]);
   expect(woken.assignment.inputs[0]!.text).toBe(
@@ -53,50 +53,52 @@ test("a parent that waits holds nothing, and is woken by its last child", async 
 });
 
 test("children that were faster than the wait wake the parent at once", async () => {
-  const { caller, worker, parent, held, stateOf } = await family(1);
-  const child = await hold(platform, worker);
+  const { caller, worker, parent, execution, stateOf } = await family(1);
+  const child = await acceptExecution(platform, worker);
   await child.complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
-  await held.complete("WAITING", ALL);
+  await execution.complete("WAITING", ALL);
   expect(await stateOf(parent.uid)).toBe("QUEUED");
-  const woken = await holdStarted(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect(woken.assignment.inputs[0]!.text).toContain("FAILED – No.");
   expect((await platform.getRun(caller, parent.uid)).state).toBe("INPROGRESS");
   expect(await woken.complete("WAITING", ALL)).toMatchObject({ error: "" });
-  expect((await holdStarted(platform, worker)).assignment.inputs[0]!.text).toBe("There was no child run to wait for.");
+  expect((await startExecution(platform, worker)).assignment.inputs[0]!.text).toBe(
+    "There was no child run to wait for.",
+  );
 });
 
 test("waiting for any is over with the first end, and each end is told once", async () => {
-  const { worker, parent, held, children, stateOf } = await family(2);
-  await held.complete("WAITING", ANY);
-  await (await hold(platform, worker)).complete("DONE");
+  const { worker, parent, execution, children, stateOf } = await family(2);
+  await execution.complete("WAITING", ANY);
+  await (await acceptExecution(platform, worker)).complete("DONE");
   expect(await stateOf(parent.uid)).toBe("QUEUED");
-  const second = await hold(platform, worker); // the child is served before its parent
+  const second = await acceptExecution(platform, worker); // the child is served before its parent
   expect(second.assignment.job.run.runUid).toBe(children[1]!.uid);
-  const woken = await holdStarted(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect(woken.assignment.inputs[0]!.text).toContain("Part 0");
   await woken.complete("WAITING", ANY);
   expect(await stateOf(parent.uid)).toBe("INPROGRESS");
   await second.complete("DONE");
-  const again = await holdStarted(platform, worker);
+  const again = await startExecution(platform, worker);
   expect(again.assignment.inputs[0]!.text).toContain("Part 1");
   expect(again.assignment.inputs[0]!.text).not.toContain("Part 0");
 });
 
 test("a child's end and its parent's wait race: the parent is woken once, and always", async () => {
   for (let n = 0; n < 8; n++) {
-    const { worker, parent, held, stateOf } = await family(1);
-    const child = await hold(platform, worker);
-    await Promise.all([held.complete("WAITING", ALL), child.complete("DONE")]);
+    const { worker, parent, execution, stateOf } = await family(1);
+    const child = await acceptExecution(platform, worker);
+    await Promise.all([execution.complete("WAITING", ALL), child.complete("DONE")]);
     expect(await stateOf(parent.uid)).toBe("QUEUED");
-    const woken = await holdStarted(platform, worker);
+    const woken = await startExecution(platform, worker);
     expect(woken.assignment.inputs).toHaveLength(1);
     expect(woken.assignment.executionSeq).toBe(2);
   }
 });
 
 test("a follow-up wakes a waiting parent; its children go on", async () => {
-  const { caller, worker, parent, held, children, stateOf } = await family(1);
-  await held.complete("WAITING", ALL);
+  const { caller, worker, parent, execution, children, stateOf } = await family(1);
+  await execution.complete("WAITING", ALL);
   const answer = await platform.life.createFollowup(caller, {
     target: { runUid: parent.uid },
     message: "How is it going?",
@@ -105,8 +107,8 @@ test("a follow-up wakes a waiting parent; its children go on", async () => {
   });
   expect(answer.outcome).toBe("queue_pending");
   expect(await stateOf(parent.uid)).toBe("QUEUED");
-  const child = await hold(platform, worker);
-  const woken = await holdStarted(platform, worker);
+  const child = await acceptExecution(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect(woken.assignment.inputs.map(({ text }) => text)).toEqual(["How is it going?"]);
   await woken.complete("WAITING", ALL);
   expect(await stateOf(parent.uid)).toBe("INPROGRESS");
@@ -116,10 +118,10 @@ test("a follow-up wakes a waiting parent; its children go on", async () => {
 });
 
 test("a cancelled, a lost and a continued child are ends too", async () => {
-  const { caller, worker, parent, held, children, stateOf } = await family(1);
-  await held.complete("WAITING", ALL);
+  const { caller, worker, parent, execution, children, stateOf } = await family(1);
+  await execution.complete("WAITING", ALL);
   await platform.life.cancelRun(caller, { runUid: children[0]!.uid, tree: false });
-  const woken = await holdStarted(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect(woken.assignment.inputs[0]!.text).toContain("CANCELLED");
   await platform.life.createFollowup(caller, {
     target: { runUid: children[0]!.uid },
@@ -130,13 +132,13 @@ test("a cancelled, a lost and a continued child are ends too", async () => {
   await woken.complete("WAITING", ALL);
   expect(await stateOf(parent.uid)).toBe("INPROGRESS");
   for (let n = 0; n < 3; n++) {
-    const child = await holdStarted(platform, worker);
+    const child = await startExecution(platform, worker);
     await platform.expire(child.ref.executionId);
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
   }
   expect(await stateOf(children[0]!.uid)).toBe("ERROR");
-  expect((await holdStarted(platform, worker)).assignment.inputs[0]!.text).toContain("ERROR");
+  expect((await startExecution(platform, worker)).assignment.inputs[0]!.text).toContain("ERROR");
 });
 
 test("a tree of depth 5 finishes with one worker slot and every cap at 1", async () => {
@@ -153,15 +155,15 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
     const offers = await own.life.worker.lease(worker.session, 1, 10_000, new AbortController().signal);
     expect(offers).toHaveLength(1);
     const { assignments } = await own.life.worker.accept(worker.session, offers);
-    const held = await new HeldExecution(own, worker.session, assignments[0]!).start();
+    const execution = await new ActiveExecution(own, worker.session, assignments[0]!).start();
     expect(await own.inUse(teamOf(caller))).toBe(1);
     const { run } = assignments[0]!.job;
     const { depth } = await own.getRun(caller, run.runUid);
     if (depth < 5 && assignments[0]!.executionSeq === 1) {
       await own.run(caller, { ...request, parentRunUid: run.runUid });
-      await held.complete("WAITING", ALL);
+      await execution.complete("WAITING", ALL);
     } else {
-      await held.complete("DONE");
+      await execution.complete("DONE");
     }
     if ((await own.getRun(caller, root.uid)).state === "SUCCEEDED") break;
   }
@@ -175,8 +177,8 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
 });
 
 test("names that are no runs are waited for as little as runs of others", async () => {
-  const { held, parent, stateOf } = await family(1);
-  expect(await held.complete("WAITING", { waitFor: { policy: "all", runUids: ["nobody"] } })).toMatchObject({
+  const { execution, parent, stateOf } = await family(1);
+  expect(await execution.complete("WAITING", { waitFor: { policy: "all", runUids: ["nobody"] } })).toMatchObject({
     error: "",
   });
   expect(await stateOf(parent.uid)).toBe("QUEUED");

@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 120_000 * SCALE);
 afterAll(() => platform.close());
 
-const held = async (): Promise<number[]> =>
+const leasedExecutions = async (): Promise<number[]> =>
   (
     await platform.database.sql.query<{ id: number }>("SELECT execution_id AS id FROM leases ORDER BY execution_id")
   ).rows.map(({ id }) => id);
@@ -44,14 +44,14 @@ test(`one team floods the queue with ${FLOOD} runs: another team's single run is
   let rounds = 0;
   for (let isOffered = false; !isOffered; rounds++) {
     for (const worker of workers) {
-      const [oldest] = await held(); // one execution ends, and its worker claims again
+      const [oldest] = await leasedExecutions(); // one execution ends, and its worker claims again
       await endSome(platform.database, [oldest!]);
       await platform.claim(worker, 1);
     }
     isOffered = (await platform.getRun(other, run.uid)).state === "PENDING";
   }
   expect(rounds).toBeLessThanOrEqual(2);
-  await endSome(platform.database, await held());
+  await endSome(platform.database, await leasedExecutions());
 });
 
 test(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { EVENTS_PER_RUN_MAX } from "../src/runs/domain/run-events.ts";
-import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
+import { ActiveExecution, acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const GIB = 1024 ** 3;
@@ -43,7 +43,7 @@ async function aTeam(request = {}) {
 }
 
 /** Moves the claim of an attempt `seconds` into the past. Returns the time of the claim. */
-async function claimedAgo({ ref }: Pick<HeldExecution, "ref">, seconds: number): Promise<Date> {
+async function claimedAgo({ ref }: Pick<ActiveExecution, "ref">, seconds: number): Promise<Date> {
   const text =
     "UPDATE executions SET claimed_at = claimed_at - $2 * interval '1 second' WHERE id = $1 RETURNING claimed_at";
   return (await rowsOf(text, ref.executionId, seconds))[0].claimed_at;
@@ -54,23 +54,23 @@ async function reap(): Promise<void> {
   await p.life.reapOnce();
 }
 
-async function expire(held: Pick<HeldExecution, "ref">): Promise<void> {
-  await p.expire(held.ref.executionId);
+async function expire(execution: Pick<ActiveExecution, "ref">): Promise<void> {
+  await p.expire(execution.ref.executionId);
   await reap();
 }
 
-const giveBack = ({ session, ref }: HeldExecution, how: typeof STOPPING) =>
+const giveBack = ({ session, ref }: ActiveExecution, how: typeof STOPPING) =>
   p.life.worker.returnLeases(session, [{ ...ref, ...how }]);
-const graceIsOver = ({ ref }: HeldExecution) =>
+const graceIsOver = ({ ref }: ActiveExecution) =>
   rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
 type Team = Awaited<ReturnType<typeof aTeam>>;
 
 describe("an attempt that ends has one interval, from its claim to its end", () => {
   const completed =
-    (outcome: Parameters<HeldExecution["complete"]>[0], more = {}) =>
-    (held: HeldExecution) =>
-      held.complete(outcome, more);
-  test.each<[string, "setup" | "running", string, (held: HeldExecution, team: Team) => Promise<unknown>]>([
+    (outcome: Parameters<ActiveExecution["complete"]>[0], more = {}) =>
+    (execution: ActiveExecution) =>
+      execution.complete(outcome, more);
+  test.each<[string, "setup" | "running", string, (execution: ActiveExecution, team: Team) => Promise<unknown>]>([
     ["when it is done", "running", "SUCCEEDED", completed("DONE")],
     ["when it fails", "running", "FAILED", completed("FAILED", { error: ERROR })],
     ["when its setup fails", "setup", "FAILED", completed("FAILED", { error: ERROR })],
@@ -81,27 +81,27 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
       "when its run is cancelled and the worker stops",
       "running",
       "CANCELLED",
-      async (held, { cancel }) => {
+      async (execution, { cancel }) => {
         await cancel();
-        await held.complete("CANCELLED");
+        await execution.complete("CANCELLED");
       },
     ],
     [
       "when its run is cancelled in the setup",
       "setup",
       "CANCELLED",
-      async (held, { cancel }) => {
+      async (execution, { cancel }) => {
         await cancel();
-        await held.complete("CANCELLED");
+        await execution.complete("CANCELLED");
       },
     ],
     [
       "when its run is cancelled and the grace ends",
       "running",
       "CANCELLED",
-      async (held, { cancel }) => {
+      async (execution, { cancel }) => {
         await cancel();
-        await graceIsOver(held);
+        await graceIsOver(execution);
         await reap();
       },
     ],
@@ -109,82 +109,82 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
       "when its run is cancelled and the worker returns the lease",
       "running",
       "CANCELLED",
-      async (held, { cancel }) => {
+      async (execution, { cancel }) => {
         await cancel();
-        await giveBack(held, STOPPING);
+        await giveBack(execution, STOPPING);
       },
     ],
-    ["when its worker is lost in the setup", "setup", "QUEUED", (held) => expire(held)],
-    ["when its worker is lost", "running", "QUEUED", (held) => expire(held)],
-    ["when its worker drains in the setup", "setup", "QUEUED", (held) => giveBack(held, STOPPING)],
-    ["when its worker drains", "running", "QUEUED", (held) => giveBack(held, STOPPING)],
-    ["when its worker cannot execute it", "setup", "QUEUED", (held) => giveBack(held, BROKEN)],
+    ["when its worker is lost in the setup", "setup", "QUEUED", (execution) => expire(execution)],
+    ["when its worker is lost", "running", "QUEUED", (execution) => expire(execution)],
+    ["when its worker drains in the setup", "setup", "QUEUED", (execution) => giveBack(execution, STOPPING)],
+    ["when its worker drains", "running", "QUEUED", (execution) => giveBack(execution, STOPPING)],
+    ["when its worker cannot execute it", "setup", "QUEUED", (execution) => giveBack(execution, BROKEN)],
     [
       "when it writes too many events and stops",
       "running",
       "FAILED",
-      async (held, { run }) => {
+      async (execution, { run }) => {
         await rowsOf("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", run.uid, EVENTS_PER_RUN_MAX);
-        await held.append(held.event("warning", { text: "One too many." }));
-        await held.complete("CANCELLED");
+        await execution.append(execution.event("warning", { text: "One too many." }));
+        await execution.complete("CANCELLED");
       },
     ],
     [
       "when its debug window ends",
       "setup",
       "FAILED",
-      async (held) => {
-        await held.complete("FAILED", { error: ERROR, isRetained: true });
-        await held.complete("FAILED", { message: "window_over" });
+      async (execution) => {
+        await execution.complete("FAILED", { error: ERROR, isRetained: true });
+        await execution.complete("FAILED", { message: "window_over" });
       },
     ],
     [
       "when its worker is lost in the debug window",
       "setup",
       "FAILED",
-      async (held) => {
-        await held.complete("FAILED", { error: ERROR, isRetained: true });
-        await expire(held);
+      async (execution) => {
+        await execution.complete("FAILED", { error: ERROR, isRetained: true });
+        await expire(execution);
       },
     ],
   ])("%s (%s)", async (_when, phase, state, end) => {
     const team = await aTeam();
-    const held = await (phase === "setup" ? hold : holdStarted)(p, team.worker);
-    const claimedAt = await claimedAgo(held, 90);
+    const execution = await (phase === "setup" ? acceptExecution : startExecution)(p, team.worker);
+    const claimedAt = await claimedAgo(execution, 90);
     expect(await attemptsOf(team.run.uid)).toEqual([]);
-    await end(held, team);
+    await end(execution, team);
     expect(await team.state()).toBe(state);
     const [interval, ...more] = await intervalsOf(team.run.uid);
     expect([interval.which, interval.started_at, more]).toEqual(["1/1", claimedAt, []]);
     expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeGreaterThanOrEqual(90_000);
     expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeLessThan(600_000);
-    await held.complete("DONE"); // too late, or repeated
+    await execution.complete("DONE"); // too late, or repeated
     expect(await attemptsOf(team.run.uid)).toEqual(["1/1"]);
   });
 
   test("when it breaks the time limit of an execution, and stops", async () => {
     const { worker, run, state } = await aTeam();
-    const held = await holdStarted(p, worker);
-    const claimedAt = await claimedAgo(held, (p.timings.executionTimeoutMs + p.timings.leaseTtlMs) / 1_000 + 60);
+    const execution = await startExecution(p, worker);
+    const claimedAt = await claimedAgo(execution, (p.timings.executionTimeoutMs + p.timings.leaseTtlMs) / 1_000 + 60);
     await reap();
     expect([await state(), await attemptsOf(run.uid)]).toEqual(["ERROR", []]);
-    await held.complete("CANCELLED");
+    await execution.complete("CANCELLED");
     expect(await intervalsOf(run.uid)).toMatchObject([{ which: "1/1", started_at: claimedAt }]);
   });
 
   test("when its worker is lost and the agent must not be resumed", async () => {
     const { worker, run, state } = await aTeam(frozen({ on_worker_loss: "fail" }));
-    await expire(await holdStarted(p, worker));
+    await expire(await startExecution(p, worker));
     expect([await state(), await attemptsOf(run.uid)]).toEqual(["ERROR", ["1/1"]]);
   });
 
   test("also in a debug window, during which the sandbox is in use", async () => {
     const { worker, run } = await aTeam();
-    const held = await hold(p, worker);
-    await held.complete("FAILED", { error: ERROR, isRetained: true });
+    const execution = await acceptExecution(p, worker);
+    await execution.complete("FAILED", { error: ERROR, isRetained: true });
     expect(await attemptsOf(run.uid)).toEqual([]);
-    await claimedAgo(held, 600);
-    await held.complete("FAILED", { message: "window_over" });
+    await claimedAgo(execution, 600);
+    await execution.complete("FAILED", { message: "window_over" });
     const [{ started_at, ended_at }] = await intervalsOf(run.uid);
     expect(ended_at.getTime() - started_at.getTime()).toBeGreaterThanOrEqual(600_000);
   });
@@ -193,9 +193,9 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
 describe("each attempt has its own interval", () => {
   test("of one execution: a lost one, a returned one and the one that is done", async () => {
     const { worker, run } = await aTeam();
-    await expire(await hold(p, worker));
-    await giveBack(await holdStarted(p, worker), STOPPING);
-    await (await holdStarted(p, worker)).complete("DONE");
+    await expire(await acceptExecution(p, worker));
+    await giveBack(await startExecution(p, worker), STOPPING);
+    await (await startExecution(p, worker)).complete("DONE");
     const intervals = await intervalsOf(run.uid);
     expect(intervals.map(({ which }) => which)).toEqual(["1/1", "1/2", "1/3"]);
     const times = intervals.flatMap(({ started_at, ended_at }) => [started_at.getTime(), ended_at.getTime()]);
@@ -206,9 +206,9 @@ describe("each attempt has its own interval", () => {
     const { worker, run, state } = await aTeam();
     const attempts: string[] = [];
     while ((await state()) === "QUEUED") {
-      const held = await hold(p, worker);
-      attempts.push(`1/${held.ref.attempt}`);
-      await expire(held);
+      const execution = await acceptExecution(p, worker);
+      attempts.push(`1/${execution.ref.attempt}`);
+      await expire(execution);
     }
     expect([await state(), attempts.length > 2]).toEqual(["ERROR", true]);
     expect(await attemptsOf(run.uid)).toEqual(attempts);
@@ -216,33 +216,33 @@ describe("each attempt has its own interval", () => {
 
   test("of several executions of a run that a follow-up continues, and of a wait for children", async () => {
     const { caller, worker, run } = await aTeam();
-    const parent = await holdStarted(p, worker);
+    const parent = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
     await parent.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
     expect(await attemptsOf(run.uid)).toEqual(["1/1"]);
-    await (await holdStarted(p, worker)).complete("DONE");
-    await (await holdStarted(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
     await p.life.createFollowup(caller, {
       target: { runUid: run.uid },
       message: "And now?",
       mode: "normal",
       attachmentUids: [],
     });
-    await (await holdStarted(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
     expect(await attemptsOf(run.uid)).toEqual(["1/1", "2/1", "3/1"]);
     expect(await attemptsOf(child.uid)).toEqual(["1/1"]);
   });
 
   test("of all runs of a tree that is cancelled, except those that nobody worked on", async () => {
     const { caller, worker, run } = await aTeam();
-    const parent = await holdStarted(p, worker);
+    const parent = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
     const queued = await p.run(caller, { parentRunUid: run.uid });
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     await p.life.cancelRun(caller, { runUid: run.uid, tree: true });
     await parent.complete("CANCELLED");
-    await held.complete("CANCELLED");
-    const worked = held.assignment.job.run.runUid;
+    await execution.complete("CANCELLED");
+    const worked = execution.assignment.job.run.runUid;
     expect([child.uid, queued.uid]).toContain(worked);
     expect(await attemptsOf(run.uid)).toEqual(["1/1"]);
     expect((await Promise.all([child.uid, queued.uid].map(attemptsOf))).flat()).toEqual(["1/1"]);
@@ -252,7 +252,7 @@ describe("each attempt has its own interval", () => {
 describe("no interval is recorded", () => {
   test("of an offer that is declined, expires, or is withdrawn with its tree", async () => {
     const { caller, worker, run } = await aTeam();
-    const parent = await holdStarted(p, worker);
+    const parent = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
     await p.life.worker.decline(worker.session, await p.claim(worker));
     await expire({ ref: (await p.claim(worker))[0]! });
@@ -303,7 +303,7 @@ describe("the interval of an attempt that another machine executes", () => {
       });
       const session = await p.life.worker.authenticate(token);
       const { assignments } = await p.life.worker.accept(session, [{ executionId, attempt }]);
-      return new HeldExecution(p, session, assignments[0]!);
+      return new ActiveExecution(p, session, assignments[0]!);
     };
     return { ...team, take, ref: { executionId, attempt } };
   }
@@ -311,9 +311,9 @@ describe("the interval of an attempt that another machine executes", () => {
   test("starts when the machine takes it over", async () => {
     const { run, ref, take } = await dispatched();
     await claimedAgo({ ref }, 300);
-    const held = await take();
-    const takenAt = await claimedAgo(held, 20);
-    await (await held.start()).complete("DONE");
+    const execution = await take();
+    const takenAt = await claimedAgo(execution, 20);
+    await (await execution.start()).complete("DONE");
     const [interval] = await intervalsOf(run.uid);
     expect([interval.which, interval.started_at]).toEqual(["1/1", takenAt]);
     expect(interval.ended_at.getTime() - takenAt.getTime()).toBeLessThan(300_000);
@@ -329,8 +329,8 @@ describe("the interval of an attempt that another machine executes", () => {
 
   test("ends when the machine is known to be gone", async () => {
     const { run, ref, worker, take } = await dispatched();
-    const held = await take();
-    const takenAt = await claimedAgo(held, 20);
+    const execution = await take();
+    const takenAt = await claimedAgo(execution, 20);
     await p.life.worker.failDispatch(worker.session, {
       ...ref,
       reason: "pod_gone",
@@ -345,44 +345,44 @@ describe("the shape of the sandbox", () => {
   const RUNNER = frozen({ instance_shape: { vcpus: 8, memory_gb: 32 } });
   const shapesOf = async (runUid: string) =>
     (await intervalsOf(runUid)).map(({ vcpus, memory_gb }) => [vcpus, memory_gb]);
-  const ready = (held: HeldExecution, cpus: number, gb: number) =>
-    held.append(held.event("sandbox_ready", { kind: "bwrap", limits: { cpus, memory_bytes: gb * GIB } }));
+  const ready = (execution: ActiveExecution, cpus: number, gb: number) =>
+    execution.append(execution.event("sandbox_ready", { kind: "bwrap", limits: { cpus, memory_bytes: gb * GIB } }));
 
   test("is that which the worker enforces", async () => {
     const { worker, run } = await aTeam(RUNNER);
-    const held = await hold(p, worker);
-    await ready(held, 1.5, 0.5);
-    await held.append(held.event("sandbox_stopped", {}));
-    await held.complete("DONE");
+    const execution = await acceptExecution(p, worker);
+    await ready(execution, 1.5, 0.5);
+    await execution.append(execution.event("sandbox_stopped", {}));
+    await execution.complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([[1.5, 0.5]]);
   });
 
   test("is that of the runner where the worker reports none, or has no more processors", async () => {
     const { worker, run } = await aTeam(RUNNER);
-    await (await holdStarted(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([[8, 32]]);
     const large = await aTeam(RUNNER);
-    const held = await hold(p, large.worker);
-    await ready(held, 0, 16);
-    await held.complete("DONE");
+    const execution = await acceptExecution(p, large.worker);
+    await ready(execution, 0, 16);
+    await execution.complete("DONE");
     expect(await shapesOf(large.run.uid)).toEqual([[8, 16]]);
   });
 
   test("is 0 where nothing limits it", async () => {
     const { worker, run } = await aTeam();
-    await (await holdStarted(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([[0, 0]]);
   });
 
   test("is that of the attempt, not of the one before", async () => {
     const { worker, run } = await aTeam();
-    const first = await hold(p, worker);
+    const first = await acceptExecution(p, worker);
     await ready(first, 2, 4);
     await giveBack(first, STOPPING);
-    const second = await hold(p, worker);
+    const second = await acceptExecution(p, worker);
     await ready(second, 1, 2);
     await giveBack(second, STOPPING);
-    await (await hold(p, worker)).complete("DONE");
+    await (await acceptExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([
       [2, 4],
       [1, 2],
@@ -399,15 +399,15 @@ describe("the end of an attempt is published", () => {
 
   test("as a change of state, and not a second time", async () => {
     const { worker, run } = await aTeam();
-    await (await holdStarted(p, worker)).complete("DONE");
+    await (await startExecution(p, worker)).complete("DONE");
     expect((await types(run.uid)).slice(-2)).toEqual(["state_changed SUCCEEDED", "finished SUCCEEDED"]);
   });
 
   test("by itself when its run was cancelled before, with a newer version of the run", async () => {
     const { worker, run, cancel } = await aTeam();
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     await cancel();
-    await held.complete("CANCELLED");
+    await execution.complete("CANCELLED");
     expect((await types(run.uid)).slice(-3)).toEqual([
       "state_changed CANCELLED",
       "finished CANCELLED",
@@ -417,7 +417,7 @@ describe("the end of an attempt is published", () => {
     expect(last.payload).toEqual({
       run_uid: run.uid,
       state: "CANCELLED",
-      execution_id: held.ref.executionId,
+      execution_id: execution.ref.executionId,
       attempt: 1,
     });
     expect(await rowsOf("SELECT version FROM runs WHERE uid = $1", run.uid)).toEqual([
@@ -427,12 +427,12 @@ describe("the end of an attempt is published", () => {
 
   test("by itself when the run waits for its children, and when a debug window ends", async () => {
     const { caller, worker, run } = await aTeam();
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
-    await held.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
+    await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
     expect((await types(run.uid)).at(-1)).toBe("attempt_ended INPROGRESS");
     const kept = await aTeam();
-    const failed = await hold(p, kept.worker);
+    const failed = await acceptExecution(p, kept.worker);
     await failed.complete("FAILED", { error: ERROR, isRetained: true });
     expect((await types(kept.run.uid)).at(-1)).toBe("finished FAILED");
     await failed.complete("FAILED", { message: "window_over" });

@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { conversationsByUrl } from "../src/runs/store/run-list-store.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -58,13 +58,13 @@ async function aConversation() {
 test("a run that has not begun, or is live, is told, with the files; once per cause", async () => {
   const { worker, run, goOn, runs, followups } = await aConversation();
   expect([await goOn("a"), await goOn("a")]).toEqual([run.uid, run.uid]);
-  const held = await holdStarted(platform, worker);
-  expect(held.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
+  const execution = await startExecution(platform, worker);
+  expect(execution.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
     ["First.", 0],
     ["Because of a.", 1],
   ]);
   expect([await goOn("b"), await goOn("b"), await goOn("a")]).toEqual([run.uid, run.uid, run.uid]);
-  expect((await held.heartbeat()).directives).toMatchObject([
+  expect((await execution.heartbeat()).directives).toMatchObject([
     { kind: "followup", payload: { text: "Because of b.", attachments: [{ file_name: "event-payload.json" }] } },
   ]);
   expect([await runs(), await followups()]).toEqual([
@@ -79,7 +79,7 @@ test("a run that has not begun, or is live, is told, with the files; once per ca
 test("what was told stays told when the run has ended since, also after the keys of requests are forgotten", async () => {
   const { worker, run, goOn, runs } = await aConversation();
   await goOn("a");
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   await platform.database.sql.query("DELETE FROM idempotency_keys");
   expect([await goOn("a"), await runs()]).toEqual([run.uid, [run.uid]]);
 });
@@ -88,7 +88,7 @@ test.each(["DONE", "FAILED", "ERROR"] as const)(
   "after a run that ended with %s comes a new one, as it is asked for, once per cause",
   async (outcome) => {
     const { caller, worker, run, goOn, runs, followups } = await aConversation();
-    await (await holdStarted(platform, worker)).complete(outcome, { message: "Over." });
+    await (await startExecution(platform, worker)).complete(outcome, { message: "Over." });
     const next = await goOn("a", { title: "Again", metadata: { automation_uid: "x" } });
     expect([next === run.uid, await goOn("a"), await runs(), await followups()]).toEqual([
       false,
@@ -102,7 +102,7 @@ test.each(["DONE", "FAILED", "ERROR"] as const)(
       metadata: { automation_uid: "x" },
       state: "QUEUED",
     });
-    expect((await holdStarted(platform, worker)).assignment.inputs).toMatchObject([
+    expect((await startExecution(platform, worker)).assignment.inputs).toMatchObject([
       { text: "Because of a.", attachments: [{ fileName: "event-payload.json" }] },
     ]);
   },
@@ -110,22 +110,22 @@ test.each(["DONE", "FAILED", "ERROR"] as const)(
 
 test("a run that waits for an answer is told", async () => {
   const { caller, worker, run, goOn } = await aConversation();
-  await (await holdStarted(platform, worker)).complete("BLOCKED", { message: "Which?" });
+  await (await startExecution(platform, worker)).complete("BLOCKED", { message: "Which?" });
   expect([await goOn("a"), (await platform.getRun(caller, run.uid)).state]).toEqual([run.uid, "QUEUED"]);
 });
 
 test("a cancelled run stays cancelled, and a new one comes after it", async () => {
   const { caller, worker, run, goOn, runs } = await aConversation();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   const next = await goOn("a");
-  await held.complete("CANCELLED");
+  await execution.complete("CANCELLED");
   expect([(await platform.getRun(caller, run.uid)).state, await runs()]).toEqual(["CANCELLED", [run.uid, next]]);
 });
 
 test("a debug window is left alone", async () => {
   const { caller, worker, run, goOn } = await aConversation();
-  await hold(platform, worker);
+  await acceptExecution(platform, worker);
   await platform.database.sql.query(
     "UPDATE executions SET state = 'DEBUG', debug_until = now() + interval '1 hour' WHERE run_uid = $1",
     [run.uid],
@@ -137,7 +137,7 @@ test("a debug window is left alone", async () => {
 
 test("of causes that come at once the first one makes the run, and the others tell it", async () => {
   const { worker, run, goOn, runs, followups } = await aConversation();
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   const causes = Array.from({ length: 8 }, (_, n) => `cause ${n}`);
   const told = await Promise.all(
     causes.flatMap((cause) => [goOn(cause), goOn(cause)].map((one) => one.catch(() => goOn(cause)))),
@@ -150,7 +150,7 @@ test("of causes that come at once the first one makes the run, and the others te
 
 test("a run that its people wake meanwhile is told", async () => {
   const { caller, worker, run, goOn, runs } = await aConversation();
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   await Promise.all([
     platform.life.createFollowup(caller, {
       target: { runUid: run.uid },
@@ -170,7 +170,7 @@ test("a run that its people wake meanwhile is told", async () => {
 
 test("a run that is woken, told and over while another call with the cause is about to make one stays the only one", async () => {
   const { caller, worker, run, goOn, runs, followups } = await aConversation();
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   const told: string[] = [];
   meanwhile = async () => {
     await platform.life.createFollowup(caller, {
@@ -180,7 +180,7 @@ test("a run that is woken, told and over while another call with the cause is ab
       attachmentUids: [],
     });
     told.push(await goOn("a"));
-    await (await holdStarted(platform, worker)).complete("DONE");
+    await (await startExecution(platform, worker)).complete("DONE");
   };
   expect([await goOn("a"), told, await runs()]).toEqual([run.uid, [run.uid], [run.uid]]);
   expect((await followups()).map(({ text }) => text)).toEqual(["Wake up.", "Because of a."]);
@@ -202,9 +202,9 @@ test("conversations that are not the team's cannot be continued", async () => {
 
 test("an ended child run in the conversation does not hide the live top-level run, which gets the follow-up", async () => {
   const { caller, worker, run, goOn, runs, followups } = await aConversation();
-  const root = await holdStarted(platform, worker);
+  const root = await startExecution(platform, worker);
   const child = await platform.run(caller, { parentRunUid: run.uid, conversationUid: run.conversationUid });
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   expect(await goOn("a")).toBe(run.uid);
   expect((await root.heartbeat()).directives.map(({ kind }) => kind)).toContain("followup");
   expect([await runs(), await followups()]).toEqual([[run.uid, child.uid], [{ text: "Because of a.", files: 1 }]]);
@@ -217,7 +217,7 @@ test("a personal run in the team's conversation does not keep the team from cont
     conversationUid: run.conversationUid,
   });
   expect(await goOn("a")).toBe(run.uid);
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   const next = await goOn("b");
   expect([next === run.uid, next === personal.uid]).toEqual([false, false]);
 });

@@ -3,7 +3,7 @@ import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 let p: CatalogPlatform;
@@ -14,12 +14,12 @@ async function aTeam(harness = "oz") {
   const caller = aCaller();
   const worker = await p.worker({ teamUid: teamOf(caller), harness });
   const run = await p.run(caller, { config: harness === "oz" ? {} : { harness: { type: harness } } });
-  return { caller, worker, run, held: await holdStarted(p, worker) };
+  return { caller, worker, run, execution: await startExecution(p, worker) };
 }
-const command = (held: HeldExecution, id: string, text: string, output: string) =>
-  held.append(
-    held.event("tool_start", { call_id: id, name: "run_command", category: "command", input: { command: text } }),
-    held.event("tool_end", {
+const command = (execution: ActiveExecution, id: string, text: string, output: string) =>
+  execution.append(
+    execution.event("tool_start", { call_id: id, name: "run_command", category: "command", input: { command: text } }),
+    execution.event("tool_end", {
       call_id: id,
       name: "run_command",
       category: "command",
@@ -48,10 +48,10 @@ describe("the block snapshot", () => {
     ).rows.map(({ key }) => key);
 
   test("is written at each execution's end, and has all runs of the conversation", async () => {
-    const { caller, worker, run, held } = await aTeam();
-    await command(held, "c1", "ls", "\u001b[1ma\u001b[0m\n");
+    const { caller, worker, run, execution } = await aTeam();
+    await command(execution, "c1", "ls", "\u001b[1ma\u001b[0m\n");
     expect(await stored(run.conversationUid)).toEqual([]);
-    await held.complete("DONE");
+    await execution.complete("DONE");
     await p.work.drain();
     const [first] = await stored(run.conversationUid);
     expect(await read(caller, run.conversationUid)).toMatchObject({
@@ -62,7 +62,7 @@ describe("the block snapshot", () => {
     expect(await stored(run.conversationUid)).toEqual([first]);
 
     await p.run(caller, { conversationUid: run.conversationUid });
-    const next = await holdStarted(p, worker);
+    const next = await startExecution(p, worker);
     await command(next, "c2", "pwd", "/workspace\n");
     await next.complete("DONE");
     await p.work.drain();
@@ -74,22 +74,22 @@ describe("the block snapshot", () => {
   });
 
   test("of a run in progress goes as far as it is", async () => {
-    const { caller, run, held } = await aTeam();
+    const { caller, run, execution } = await aTeam();
     expect(await shown(caller, run.conversationUid)).toEqual([]);
-    await command(held, "c1", "ls", "a");
+    await command(execution, "c1", "ls", "a");
     expect(await shown(caller, run.conversationUid)).toEqual([["ls", "a"]]);
   });
 
   test("shows nobody the commands of a run they may not see", async () => {
-    const { caller, run, held } = await aTeam();
-    await command(held, "c1", "team", "t");
-    await held.complete("DONE");
+    const { caller, run, execution } = await aTeam();
+    await command(execution, "c1", "team", "t");
+    await execution.complete("DONE");
     const personal = await p.run(caller, {
       owner: { type: "user", uid: caller.principal.uid },
       conversationUid: run.conversationUid,
     });
     const platformWorker = await p.worker();
-    const mine = await holdStarted(p, platformWorker);
+    const mine = await startExecution(p, platformWorker);
     expect(mine.assignment.job.run.runUid).toBe(personal.uid);
     await command(mine, "c2", "personal", "p");
     await mine.complete("DONE");
@@ -117,9 +117,9 @@ describe("the transcript of a conversation", () => {
   const linkTo = (caller: Caller, conversationUid: string) =>
     p.conversations.getTranscriptUrl({ conversationUid }, p.as(caller));
   test("is the newest run's, on another harness than ours", async () => {
-    const { caller, run, held } = await aTeam("claude");
-    await held.append(held.event("model_step", { step_id: "s", text: "native", tool_calls: [] }));
-    await held.complete("DONE");
+    const { caller, run, execution } = await aTeam("claude");
+    await execution.append(execution.event("model_step", { step_id: "s", text: "native", tool_calls: [] }));
+    await execution.complete("DONE");
     expect(await p.follow("GET", (await linkTo(caller, run.conversationUid)).url)).toContain('"text":"native"');
   });
   test("is a fault on ours, and hidden from strangers", async () => {
@@ -134,12 +134,12 @@ describe("the transcript of a conversation", () => {
 });
 
 describe("a screenshot", () => {
-  const report = async ({ held, worker }: Awaited<ReturnType<typeof aTeam>>, type: "SCREENSHOT" | "FILE") =>
+  const report = async ({ execution, worker }: Awaited<ReturnType<typeof aTeam>>, type: "SCREENSHOT" | "FILE") =>
     (
       await p.workers.createArtifact(
         {
-          executionId: BigInt(held.ref.executionId),
-          attempt: held.ref.attempt,
+          executionId: BigInt(execution.ref.executionId),
+          attempt: execution.ref.attempt,
           clientArtifactId: newUid(),
           artifactType: type,
           data: type === "FILE" ? { filepath: "a.png" } : { mime_type: "image/png" },
@@ -184,22 +184,22 @@ describe("files to go on with a run elsewhere", () => {
   const files = async (caller: Caller, runUid: string) =>
     (await p.conversations.listHandoffFiles({ runUid }, p.as(caller))).files;
   test("are the workspace that its last execution saved", async () => {
-    const { caller, worker, run, held } = await aTeam();
+    const { caller, worker, run, execution } = await aTeam();
     expect(await files(caller, run.uid)).toEqual([]);
     const snapshot = await p.workers.putSnapshot(
       {
-        executionId: BigInt(held.ref.executionId),
-        attempt: held.ref.attempt,
+        executionId: BigInt(execution.ref.executionId),
+        attempt: execution.ref.attempt,
         sizeBytes: 3n,
         sha256: "3bfb1a8ae6dcb0ebc9a9c5b8e8d4a3b0ae9f7cbb8a3f9d1b8f3f9b0c2d1e4f5a",
       },
       bearer(worker),
     );
     await p.blobs.put(snapshot.snapshotKey, new TextEncoder().encode("tar"), { contentType: "application/x-tar" });
-    await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
+    await execution.complete("DONE", { snapshotKey: snapshot.snapshotKey });
     const [file, ...more] = await files(caller, run.uid);
     expect([file, more]).toMatchObject([
-      { fileName: `workspace-${held.ref.executionId}.tar`, mimeType: "application/x-tar" },
+      { fileName: `workspace-${execution.ref.executionId}.tar`, mimeType: "application/x-tar" },
       [],
     ]);
     expect([await p.follow("GET", file!.downloadUrl), (await files(caller, run.uid))[0]!.uid]).toEqual([

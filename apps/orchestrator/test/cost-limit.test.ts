@@ -4,7 +4,7 @@ import type { Caller } from "@millwright/caller";
 import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
 import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 
 /** A model whose tokens cost one micro-dollar each. */
 const MODEL = "priced";
@@ -24,27 +24,30 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
-const reserve = async (held: HeldExecution, tokens: number, modelId = MODEL) =>
-  p.workers.reserveCost({ ...lease(held), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
-const report = (held: HeldExecution, callId: string, tokens: number) =>
-  p.workers.reportUsage(
-    { ...lease(held), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const reserve = async (execution: ActiveExecution, tokens: number, modelId = MODEL) =>
+  p.workers.reserveCost(
+    { ...lease(execution), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) },
     bearer(worker),
   );
-const outcomes = async (all: readonly HeldExecution[], tokens: number) =>
-  (await Promise.all(all.map((held) => reserve(held, tokens)))).map(({ outcome }) => outcome).toSorted();
+const report = (execution: ActiveExecution, callId: string, tokens: number) =>
+  p.workers.reportUsage(
+    { ...lease(execution), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    bearer(worker),
+  );
+const outcomes = async (all: readonly ActiveExecution[], tokens: number) =>
+  (await Promise.all(all.map((execution) => reserve(execution, tokens)))).map(({ outcome }) => outcome).toSorted();
 
 async function aTree(
   config: object,
   childConfig: object = {},
-): Promise<{ root: HeldExecution; children: HeldExecution[] }> {
+): Promise<{ root: ActiveExecution; children: ActiveExecution[] }> {
   const run = await p.run(caller, { config: config as never });
-  const root = await holdStarted(p, worker);
-  const children: HeldExecution[] = [];
+  const root = await startExecution(p, worker);
+  const children: ActiveExecution[] = [];
   for (let n = 0; n < CHILDREN; n += 1) {
     await p.run(caller, { parentRunUid: run.uid, config: childConfig as never });
-    children.push(await holdStarted(p, worker));
+    children.push(await startExecution(p, worker));
   }
   return { root, children };
 }
@@ -55,7 +58,7 @@ test("runs that work at once share what is left of the limit above them, and pas
     ...Array.from({ length: 4 }, () => "granted"),
     ...Array.from({ length: 4 }, () => "wait"),
   ]);
-  const granted: HeldExecution[] = [];
+  const granted: ActiveExecution[] = [];
   for (const child of children) if ((await reserve(child, 300)).outcome === "granted") granted.push(child);
   expect(granted).toHaveLength(4); // repeating a reservation changes nothing
   for (const child of granted.slice(0, 3)) await report(child, "c1", 250);
@@ -63,8 +66,8 @@ test("runs that work at once share what is left of the limit above them, and pas
   await report(granted[3]!, "c1", 249);
   expect((await reserve(root, 300)).outcome).toBe("granted"); // 999 spent
   await report(root, "c1", 300);
-  for (const held of [root, ...children])
-    expect(await reserve(held, 1)).toMatchObject({
+  for (const execution of [root, ...children])
+    expect(await reserve(execution, 1)).toMatchObject({
       outcome: "exceeded",
       message: expect.stringContaining("has cost $0.001299 of $0.001."),
     });
@@ -91,24 +94,24 @@ test("what an execution had set aside counts no longer when it has ended without
 
 test("without a limit nothing is set aside; a model without a price cannot be called under one", async () => {
   await p.run(caller);
-  const free = await holdStarted(p, worker);
+  const free = await startExecution(p, worker);
   expect((await reserve(free, 1_000, "unknown")).outcome).toBe("granted");
   expect((await p.database.sql.query("SELECT 1 FROM cost_reservations")).rowCount).toBe(0);
   await p.run(caller, { config: { cost_limit_usd: 1 } });
-  await expect(reserve(await holdStarted(p, worker), 1, "unknown")).rejects.toEqual(
+  await expect(reserve(await startExecution(p, worker), 1, "unknown")).rejects.toEqual(
     domainError({ reason: "cost_limit_unpriced" }),
   );
 });
 
 test("workers are told the limits of a run, and of a child that it is under one", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1, step_limit: 7, token_limit: 5_000 });
-  const told = (held: HeldExecution, platformLimit = 0) =>
-    assignmentMessage(held.assignment, DEFAULT_TIMINGS, platformLimit);
+  const told = (execution: ActiveExecution, platformLimit = 0) =>
+    assignmentMessage(execution.assignment, DEFAULT_TIMINGS, platformLimit);
   expect(told(root)).toMatchObject({ costLimited: true, stepLimit: 7, tokenLimit: 5_000n });
   expect(told(root, 1_000)).toMatchObject({ tokenLimit: 1_000n });
   expect(told(children[0]!)).toMatchObject({ costLimited: true, stepLimit: 200, tokenLimit: 0n });
   await p.run(caller);
-  expect(told(await holdStarted(p, worker), 1_000)).toMatchObject({
+  expect(told(await startExecution(p, worker), 1_000)).toMatchObject({
     costLimited: false,
     stepLimit: 200,
     tokenLimit: 1_000n,

@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import { domainError, missingTables } from "@millwright/testing";
 import { EVENT_TABLES_SQL } from "@millwright/events";
 import { WORK_TABLES_SQL } from "@millwright/work";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -51,11 +51,11 @@ describe("files", () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     await platform.run(caller, { attachments: [file("b.txt", "two"), file("a.txt", "one")] });
-    const first = await hold(platform, worker);
+    const first = await acceptExecution(platform, worker);
     await platform.expire(first.assignment.executionId);
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
-    for (const { assignment } of [first, await hold(platform, worker)]) {
+    for (const { assignment } of [first, await acceptExecution(platform, worker)]) {
       const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
       expect([text, attachments.map(({ fileName, mimeType, sizeBytes }) => [fileName, mimeType, sizeBytes])]).toEqual([
         "Do it.",
@@ -75,7 +75,7 @@ describe("files", () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     await platform.run(caller, { prompt: "", skill: "s", attachments: [file("a.txt", "one")] });
-    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([
+    expect((await acceptExecution(platform, worker)).assignment.inputs).toMatchObject([
       { text: "", attachments: [{ fileName: "a.txt" }] },
     ]);
   });
@@ -182,7 +182,7 @@ describe("idempotency", () => {
     for (const { run } of [...alike, one!, last!]) expect(await everything(run.uid)).toEqual(expected);
     expect(await everything(other!.run.uid)).toEqual(await everything(bareAlone!.run.uid));
     const worker = await platform.worker({ teamUid: teamOf(caller) });
-    for (let n = 0; n < 2 + together.length; n += 1) await hold(platform, worker);
+    for (let n = 0; n < 2 + together.length; n += 1) await acceptExecution(platform, worker);
   });
 
   test("causes asked for together again, some of them new, make only those", async () => {
@@ -209,11 +209,11 @@ describe("idempotency", () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     const parent = await platform.run(caller);
-    const held = await holdStarted(platform, worker);
+    const execution = await startExecution(platform, worker);
     const agent = aCaller({
       principal: { type: "agent", uid: newUid() },
       teams: caller.teams,
-      run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: String(held.ref.executionId), attempt: 1 },
+      run: { runUid: parent.uid, rootRunUid: parent.uid, executionId: String(execution.ref.executionId), attempt: 1 },
     });
     const request = { parentRunUid: parent.uid, idempotencyKey: "call-3" };
     const child = await platform.run(agent, request);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
 import { followupsOf } from "../src/runs/store/message-store.ts";
-import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const MINUTES = 30;
@@ -43,8 +43,8 @@ async function kept() {
   const run = await platform.run(caller);
   const follow = async (message: string) =>
     platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
-  const held = await hold(platform, worker);
-  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
+  const execution = await acceptExecution(platform, worker);
+  expect(await execution.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   const now = () => platform.getRun(caller, run.uid);
   const fates = () => fatesOf(run.uid);
   const reap = async () => {
@@ -56,7 +56,7 @@ async function kept() {
     worker,
     run,
     follow,
-    held,
+    execution,
     now,
     fates,
     reap,
@@ -67,7 +67,7 @@ async function kept() {
 const FAILED = { state: "FAILED", status: { message: ERROR.message, errorCode: ERROR.code, retryable: false } };
 
 test("a failed setup that is kept ends its run, holds its worker and its capacity, and tells how long it is open", async () => {
-  const { caller, held, now, events } = await kept();
+  const { caller, execution, now, events } = await kept();
   const run = await now();
   expect(run).toMatchObject({ ...FAILED, debugWindow: { isActive: false } });
   const leftMs = run.debugWindow!.until.getTime() - run.finishedAt!.getTime();
@@ -77,29 +77,29 @@ test("a failed setup that is kept ends its run, holds its worker and its capacit
     ["run_finished", { state: "FAILED", reason: ERROR.reason }],
     ["debug_window_opened", { window_ms: MINUTES * 60_000 }],
   ]);
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   // The response was lost, so the worker repeats the call.
-  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
+  expect(await execution.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   expect((await now()).debugWindow).toBeDefined();
   expect((await events()).filter(([kind]) => kind === "debug_window_opened")).toHaveLength(1);
 });
 
 test("a follow-up in the window goes to what is kept, and leaves state, message and error code as they are", async () => {
-  const { follow, held, now, fates, run } = await kept();
+  const { follow, execution, now, fates, run } = await kept();
   const before = await now();
   expect(await follow("Look.")).toMatchObject({ outcome: "live_session", runUid: run.uid });
-  const { directives } = await held.heartbeat();
+  const { directives } = await execution.heartbeat();
   expect(directives).toMatchObject([{ kind: "followup", payload: { text: "Look." } }]);
   expect(
-    await held.append(
-      held.event("message", { role: "user", text: "Look.", message_uid: directives[0]!.payload["message_uid"]! }),
-      held.event("model_step", { step_id: "s", text: "I see." }),
+    await execution.append(
+      execution.event("message", { role: "user", text: "Look.", message_uid: directives[0]!.payload["message_uid"]! }),
+      execution.event("model_step", { step_id: "s", text: "I see." }),
     ),
   ).toMatchObject({ error: "" });
-  await platform.life.worker.heartbeat(held.session, {
+  await platform.life.worker.heartbeat(execution.session, {
     state: "READY",
     freeSlots: 0,
-    leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 1 }],
+    leases: [{ ...execution.ref, phase: "RUNNING", ackedDirectiveSeq: 1 }],
   });
   const { debugWindow, ...after } = await now();
   expect([await fates(), debugWindow!.isActive]).toEqual([[["Look.", "delivered"]], true]);
@@ -118,21 +118,21 @@ test("a follow-up that was sent while the setup ran is heard in the window; one 
   const follow = (message: string) =>
     platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   await follow("Before.");
-  const held = await hold(platform, worker);
+  const execution = await acceptExecution(platform, worker);
   await follow("Meanwhile.");
-  await held.complete("FAILED", { error: ERROR, isRetained: true });
+  await execution.complete("FAILED", { error: ERROR, isRetained: true });
   expect(await fatesOf(run.uid)).toEqual([
     ["Before.", "run_failed"],
     ["Meanwhile.", "queued"],
   ]);
-  expect((await held.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
+  expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
 });
 
 test("when the window ends, what nobody heard is undeliverable, everything is free, and the next follow-up starts anew", async () => {
-  const { caller, worker, follow, held, now, fates, events } = await kept();
+  const { caller, worker, follow, execution, now, fates, events } = await kept();
   await follow("Too late.");
   const { runTimeMs } = await now();
-  expect(await held.complete("FAILED", { error: ERROR })).toMatchObject({ error: "" });
+  expect(await execution.complete("FAILED", { error: ERROR })).toMatchObject({ error: "" });
   const run = await now();
   expect(run).toMatchObject({ ...FAILED, runTimeMs, isSandboxRunning: false });
   expect(run.debugWindow).toBeUndefined();
@@ -141,16 +141,19 @@ test("when the window ends, what nobody heard is undeliverable, everything is fr
     ["debug_window_ended", { reason: "window_over" }],
     ["followup_undelivered", { reason: "debug_window_ended" }],
   ]);
-  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
-  expect(await held.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
+  await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect(await execution.complete("FAILED", { error: ERROR, isRetained: true })).toMatchObject({ error: "" });
   expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
-  expect((await holdStarted(platform, worker)).assignment.inputs.map(({ text }) => text)).toEqual(["Do it.", "Again."]);
+  expect((await startExecution(platform, worker)).assignment.inputs.map(({ text }) => text)).toEqual([
+    "Do it.",
+    "Again.",
+  ]);
 });
 
 test("when the worker is lost, so is what it kept, and the run says nothing else", async () => {
-  const { caller, follow, held, now, fates, reap, events } = await kept();
+  const { caller, follow, execution, now, fates, reap, events } = await kept();
   await follow("Anybody?");
-  await platform.expire(held.ref.executionId);
+  await platform.expire(execution.ref.executionId);
   expect((await now()).debugWindow).toBeUndefined(); // immediately: the lease of its worker has expired
   await reap();
   expect(await now()).toMatchObject(FAILED);
@@ -159,46 +162,46 @@ test("when the worker is lost, so is what it kept, and the run says nothing else
     ["debug_window_ended", { reason: "worker_lost" }],
     ["followup_undelivered", {}],
   ]);
-  expect(await held.append(held.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+  expect(await execution.append(execution.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
 });
 
 test.each([
-  ["its worker is lost", "worker_lost", (held: HeldExecution) => platform.expire(held.ref.executionId)],
+  ["its worker is lost", "worker_lost", (execution: ActiveExecution) => platform.expire(execution.ref.executionId)],
   [
     "the window is over",
     "window_over",
-    (held: HeldExecution) =>
+    (execution: ActiveExecution) =>
       platform.database.sql.query("UPDATE executions SET debug_until = clock_timestamp() WHERE id = $1", [
-        held.ref.executionId,
+        execution.ref.executionId,
       ]),
   ],
 ])("once %s, a follow-up starts a new execution, also before the reaper notices", async (_how, reason, end) => {
-  const { caller, follow, held, now, fates, events } = await kept();
+  const { caller, follow, execution, now, fates, events } = await kept();
   await follow("Anybody?");
-  await end(held);
+  await end(execution);
   expect(await follow("Go on.")).toMatchObject({ outcome: "handoff_execution" });
   expect(await now()).toMatchObject({ state: "QUEUED" });
   expect((await fates())[1]).toEqual(["Go on.", "queued"]);
   expect(await events()).toContainEqual(["debug_window_ended", { reason }]);
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
-  const next = await holdStarted(platform, await platform.worker({ teamUid: teamOf(caller) }));
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  const next = await startExecution(platform, await platform.worker({ teamUid: teamOf(caller) }));
   expect(next.assignment.inputs.map(({ text }) => text)).toEqual(["Do it.", "Go on."]);
 });
 
 test("a worker that keeps it for longer than twice the window is cut off", async () => {
-  const { held, now, reap, events } = await kept();
+  const { execution, now, reap, events } = await kept();
   const openFor = (minutes: number) =>
     platform.database.sql.query(
       "UPDATE executions SET debug_since = clock_timestamp() - $2 * interval '1 minute', debug_until = clock_timestamp() - ($2 - $3) * interval '1 minute' WHERE id = $1",
-      [held.ref.executionId, minutes, MINUTES],
+      [execution.ref.executionId, minutes, MINUTES],
     );
   await openFor(2 * MINUTES - 1);
   await reap();
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   expect((await now()).debugWindow).toBeUndefined(); // over, except for a turn that may still be running
   await openFor(2 * MINUTES + 2);
   await reap();
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
   expect((await events()).at(-1)).toMatchObject(["debug_window_ended", { reason: "window_over" }]);
 });
 
@@ -207,17 +210,17 @@ test("nothing is kept where the environment does not say so, where the agent had
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const end = async (
     config: Record<string, boolean>,
-    before: (held: HeldExecution, uid: string) => Promise<unknown>,
+    before: (execution: ActiveExecution, uid: string) => Promise<unknown>,
   ) => {
     const [created] = await platform.life.createRuns(caller, [aRun(caller, { config })]);
-    const held = await hold(platform, worker);
-    await before(held, created!.run.uid);
-    await held.complete("FAILED", { error: ERROR, isRetained: true });
-    expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+    const execution = await acceptExecution(platform, worker);
+    await before(execution, created!.run.uid);
+    await execution.complete("FAILED", { error: ERROR, isRetained: true });
+    expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
     return [(await platform.getRun(caller, created!.run.uid)).state, await platform.inUse(teamOf(caller))];
   };
   expect(await end({ kept: false }, async () => {})).toEqual(["FAILED", 0]);
-  expect(await end({}, (held) => held.start())).toEqual(["FAILED", 0]);
+  expect(await end({}, (execution) => execution.start())).toEqual(["FAILED", 0]);
   expect(await end({}, (_held, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual([
     "CANCELLED",
     0,
@@ -228,16 +231,16 @@ test("a window is no live run: it cannot be cancelled or interrupted, but it goe
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const root = await platform.run(caller);
-  await holdStarted(platform, worker);
+  await startExecution(platform, worker);
   const child = await platform.run(caller, { parentRunUid: root.uid });
-  const held = await hold(platform, worker);
-  await held.complete("FAILED", { error: ERROR, isRetained: true });
+  const execution = await acceptExecution(platform, worker);
+  await execution.complete("FAILED", { error: ERROR, isRetained: true });
   const finished = domainError({ reason: "run_already_finished" });
   await expect(platform.life.cancelRun(caller, { runUid: child.uid, tree: false })).rejects.toEqual(finished);
   await expect(platform.life.interruptRun(caller, { runUid: child.uid })).rejects.toEqual(finished);
   await platform.life.cancelRun(caller, { runUid: root.uid, tree: true });
-  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
   expect(await platform.getRun(caller, child.uid)).toMatchObject(FAILED);
   expect((await platform.events(child.uid)).at(-1)).toMatchObject({
     kind: "debug_window_ended",

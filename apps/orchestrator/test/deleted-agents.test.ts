@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import { onAgentDeleted } from "../src/runs/events/on-agent-deleted.ts";
-import { hold } from "./support/fake-worker.ts";
+import { acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -34,9 +34,9 @@ test("what a deleted agent has left alive is cancelled; runs of others, and thos
   const [agent, other, teamUid] = [newUid(), newUid(), teamOf(caller)];
   const worker = await platform.worker({ teamUid });
   const working = await platform.run(caller, { agentUid: agent });
-  await hold(platform, worker);
+  await acceptExecution(platform, worker);
   const done = await platform.run(caller, { agentUid: agent });
-  await (await hold(platform, worker)).complete("DONE");
+  await (await acceptExecution(platform, worker)).complete("DONE");
   const queued = await platform.run(caller, { agentUid: agent });
   const others = await platform.run(caller, { agentUid: other });
   const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };

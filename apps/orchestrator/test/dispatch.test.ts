@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "../src/runs/domain/worker-session.ts";
-import { HeldExecution, holdStarted } from "./support/fake-worker.ts";
+import { ActiveExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -41,10 +41,10 @@ async function take(offerToken: string, instanceUid?: string): Promise<WorkerSes
   return platform.life.worker.authenticate(await platform.life.worker.register(offerToken, registration(instanceUid)));
 }
 
-async function holdTaken(offerToken: string, lease: LeaseRef): Promise<HeldExecution> {
+async function executionOf(offerToken: string, lease: LeaseRef): Promise<ActiveExecution> {
   const session = await take(offerToken);
   const { assignments } = await platform.life.worker.accept(session, [lease]);
-  return new HeldExecution(platform, session, assignments[0]!);
+  return new ActiveExecution(platform, session, assignments[0]!);
 }
 
 const watch = async (session: WorkerSession, ...watched: LeaseRef[]) => {
@@ -65,8 +65,8 @@ test("a dispatched run is claimed, is taken over with all that it is asked and i
   expect(dispatch.job.run.runUid).toBe(run.uid);
   expect((await platform.getRun(caller, run.uid)).state).toBe("CLAIMED");
   expect(await watch(worker.session, lease)).toEqual(["WAITING"]);
-  const held = await holdTaken(offerToken, lease);
-  expect(held.assignment).toMatchObject({
+  const execution = await executionOf(offerToken, lease);
+  expect(execution.assignment).toMatchObject({
     ...lease,
     executionSeq: 1,
     isRestarted: false,
@@ -74,9 +74,9 @@ test("a dispatched run is claimed, is taken over with all that it is asked and i
     inputs: [{ text: "Do it." }],
   });
   expect(await watch(worker.session, lease)).toEqual(["TAKEN"]);
-  await held.start();
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
-  await held.complete("DONE");
+  await execution.start();
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  await execution.complete("DONE");
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "SUCCEEDED" });
   expect(await watch(worker.session, lease)).toEqual(["ENDED"]);
   expect(await platform.kinds(run.uid)).toEqual([
@@ -156,7 +156,7 @@ test("the worker that dispatched it renews it only until it is taken; afterwards
   await watch(worker.session, lease);
   const renewed = await expiry();
   expect(renewed.getTime()).toBeGreaterThan(first.getTime());
-  const held = await (await holdTaken(offerToken, lease)).start();
+  const execution = await (await executionOf(offerToken, lease)).start();
   const taken = await expiry();
   await watch(worker.session, lease);
   expect(await expiry()).toEqual(taken);
@@ -164,7 +164,7 @@ test("the worker that dispatched it renews it only until it is taken; afterwards
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
-  expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
+  expect(await execution.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
 });
 
 test("waiting for a machine is no part of the setup, whose time limit begins when it is taken", async () => {
@@ -191,8 +191,8 @@ test("other teams' workers learn nothing of it", async () => {
   const stranger = await platform.worker({ teamUid: teamOf(aCaller()) });
   const never = { executionId: 999_999_999, attempt: 1 };
   expect(await watch(stranger.session, lease, never)).toEqual(["LOST", "LOST"]);
-  const held = await (await holdTaken(offerToken, lease)).start();
-  await held.complete("DONE");
+  const execution = await (await executionOf(offerToken, lease)).start();
+  await execution.complete("DONE");
   expect(await watch(stranger.session, lease, never)).toEqual(["LOST", "LOST"]);
 });
 
@@ -204,8 +204,8 @@ test("a follow-up between dispatch and take-over reaches the agent", async () =>
     mode: "normal",
     attachmentUids: [],
   });
-  const held = await (await holdTaken(offerToken, lease)).start();
-  expect((await held.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "and this" } }]);
+  const execution = await (await executionOf(offerToken, lease)).start();
+  expect((await execution.heartbeat()).directives).toMatchObject([{ kind: "followup", payload: { text: "and this" } }]);
 });
 
 test("a queued run waits for a busy worker while its machines work, and for any worker when it is gone", async () => {
@@ -219,13 +219,13 @@ test("a queued run waits for a busy worker while its machines work, and for any 
   );
   await platform.run(caller);
   const { dispatches } = await platform.life.worker.dispatch(session, await platform.claim({ session }));
-  const held = await (await holdTaken(dispatches[0]!.offerToken, dispatches[0]!)).start();
-  await watch(session, held.ref);
+  const execution = await (await executionOf(dispatches[0]!.offerToken, dispatches[0]!)).start();
+  await watch(session, execution.ref);
   const waiting = await platform.run(caller);
   const reason = async () => (await platform.life.getQueueStatus(caller, waiting.uid)).reason;
   expect(await reason()).toBe("workers_busy");
   await gone(`uid = '${session.uid}'`);
-  await held.heartbeat();
+  await execution.heartbeat();
   expect(await reason()).toBe("no_workers");
 });
 
@@ -242,11 +242,11 @@ describe("a run that is cancelled", () => {
 
   test("after it was taken is stopped by who took it", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
-    const held = await (await holdTaken(offerToken, lease)).start();
+    const execution = await (await executionOf(offerToken, lease)).start();
     await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
     expect(await watch(worker.session, lease)).toEqual(["TAKEN stopping"]);
-    expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
-    await held.complete("CANCELLED");
+    expect((await execution.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
+    await execution.complete("CANCELLED");
     expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
     expect(await watch(worker.session, lease)).toEqual(["ENDED stopping"]);
   });
@@ -288,7 +288,7 @@ describe("a dispatch that failed", () => {
 
   test("of a run that was taken loses the attempt at once, if the worker knows that it was, and whoever took it has nothing to say any more", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
-    const held = await (await holdTaken(offerToken, lease)).start();
+    const execution = await (await executionOf(offerToken, lease)).start();
     expect(await platform.life.worker.failDispatch(worker.session, failure(lease))).toEqual({ isTaken: true });
     expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
     await platform.life.worker.failDispatch(worker.session, {
@@ -298,7 +298,7 @@ describe("a dispatch that failed", () => {
       isTaken: true,
     });
     expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
-    expect(await held.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
+    expect(await execution.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
     expect((await platform.events(run.uid)).find(({ kind }) => kind === "worker_lost")?.payload).toMatchObject({
       reason: "evicted",
       message: "The pod was evicted.",
@@ -308,14 +308,14 @@ describe("a dispatch that failed", () => {
   test("changes nothing for another worker, nor for an attempt that has ended or was not dispatched", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const stranger = await platform.worker({ teamUid: teamOf(caller) });
-    const held = await (await holdTaken(offerToken, lease)).start();
+    const execution = await (await executionOf(offerToken, lease)).start();
     await platform.life.worker.failDispatch(stranger.session, { ...failure(lease), isTaken: true });
-    await platform.life.worker.failDispatch(held.session, { ...failure(lease), isTaken: true });
-    await held.complete("DONE");
+    await platform.life.worker.failDispatch(execution.session, { ...failure(lease), isTaken: true });
+    await execution.complete("DONE");
     await platform.life.worker.failDispatch(worker.session, failure(lease));
     expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
     await platform.run(caller);
-    const own = await holdStarted(platform, stranger);
+    const own = await startExecution(platform, stranger);
     await platform.life.worker.failDispatch(stranger.session, failure(own.ref));
     expect((await own.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
   });

@@ -4,7 +4,7 @@ import { newUid } from "@millwright/ids";
 import { EVENTS_PER_RUN_MAX } from "../src/runs/domain/run-events.ts";
 import type { Run, RunStatus } from "../src/runs/domain/run.ts";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
-import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, frozenFor, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -38,8 +38,8 @@ async function scene(request: Partial<NewRun> = {}) {
     caller,
     worker,
     run,
-    taken: () => hold(platform, worker),
-    started: () => holdStarted(platform, worker),
+    taken: () => acceptExecution(platform, worker),
+    started: () => startExecution(platform, worker),
     cancel: (runUid: string = run.uid, tree = false) => platform.life.cancelRun(caller, { runUid, tree }),
     reap: () => platform.reaperIsAwake().then(() => platform.life.reapOnce()),
     long: (column: "claimed_at" | "started_at") =>
@@ -57,10 +57,10 @@ async function lose({ taken, started, reap }: Scene, times: number, isStarted: b
 }
 
 const complete = async (
-  held: HeldExecution,
+  execution: ActiveExecution,
   outcome: "DONE" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED",
   error?: { code: string; reason: string },
-) => held.complete(outcome, error ? { error: { ...error, message: "Why.", retryable: false } } : {});
+) => execution.complete(outcome, error ? { error: { ...error, message: "Why.", retryable: false } } : {});
 
 /** How a run ends, and its resulting state, error code and cause. */
 type End = readonly [
@@ -215,12 +215,12 @@ const ENDS: readonly End[] = [
   [
     "it writes too many events",
     after(async ({ run, started }) => {
-      const held = await started();
+      const execution = await started();
       await platform.database.sql.query("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", [
         run.uid,
         EVENTS_PER_RUN_MAX,
       ]);
-      await held.append(held.event("warning", { text: "one more" }));
+      await execution.append(execution.event("warning", { text: "one more" }));
     }),
     "FAILED",
     "operation_not_supported",

@@ -4,7 +4,7 @@ import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 let p: CatalogPlatform;
@@ -19,30 +19,30 @@ afterAll(() => p.close());
 
 const scoring = () => p.as(serviceCaller("scoring", newUid()));
 const describeRuns = async (...runUids: string[]) => (await p.evidence.describeRuns({ runUids }, scoring())).runs;
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 /** Completes an execution that stores its workspace. */
-async function completeWithWorkspace(held: HeldExecution) {
+async function completeWithWorkspace(execution: ActiveExecution) {
   const content = new TextEncoder().encode("tar");
   const sha256 = createHash("sha256").update(content).digest("hex");
   const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
-    { ...lease(held), sizeBytes: 3n, sha256 },
+    { ...lease(execution), sizeBytes: 3n, sha256 },
     bearer(worker),
   );
   await p.follow("PUT", uploadUrl, content);
-  await held.complete("DONE", { snapshotKey });
+  await execution.complete("DONE", { snapshotKey });
 }
 
 describe("DescribeRuns", () => {
   test("returns owner, times, usage, cost, tokens, conversation and workspace of a run that ended", async () => {
     const run = await p.run(caller, { title: "Add a page" });
-    const held = await holdStarted(p, worker);
-    await held.append(held.event("model_step", { step_id: "s1", text: "Done.", tool_calls: [] }));
+    const execution = await startExecution(p, worker);
+    await execution.append(execution.event("model_step", { step_id: "s1", text: "Done.", tool_calls: [] }));
     await p.workers.reportUsage(
-      { ...lease(held), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } },
+      { ...lease(execution), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } },
       bearer(worker),
     );
-    await completeWithWorkspace(held);
+    await completeWithWorkspace(execution);
     const [described] = await describeRuns(run.uid);
     expect(described).toMatchObject({
       ...{
@@ -86,8 +86,8 @@ describe("DescribeRuns", () => {
 
   test("returns the error code of a run that failed, and no conversation when only its setup ran", async () => {
     const run = await p.run(caller);
-    const held = await holdStarted(p, worker);
-    await held.complete("FAILED", {
+    const execution = await startExecution(p, worker);
+    await execution.complete("FAILED", {
       error: { code: "environment_setup_failed", message: "No.", retryable: false, reason: "setup_failed" },
     });
     expect(await describeRuns(run.uid)).toMatchObject([
@@ -134,29 +134,29 @@ describe("DescribeRuns", () => {
 describe("GetRunEvidence", () => {
   const evidenceOf = (runUid: string) => p.evidence.getRunEvidence({ runUid }, scoring());
   const edit = (
-    held: HeldExecution,
+    execution: ActiveExecution,
     callId: string,
     name: string,
     input: Record<string, string>,
     state = "completed",
   ) => [
-    held.event("model_step", { step_id: callId, text: "", tool_calls: [{ call_id: callId, name, input }] }),
-    held.event("tool_start", { call_id: callId, name: "edit_files", category: "files", input: {} }),
-    held.event("tool_end", { call_id: callId, name: "edit_files", category: "files", state, output: {} }),
+    execution.event("model_step", { step_id: callId, text: "", tool_calls: [{ call_id: callId, name, input }] }),
+    execution.event("tool_start", { call_id: callId, name: "edit_files", category: "files", input: {} }),
+    execution.event("tool_end", { call_id: callId, name: "edit_files", category: "files", state, output: {} }),
   ];
 
   test("returns prompt, final message, conversation, edits and artifacts of a run that ended", async () => {
     const run = await p.run(caller, { prompt: "Add a page." });
-    const held = await holdStarted(p, worker);
-    await held.append(
-      ...edit(held, "c1", "write_file", { path: "page.html", content: "<h1>Hi</h1>\n" }),
-      ...edit(held, "c2", "edit_file", { path: "index.md", old: "old line", new: "new line\nanother" }),
-      ...edit(held, "c3", "write_file", { path: "refused.txt", content: "x" }, "failed"),
-      held.event("model_step", { step_id: "s1", text: "The page is there.", tool_calls: [] }),
+    const execution = await startExecution(p, worker);
+    await execution.append(
+      ...edit(execution, "c1", "write_file", { path: "page.html", content: "<h1>Hi</h1>\n" }),
+      ...edit(execution, "c2", "edit_file", { path: "index.md", old: "old line", new: "new line\nanother" }),
+      ...edit(execution, "c3", "write_file", { path: "refused.txt", content: "x" }, "failed"),
+      execution.event("model_step", { step_id: "s1", text: "The page is there.", tool_calls: [] }),
     );
     await p.workers.createArtifact(
       {
-        ...lease(held),
+        ...lease(execution),
         clientArtifactId: "plan",
         artifactType: "PLAN",
         data: { title: "Plan" },
@@ -164,7 +164,7 @@ describe("GetRunEvidence", () => {
       },
       bearer(worker),
     );
-    await held.complete("DONE");
+    await execution.complete("DONE");
     const evidence = await evidenceOf(run.uid);
     expect(evidence).toMatchObject({
       run: { uid: run.uid, state: "SUCCEEDED", hasConversation: true },
@@ -184,9 +184,9 @@ describe("GetRunEvidence", () => {
 
   test("includes what runs below it did and left behind", async () => {
     const parent = await p.run(caller, { prompt: "Delegate." });
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const child = await p.run(caller, { prompt: "Do a part.", parentRunUid: parent.uid });
-    const inner = await holdStarted(p, worker);
+    const inner = await startExecution(p, worker);
     await inner.append(...edit(inner, "c1", "write_file", { path: "part.txt", content: "part" }));
     await p.workers.createArtifact(
       {
@@ -199,7 +199,7 @@ describe("GetRunEvidence", () => {
       bearer(worker),
     );
     await inner.complete("DONE");
-    await held.complete("DONE");
+    await execution.complete("DONE");
     const evidence = await evidenceOf(parent.uid);
     expect([evidence.conversationJson, evidence.diff]).toEqual([
       expect.stringContaining(child.uid),
@@ -211,9 +211,9 @@ describe("GetRunEvidence", () => {
   test("returns the conversation of a personal run too", async () => {
     const person = { ...caller, personal: ["run.create", "run.view", "run.manage"] as const };
     const run = await p.run(person, { owner: { type: "user", uid: caller.principal.uid } });
-    const held = await holdStarted(p, worker);
-    await held.append(held.event("model_step", { step_id: "s1", text: "Mine.", tool_calls: [] }));
-    await held.complete("DONE");
+    const execution = await startExecution(p, worker);
+    await execution.append(execution.event("model_step", { step_id: "s1", text: "Mine.", tool_calls: [] }));
+    await execution.complete("DONE");
     expect(await evidenceOf(run.uid)).toMatchObject({ finalMessage: "Mine.", diff: "", artifacts: [] });
   });
 
@@ -234,9 +234,9 @@ describe("GetRunRepositories", () => {
 
   test("returns the commits of a run's first clones, whatever it was continued on", async () => {
     const run = await p.run(caller);
-    const cloned = (held: HeldExecution, name: string, sha: string) =>
-      held.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });
-    const first = await holdStarted(p, worker);
+    const cloned = (execution: ActiveExecution, name: string, sha: string) =>
+      execution.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });
+    const first = await startExecution(p, worker);
     await first.append(cloned(first, "app", "a"), cloned(first, "lib", "b"));
     await first.complete("DONE");
     await p.life.createFollowup(caller, {
@@ -245,7 +245,7 @@ describe("GetRunRepositories", () => {
       mode: "normal",
       attachmentUids: [],
     });
-    const second = await holdStarted(p, worker);
+    const second = await startExecution(p, worker);
     await second.append(cloned(second, "app", "c"));
     await second.complete("DONE");
     expect(await repositoriesOf(run.uid)).toMatchObject([

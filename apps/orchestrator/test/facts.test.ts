@@ -5,7 +5,7 @@ import type { orchestrator } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { aCaller, domainError } from "@millwright/testing";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aRun, teamOf } from "./support/platform.ts";
 
 let p: CatalogPlatform;
@@ -25,15 +25,15 @@ const asMetrics = () => p.as(serviceCaller("metrics", newUid()));
 const listFacts = async (...runUids: string[]) => (await p.runFacts.listRunFacts({ runUids }, asMetrics())).runs;
 const factsOf = async (uid: string) => (await listFacts(uid))[0]!;
 const walk = (pageSize = 0, pageToken = "") => p.runFacts.walkRuns({ pageSize, pageToken }, asMetrics());
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const timeOf = (at: Timestamp | undefined) => at && timestampDate(at);
 const rowsOf = async (text: string, ...params: unknown[]) => (await p.database.sql.query<any>(text, params)).rows;
 const useModel = (
-  held: HeldExecution,
+  execution: ActiveExecution,
   callId: string,
   modelId = "priced",
   usage: object = { inputTokens: 30n, outputTokens: 12n },
-) => p.workers.reportUsage({ ...lease(held), callId, modelId, usage }, bearer(worker));
+) => p.workers.reportUsage({ ...lease(execution), callId, modelId, usage }, bearer(worker));
 
 function anAgent(agentType: string, factoryUid: string = newUid()) {
   const uid = newUid();
@@ -50,16 +50,16 @@ async function sharedConversation() {
   const coder = anAgent("IMPLEMENT", lead.factoryUid);
   const other = anAgent("REVIEW");
   const root = await p.run(caller, { agentUid: lead.uid, source: "WEB_APP" });
-  const first = await holdStarted(p, worker);
+  const first = await startExecution(p, worker);
   const child = await p.run(caller, { agentUid: coder.uid, parentRunUid: root.uid });
-  const second = await holdStarted(p, worker);
+  const second = await startExecution(p, worker);
   await useModel(first, "a");
   await useModel(first, "b", "unknown-model");
   await useModel(second, "a", "priced", { inputTokens: 7n, outputTokens: 0n, inputCacheReadTokens: 5n });
   await second.complete("DONE");
   await first.complete("DONE");
   const again = await p.run(caller, { agentUid: coder.uid, conversationUid: root.conversationUid, source: "CLI" });
-  const third = await holdStarted(p, worker);
+  const third = await startExecution(p, worker);
   await useModel(third, "a", "unknown-model", {});
   await third.complete("FAILED", {
     error: { code: "internal_error", message: "No.", retryable: false, reason: "failed" },
@@ -310,11 +310,11 @@ describe("follow-ups of persons", () => {
     const run = await p.run(caller);
     expect(await count(run.uid)).toBe(0);
     await followUp(caller, run.uid);
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     await followUp(caller, run.uid);
     expect(await count(run.uid)).toBe(2);
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
-    await held.complete("CANCELLED");
+    await execution.complete("CANCELLED");
   });
 
   test("do not count when an agent relays them, with a run token or in its own name", async () => {

@@ -6,7 +6,7 @@ import { followupState } from "../src/runs/domain/followup.ts";
 import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
 import { followupsOf } from "../src/runs/store/message-store.ts";
 import * as listing from "../src/conversations/usecases/list-followups.ts";
-import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -40,11 +40,11 @@ function listFollowups(
   return listing.listFollowups({ ...reads, cursors }, caller, { runUid, pageSize, pageToken });
 }
 
-const texts = (held: HeldExecution) => held.assignment.inputs.map(({ text }) => text);
+const texts = (execution: ActiveExecution) => execution.assignment.inputs.map(({ text }) => text);
 
 /** Reports that the worker passed a follow-up to the agent. */
-const deliver = async (held: HeldExecution, uid: string) =>
-  held.append(held.event("message", { role: "user", text: "…", message_uid: uid }));
+const deliver = async (execution: ActiveExecution, uid: string) =>
+  execution.append(execution.event("message", { role: "user", text: "…", message_uid: uid }));
 
 test("before the start it becomes part of the prompt, also while the run is on offer", async () => {
   const { caller, worker, run, follow } = await team();
@@ -61,10 +61,10 @@ test("before the start it becomes part of the prompt, also while the run is on o
 
 test("during setup it is kept for the session, and delivered once", async () => {
   const { worker, follow } = await team();
-  const held = await hold(platform, worker);
+  const execution = await acceptExecution(platform, worker);
   const { outcome, followupUid } = await follow("Second.");
   expect([outcome, typeof followupUid]).toEqual(["queue_pending", "string"]);
-  const { directives } = await held.heartbeat();
+  const { directives } = await execution.heartbeat();
   expect(directives).toMatchObject([
     { kind: "followup", payload: { message_uid: followupUid, text: "Second.", mode: "normal" } },
   ]);
@@ -72,22 +72,22 @@ test("during setup it is kept for the session, and delivered once", async () => 
 
 test("a live session is told", async () => {
   const { worker, follow, state } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const { outcome, followupUid } = await follow("Second.");
   expect(outcome).toBe("live_session");
-  expect((await held.heartbeat()).directives).toHaveLength(1);
-  await deliver(held, followupUid!);
-  await held.complete("DONE");
+  expect((await execution.heartbeat()).directives).toHaveLength(1);
+  await deliver(execution, followupUid!);
+  await execution.complete("DONE");
   expect(await state()).toBe("SUCCEEDED");
 });
 
 test("one that arrives while the run ends starts a further execution instead of being lost", async () => {
   const { worker, run, follow, state } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   await follow("Second.");
-  expect(await held.complete("DONE")).toMatchObject({ error: "" });
+  expect(await execution.complete("DONE")).toMatchObject({ error: "" });
   expect(await state()).toBe("QUEUED");
-  const next = await holdStarted(platform, worker);
+  const next = await startExecution(platform, worker);
   expect(next.assignment).toMatchObject({ executionSeq: 2, attempt: 1, isRestarted: false });
   expect(texts(next)).toEqual(["Second."]);
   await next.complete("DONE");
@@ -99,16 +99,16 @@ test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)(
   "a run that ended with %s goes on in a new execution",
   async (outcome) => {
     const { caller, worker, run, follow, state } = await team();
-    const held = await holdStarted(platform, worker);
+    const execution = await startExecution(platform, worker);
     await platform.database.sql.query(
       "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
-      [`s-${run.uid}`, run.uid, held.ref.executionId],
+      [`s-${run.uid}`, run.uid, execution.ref.executionId],
     );
-    await held.complete(outcome, { snapshotKey: `s-${run.uid}`, message: "Why?" });
+    await execution.complete(outcome, { snapshotKey: `s-${run.uid}`, message: "Why?" });
     expect(await follow("Again.")).toMatchObject({ outcome: "handoff_execution" });
     expect(await platform.getRun(caller, run.uid)).not.toHaveProperty("finishedAt");
     expect(await state()).toBe("QUEUED");
-    const next = await holdStarted(platform, worker);
+    const next = await startExecution(platform, worker);
     expect(texts(next)).toEqual(["Again."]);
     expect(next.assignment).toMatchObject({ executionSeq: 2, snapshotUrl: `https://blobs.example/s-${run.uid}` });
     expect(next.assignment.job.run.conversationUid).toBe(run.conversationUid);
@@ -126,7 +126,7 @@ describe("the mode of a follow-up", () => {
     const follow = (mode: MessageMode) => platform.life.createFollowup(caller, { ...request, mode });
     return { caller, worker, run, follow };
   }
-  const assigned = (held: HeldExecution) => assignmentMessage(held.assignment, platform.timings, 0).mode;
+  const assigned = (execution: ActiveExecution) => assignmentMessage(execution.assignment, platform.timings, 0).mode;
 
   test.each([
     ["", "plan"],
@@ -134,21 +134,21 @@ describe("the mode of a follow-up", () => {
   ] as const)("applies before the start; %j starts the run as %s", async (mode, expected) => {
     const { worker, follow } = await planned();
     await follow(mode);
-    expect(assigned(await hold(platform, worker))).toBe(expected);
+    expect(assigned(await acceptExecution(platform, worker))).toBe(expected);
   });
 
   test("applies during the setup", async () => {
     const { worker, follow } = await planned();
-    const held = await hold(platform, worker);
+    const execution = await acceptExecution(platform, worker);
     expect(await follow("normal")).toMatchObject({ outcome: "queue_pending" });
-    expect((await held.heartbeat()).directives).toMatchObject([{ payload: { mode: "normal" } }]);
+    expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { mode: "normal" } }]);
   });
 
   test.each(["", "normal", "plan"] as const)("is ignored by a live session: %j", async (mode) => {
     const { worker, follow } = await planned();
-    const held = await holdStarted(platform, worker);
+    const execution = await startExecution(platform, worker);
     expect(await follow(mode)).toMatchObject({ outcome: "live_session" });
-    expect((await held.heartbeat()).directives).toMatchObject([{ payload: { mode: "" } }]);
+    expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { mode: "" } }]);
   });
 
   test.each([
@@ -158,21 +158,23 @@ describe("the mode of a follow-up", () => {
     ["Which name?", "normal", "normal"],
   ] as const)("applies to the execution that it starts: after %j, %j is %j", async (message, mode, expected) => {
     const { worker, follow } = await planned();
-    await (await holdStarted(platform, worker)).complete("BLOCKED", { message });
+    await (await startExecution(platform, worker)).complete("BLOCKED", { message });
     expect(await follow(mode)).toMatchObject({ outcome: "handoff_execution" });
-    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ mode: expected }]);
+    expect((await acceptExecution(platform, worker)).assignment.inputs).toMatchObject([{ mode: expected }]);
   });
 
   test("of an automation approves no plan", async () => {
     const { caller, worker, run } = await planned();
     await (
-      await holdStarted(platform, worker)
+      await startExecution(platform, worker)
     ).complete("BLOCKED", { message: "awaiting_approval: the plan is ready." });
     await platform.life.continueConversation(
       caller,
       aRun(caller, { prompt: "CI failed.", mode: "", conversationUid: run.conversationUid, causeKey: "ci" }),
     );
-    expect((await hold(platform, worker)).assignment.inputs).toMatchObject([{ text: "CI failed.", mode: "" }]);
+    expect((await acceptExecution(platform, worker)).assignment.inputs).toMatchObject([
+      { text: "CI failed.", mode: "" },
+    ]);
   });
 });
 
@@ -182,22 +184,22 @@ test("a workspace is restored for runs of the same owner only", async () => {
     owner: { type: "user", uid: caller.principal.uid },
     conversationUid: run.conversationUid,
   } as const;
-  const keep = async (held: HeldExecution) => {
-    const { executionId } = held.ref;
+  const keep = async (execution: ActiveExecution) => {
+    const { executionId } = execution.ref;
     await platform.database.sql.query(
       "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
       [`s-${executionId}`, run.uid, executionId],
     );
-    await held.complete("DONE", { snapshotKey: `s-${executionId}` });
+    await execution.complete("DONE", { snapshotKey: `s-${executionId}` });
   };
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   await keep(first);
   await platform.run(caller, personal);
-  const own = await holdStarted(platform, await platform.worker());
+  const own = await startExecution(platform, await platform.worker());
   expect(own.assignment.snapshotUrl).toBe("");
   await keep(own);
   const next = await platform.run(caller, { conversationUid: run.conversationUid });
-  const continued = await holdStarted(platform, worker);
+  const continued = await startExecution(platform, worker);
   expect(continued.assignment).toMatchObject({
     job: { run: { runUid: next.uid } },
     snapshotUrl: `https://blobs.example/s-${first.ref.executionId}`,
@@ -206,43 +208,43 @@ test("a workspace is restored for runs of the same owner only", async () => {
 
 test("a workspace of another attempt cannot be passed off as one's own", async () => {
   const { worker, run, follow } = await team();
-  const held = await holdStarted(platform, worker);
-  await held.complete("DONE", { snapshotKey: "snapshots/somebody-else" });
+  const execution = await startExecution(platform, worker);
+  await execution.complete("DONE", { snapshotKey: "snapshots/somebody-else" });
   await follow("Again.");
-  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe("");
+  expect((await acceptExecution(platform, worker)).assignment.snapshotUrl).toBe("");
   expect(run.uid).toBeTruthy();
 });
 
 test("a cancelled run goes on too, once its old execution is gone", async () => {
   const { caller, worker, run, follow, state } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   expect(await follow("Go on.")).toMatchObject({ outcome: "handoff_execution" });
   expect(await platform.claim(worker)).toEqual([]);
-  await held.append(held.event("sandbox_stopped", { reason: "cancelled" }));
-  expect(await held.complete("CANCELLED")).toMatchObject({ error: "" });
+  await execution.append(execution.event("sandbox_stopped", { reason: "cancelled" }));
+  expect(await execution.complete("CANCELLED")).toMatchObject({ error: "" });
   expect(await state()).toBe("QUEUED");
-  const next = await holdStarted(platform, worker);
+  const next = await startExecution(platform, worker);
   expect(texts(next)).toEqual(["Go on."]);
 });
 
 test("what a cancelled run was told and did not see is reported undelivered", async () => {
   const { caller, worker, run, follow } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const { followupUid } = await follow("Too late.");
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   const fate = async () =>
     (await platform.events(run.uid)).find(({ kind }) => kind === "followup_undelivered")?.payload;
   expect(await fate()).toBeUndefined(); // its worker may still report that the agent has received it
-  await held.complete("CANCELLED");
+  await execution.complete("CANCELLED");
   expect(await fate()).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
 });
 
 test("every follow-up has one fate, read in order and in pages: queued, delivered, or undeliverable with the reason", async () => {
   const { caller, worker, run, follow } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const [seen, unseen] = [(await follow("Seen.")).followupUid!, (await follow("Unseen.")).followupUid!];
-  await deliver(held, seen);
+  await deliver(execution, seen);
   const fates = async (pageToken = "") => listFollowups(platform, caller, run.uid, pageToken);
   expect((await fates()).followups).toMatchObject([
     { uid: seen, text: "Seen.", deliveredAt: expect.any(Date) },
@@ -252,7 +254,7 @@ test("every follow-up has one fate, read in order and in pages: queued, delivere
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   // Its worker may still report that the agent has received it.
   expect((await fates()).followups.map(followupState)).toEqual(["delivered", "queued"]);
-  await held.complete("CANCELLED");
+  await execution.complete("CANCELLED");
   const first = await listFollowups(platform, caller, run.uid, "", 1);
   const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);
   expect(
@@ -272,11 +274,15 @@ describe("an interrupt", () => {
 
   test("of a live run is told to its worker, in order with follow-ups, and leaves the run as it is", async () => {
     const { caller, worker, run, follow, state } = await team();
-    const held = await holdStarted(platform, worker);
+    const execution = await startExecution(platform, worker);
     await follow("Before.");
     expect(await interrupt(caller, run.uid)).toBe(run.uid);
     await follow("After.");
-    expect((await held.heartbeat()).directives.map(({ kind }) => kind)).toEqual(["followup", "interrupt", "followup"]);
+    expect((await execution.heartbeat()).directives.map(({ kind }) => kind)).toEqual([
+      "followup",
+      "interrupt",
+      "followup",
+    ]);
     expect(await state()).toBe("INPROGRESS");
     expect(await platform.kinds(run.uid)).toContain("interrupt_requested");
   });
@@ -285,9 +291,9 @@ describe("an interrupt", () => {
     const { caller, worker, run } = await team();
     const early = domainError({ kind: "conflict", reason: "run_not_started", retryable: true });
     await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
-    const held = await hold(platform, worker);
+    const execution = await acceptExecution(platform, worker);
     await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
-    await held.complete("DONE");
+    await execution.complete("DONE");
     await expect(interrupt(caller, run.uid)).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "run_already_finished" }),
     );
@@ -296,7 +302,7 @@ describe("an interrupt", () => {
 
   test("is for our own harness only", async () => {
     const { caller, worker, run } = await team();
-    await holdStarted(platform, worker);
+    await startExecution(platform, worker);
     await platform.database.sql.query(
       'UPDATE runs SET agent_config = \'{"harness": {"type": "claude"}}\' WHERE uid = $1',
       [run.uid],
@@ -308,29 +314,29 @@ describe("an interrupt", () => {
 
   test("of a conversation is of its newest run; of somebody else's it is unknown", async () => {
     const { caller, worker, run } = await team();
-    const held = await holdStarted(platform, worker);
+    const execution = await startExecution(platform, worker);
     const { conversationUid } = run;
     expect(await platform.life.interruptRun(caller, { conversationUid })).toBe(run.uid);
     await expect(platform.life.interruptRun(aCaller(), { conversationUid })).rejects.toEqual(
       domainError({ reason: "conversation_not_found" }),
     );
     await expect(interrupt(aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));
-    expect((await held.heartbeat()).directives).toHaveLength(1);
+    expect((await execution.heartbeat()).directives).toHaveLength(1);
   });
 });
 
 test("of a lost attempt's messages those that its agent did not see are told to the next one, each once", async () => {
   const { worker, follow } = await team();
-  const lost = await holdStarted(platform, worker);
+  const lost = await startExecution(platform, worker);
   const { followupUid } = await follow("Second.");
   await deliver(lost, followupUid!);
   await follow("Third.");
   await platform.expire(lost.ref.executionId);
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
-  const held = await holdStarted(platform, worker);
-  expect(texts(held)).toEqual(["Third."]);
-  expect((await held.heartbeat()).directives).toEqual([]);
+  const execution = await startExecution(platform, worker);
+  expect(texts(execution)).toEqual(["Third."]);
+  expect((await execution.heartbeat()).directives).toEqual([]);
 });
 
 test("many at once keep one fate each, whatever the run does meanwhile", async () => {
@@ -338,15 +344,15 @@ test("many at once keep one fate each, whatever the run does meanwhile", async (
   const seen: string[] = [];
   const answers: Promise<{ followupUid?: string }>[] = [];
   for (let round = 0; round < 4; round++) {
-    const held = await hold(platform, worker);
+    const execution = await acceptExecution(platform, worker);
     answers.push(follow(`a${round}`));
-    await held.start();
-    seen.push(...texts(held));
+    await execution.start();
+    seen.push(...texts(execution));
     answers.push(follow(`b${round}`), follow(`c${round}`));
-    await Promise.all([held.complete("DONE"), ...answers]);
+    await Promise.all([execution.complete("DONE"), ...answers]);
     if ((await platform.getRun(caller, run.uid)).state !== "QUEUED") await follow(`wake${round}`);
   }
-  const last = await holdStarted(platform, worker);
+  const last = await startExecution(platform, worker);
   seen.push(...texts(last));
   await Promise.all(answers);
   expect(new Set(seen).size).toBe(seen.length);

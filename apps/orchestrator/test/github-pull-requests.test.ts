@@ -3,13 +3,13 @@ import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 
 const SHA = "a".repeat(40);
 let p: CatalogPlatform;
 let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
-let held: HeldExecution;
+let execution: ActiveExecution;
 let branch: string;
 /** Requests that the forge received, and its pull requests. */
 let asked: { line: string; authorization: string | null }[];
@@ -86,12 +86,12 @@ beforeEach(async () => {
   const run = await p.run(caller, { config: { environment_id: environment!.uid } });
   branch = `agent/${run.uid}`;
   worker = await p.worker();
-  held = await holdStarted(p, worker);
+  execution = await startExecution(p, worker);
 });
 afterEach(() => p.close());
 
 const open = (over: Record<string, unknown> = {}) => {
-  const lease = { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt };
+  const lease = { executionId: BigInt(execution.ref.executionId), attempt: execution.ref.attempt };
   return p.workers.openPullRequest(
     { ...lease, owner: "acme", repo: "app", headBranch: branch, headSha: SHA, title: "Add", body: "", ...over },
     bearer(worker),

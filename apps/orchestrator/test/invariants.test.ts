@@ -3,7 +3,7 @@ import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { eventually, memoryLog } from "@millwright/testing";
 import { DEFAULT_TIMINGS, scaleTimings } from "../src/runs/domain/timings.ts";
-import { HeldExecution, hold } from "./support/fake-worker.ts";
+import { ActiveExecution, acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const MAX = { team: 6, agent: 3, factory: 5 };
@@ -77,7 +77,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
   const [agents, factoryUid] = [[newUid(), newUid(), newUid()], newUid()];
   const workers = await Promise.all(Array.from({ length: 4 }, () => platform.worker({ slots: 3 })));
   const runs: string[] = [];
-  const held: HeldExecution[] = [];
+  const executions: ActiveExecution[] = [];
   const pick = <T>(from: readonly T[]): T | undefined => from[next(from.length)];
   const quietly = async (act: () => unknown): Promise<void> => {
     try {
@@ -89,7 +89,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
   const take = async () => {
     const worker = pick(workers)!;
     const { assignments } = await platform.life.worker.accept(worker.session, await platform.claim(worker, 2));
-    held.push(...assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment)));
+    executions.push(...assignments.map((assignment) => new ActiveExecution(platform, worker.session, assignment)));
   };
   const create = async (parentRunUid?: string) => {
     const run = await platform.run(caller, {
@@ -99,15 +99,15 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     });
     runs.push(run.uid);
   };
-  const end = async (one: HeldExecution | undefined) => {
+  const end = async (one: ActiveExecution | undefined) => {
     if (!one) return;
-    held.splice(held.indexOf(one), 1);
+    executions.splice(executions.indexOf(one), 1);
     const outcome = (["DONE", "FAILED", "BLOCKED", "WAITING", "WAITING", "ERROR"] as const)[next(6)]!;
     const policy = next(2) ? ("all" as const) : ("any" as const);
     if (next(3)) await one.start();
     await one.complete(outcome, { waitFor: { policy, runUids: [] } });
   };
-  const lose = async (one: HeldExecution | undefined) => {
+  const lose = async (one: ActiveExecution | undefined) => {
     if (!one) return;
     await platform.expire(one.ref.executionId);
     await platform.reaperIsAwake();
@@ -131,11 +131,11 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     take,
     take,
     take,
-    () => end(pick(held)),
-    () => end(pick(held)),
-    () => pick(held)?.start(),
-    () => pick(held)?.heartbeat(),
-    () => lose(pick(held)),
+    () => end(pick(executions)),
+    () => end(pick(executions)),
+    () => pick(executions)?.start(),
+    () => pick(executions)?.heartbeat(),
+    () => lose(pick(executions)),
     () => follow(pick(runs)),
     () => cancel(pick(runs)),
   ];
@@ -156,7 +156,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
     if (assignments.length === 0) break;
     await Promise.all(
       assignments.map(async (assignment) =>
-        (await new HeldExecution(platform, last.session, assignment).start()).complete("DONE"),
+        (await new ActiveExecution(platform, last.session, assignment).start()).complete("DONE"),
       ),
     );
   }
@@ -183,9 +183,9 @@ test("by itself: a silent worker's run is held by another attempt, an unanswered
   const run = await own.run(caller);
   await own.claim(first); // offered, but never accepted
   await eventually(async () => (await own.getRun(caller, run.uid)).state === "QUEUED");
-  const old = await (await hold(own, first)).start();
+  const old = await (await acceptExecution(own, first)).start();
   await eventually(async () => (await own.kinds(run.uid)).includes("worker_lost"));
-  const next = await (await hold(own, second)).start();
+  const next = await (await acceptExecution(own, second)).start();
   expect(next.ref.attempt).toBeGreaterThan(old.ref.attempt);
   expect((await own.getRun(caller, run.uid)).state).toBe("INPROGRESS");
   expect(DEFAULT_TIMINGS.leaseTtlMs + DEFAULT_TIMINGS.reaperTickMs).toBeLessThanOrEqual(60_000);

@@ -8,7 +8,7 @@ import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
 import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
 import { sweepStore } from "../src/artifacts/store/sweep-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold, holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 const COMMIT = "a".repeat(40);
@@ -33,8 +33,8 @@ const SCRIPTED = { model_id: "scripted" };
 const judgeRun = (request: Partial<NewRun> = {}) =>
   p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, config: SCRIPTED, ...request });
 const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
-const sent = (held: HeldExecution) => assignmentMessage(held.assignment, DEFAULT_TIMINGS, 0);
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const sent = (execution: ActiveExecution) => assignmentMessage(execution.assignment, DEFAULT_TIMINGS, 0);
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 /** Creates a run that worked on a repository and ended. Its workspace is saved, unchanged since the clone, or lost. */
 async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = person) {
@@ -43,18 +43,18 @@ async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = perso
     `UPDATE runs SET frozen = jsonb_set(frozen, '{repositories}', '[{"owner": "acme", "repo": "app"}]') WHERE uid = $1`,
     [run.uid],
   );
-  const held = await hold(p, worker);
-  await held.append(
-    held.event("repository_cloned", { owner: "acme", name: "app", branch: "agent/x", base_sha: COMMIT }),
+  const execution = await acceptExecution(p, worker);
+  await execution.append(
+    execution.event("repository_cloned", { owner: "acme", name: "app", branch: "agent/x", base_sha: COMMIT }),
   );
-  await held.start();
+  await execution.start();
   const content = new TextEncoder().encode(`tar of ${run.uid}`);
   const announced = { sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
   const snapshotKey =
     workspace === "saved"
-      ? (await p.workers.putSnapshot({ ...lease(held), ...announced }, bearer(worker))).snapshotKey
+      ? (await p.workers.putSnapshot({ ...lease(execution), ...announced }, bearer(worker))).snapshotKey
       : undefined;
-  await held.complete("DONE", {
+  await execution.complete("DONE", {
     ...(snapshotKey ? { snapshotKey } : {}),
     ...(workspace === "unchanged" ? { isWorkspaceUnchanged: true } : {}),
   });
@@ -86,8 +86,8 @@ describe("a judge run", () => {
     p.known.teamLayer.config = { base_prompt: "Team.", environment_id: "nowhere" };
     const run = await judgeRun({ factoryUid, config: { secrets: [] } });
     p.known.teamLayer.config = {};
-    const held = await hold(p, worker);
-    expect(held.assignment.job.frozen).toMatchObject({
+    const execution = await acceptExecution(p, worker);
+    expect(execution.assignment.job.frozen).toMatchObject({
       factory_uid: factoryUid,
       base_prompt: "",
       repositories: [],
@@ -96,14 +96,14 @@ describe("a judge run", () => {
       spawnable_agents: [],
       harness: "oz",
     });
-    expect(sent(held)).toMatchObject({
+    expect(sent(execution)).toMatchObject({
       runUid: run.uid,
       judge,
       snapshotRequired: false,
       repositories: [],
       secrets: {},
     });
-    await held.complete("DONE");
+    await execution.complete("DONE");
     expect((await p.facts(run.uid)).at(-1)).toMatchObject({
       type: "millwright.run.finished.v1",
       payload: { factory_uid: factoryUid, source: "RUN_SCORER" },
@@ -120,9 +120,9 @@ describe("a judge run", () => {
         attachmentUids: [],
       });
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
-    await held.complete("DONE");
+    await execution.complete("DONE");
     await expect(follow()).rejects.toEqual(domainError({ reason: "operation_not_supported" }));
     await expect(p.life.retryRun({ ...person, requestId: newUid() }, { runUid: run.uid })).rejects.toEqual(
       domainError({ reason: "operation_not_supported" }),
@@ -140,7 +140,7 @@ describe("a judge run", () => {
     const limited = { cost_limit_usd: 2, step_limit: 60 };
     await judgeRun({ config: { ...limited, model_id: "gpt-5.1" } });
     await judgeRun({ config: { ...limited, model_id: "openai/unpriced" } });
-    const [priced, unpriced] = [await hold(p, worker), await hold(p, worker)];
+    const [priced, unpriced] = [await acceptExecution(p, worker), await acceptExecution(p, worker)];
     expect([priced.assignment.job.frozen, unpriced.assignment.job.frozen]).toMatchObject([
       { cost_limit_micros: 2_000_000, step_limit: 60 },
       { model_id: "openai/unpriced", step_limit: 60 },
@@ -163,27 +163,27 @@ describe("the workspace of a run", () => {
   test("is restored in the first execution, over the commits that were cloned then", async () => {
     const { run, snapshotKey } = await endedRun("saved");
     await judgeRun({ workspaceOfRunUid: run.uid });
-    const held = await hold(p, worker);
-    expect(sent(held)).toMatchObject({
+    const execution = await acceptExecution(p, worker);
+    expect(sent(execution)).toMatchObject({
       snapshotKey,
       snapshotRequired: true,
       repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }],
     });
-    expect(held.assignment.snapshotUrl).toContain("http://public.test");
-    await held.complete("DONE");
+    expect(execution.assignment.snapshotUrl).toContain("http://public.test");
+    await execution.complete("DONE");
   });
 
   test("that is as its clones were is cloned again", async () => {
     const { run } = await endedRun("unchanged");
     await judgeRun({ workspaceOfRunUid: run.uid });
-    const held = await hold(p, worker);
-    expect(sent(held)).toMatchObject({
+    const execution = await acceptExecution(p, worker);
+    expect(sent(execution)).toMatchObject({
       snapshotKey: "",
       snapshotUrl: "",
       snapshotRequired: false,
       repositories: [{ owner: "acme", name: "app", baseCommit: COMMIT }],
     });
-    await held.complete("DONE");
+    await execution.complete("DONE");
   });
 
   test("that is missing is refused: unknown, lost, of a run that has not ended, or of another owner", async () => {
@@ -222,11 +222,11 @@ describe("pinned repositories", () => {
 
   test("replace those of the configuration, and are assigned with their commits", async () => {
     await trial([{ owner: "acme", repo: "app", commit: COMMIT }]);
-    const held = await hold(p, worker);
-    expect(sent(held).repositories).toMatchObject([
-      { owner: "acme", name: "app", baseCommit: COMMIT, workBranch: `agent/${held.assignment.job.run.runUid}` },
+    const execution = await acceptExecution(p, worker);
+    expect(sent(execution).repositories).toMatchObject([
+      { owner: "acme", name: "app", baseCommit: COMMIT, workBranch: `agent/${execution.assignment.job.run.runUid}` },
     ]);
-    await held.complete("DONE");
+    await execution.complete("DONE");
   });
 
   test.each([
@@ -281,7 +281,7 @@ describe("in the queue", () => {
         await p.life.getQueueStatus(person, foreground.uid),
         await p.life.getQueueStatus(person, background.uid),
       ]).toMatchObject([{ position: 1 }, { position: 2 }]);
-      const first = await hold(p, worker);
+      const first = await acceptExecution(p, worker);
       expect(first.assignment.job.run.runUid).toBe(foreground.uid);
       await first.complete("DONE");
       await p.database.sql.query(
@@ -289,7 +289,7 @@ describe("in the queue", () => {
         [background.uid],
       );
       const later = await p.run(person);
-      const second = await hold(p, worker);
+      const second = await acceptExecution(p, worker);
       expect(second.assignment.job.run.runUid).toBe(background.uid);
       await second.complete("DONE");
       await p.life.cancelRun(person, { runUid: later.uid, tree: false });

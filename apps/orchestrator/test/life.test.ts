@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { actorOf } from "@millwright/caller";
 import { DomainError } from "@millwright/errors";
 import { domainError } from "@millwright/testing";
-import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
+import { ActiveExecution, acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -49,15 +49,15 @@ test("a run goes from the queue to its end, and every step can be read", async (
   });
   expect(assignments[0]!.inputs).toMatchObject([{ kind: "prompt", text: "# Fix it\nplease", mode: "normal" }]);
   expect((await platform.getRun(caller, run.uid)).state).toBe("CLAIMED");
-  const held = new HeldExecution(platform, worker.session, assignments[0]!);
-  await held.start();
+  const execution = new ActiveExecution(platform, worker.session, assignments[0]!);
+  await execution.start();
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
     state: "INPROGRESS",
     isSandboxRunning: true,
     sessionUid: "session",
   });
   expect(await platform.inUse(teamOf(caller))).toBe(1);
-  expect(await held.complete("DONE")).toMatchObject({ error: "" });
+  expect(await execution.complete("DONE")).toMatchObject({ error: "" });
   const ended = await platform.getRun(caller, run.uid);
   expect(ended).toMatchObject({ state: "SUCCEEDED", isSandboxRunning: false });
   expect(ended.finishedAt!.getTime()).toBeGreaterThanOrEqual(ended.startedAt!.getTime());
@@ -99,8 +99,8 @@ test("many are accepted and completed in one call, each with what is its own", a
   expect(assignments.map(({ inputs }) => inputs[0]!.text)).toEqual(["first", "second", "third", "fourth"]);
   expect(lost).toEqual([foreign]);
   expect(await platform.inUse(teamOf(caller))).toBe(4);
-  const held = await Promise.all(
-    assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment).start()),
+  const executions = await Promise.all(
+    assignments.map((assignment) => new ActiveExecution(platform, worker.session, assignment).start()),
   );
   await platform.life.createFollowup(caller, {
     target: { runUid: runs[1]!.uid },
@@ -109,9 +109,9 @@ test("many are accepted and completed in one call, each with what is its own", a
     attachmentUids: [],
   });
   const completion = (n: number, more = {}) => ({
-    ...held[n]!.ref,
+    ...executions[n]!.ref,
     outcome: "DONE" as const,
-    lastClientSeq: held[n]!.clientSeq,
+    lastClientSeq: executions[n]!.clientSeq,
     ...more,
   });
   const results = await platform.life.worker.complete(worker.session, [
@@ -158,27 +158,27 @@ test("a declined offer is queued again with a higher attempt, and the old one is
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   expect((await platform.life.worker.accept(worker.session, offers)).lost).toHaveLength(1);
-  const held = await hold(platform, worker);
-  expect(held.assignment.attempt).toBe(2);
+  const execution = await acceptExecution(platform, worker);
+  expect(execution.assignment.attempt).toBe(2);
 });
 
 test("history leaves out what an attempt lost in its setup wrote, and keeps what one wrote whose agent had started; the losses stay", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const lose = async ({ ref }: HeldExecution) => {
+  const lose = async ({ ref }: ActiveExecution) => {
     await platform.expire(ref.executionId);
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
   };
-  const inSetup = await hold(platform, worker);
+  const inSetup = await acceptExecution(platform, worker);
   await inSetup.append(inSetup.event("setup_command", { command: "x" }));
   await lose(inSetup);
-  const atWork = await holdStarted(platform, worker);
+  const atWork = await startExecution(platform, worker);
   await atWork.append(atWork.event("model_step", { step_id: "s" }));
   await lose(atWork);
-  const held = await hold(platform, worker);
-  expect(held.assignment).toMatchObject({ attempt: 3, isRestarted: true });
-  const { events, hasMore } = await platform.life.worker.readHistory(worker.session, fromStart(held.ref));
+  const execution = await acceptExecution(platform, worker);
+  expect(execution.assignment).toMatchObject({ attempt: 3, isRestarted: true });
+  const { events, hasMore } = await platform.life.worker.readHistory(worker.session, fromStart(execution.ref));
   expect(hasMore).toBe(false);
   expect(events.map(({ kind, attempt = 0 }) => `${kind} ${attempt}`)).toEqual([
     ...["run_created 0", "run_claimed 0", "worker_lost 0", "run_queued 0"],
@@ -203,7 +203,7 @@ test("history leaves out what an attempt lost in its setup wrote, and keeps what
 test("history covers the earlier runs of a conversation that have the same owner, page by page, and tells long messages whole", async () => {
   const { caller, worker } = await team();
   const begun = await platform.run(caller);
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   await first.append(
     first.event("model_step", { step_id: "of the first run" }),
     first.event("warning", { text: "not of the conversation" }),
@@ -216,17 +216,17 @@ test("history covers the earlier runs of a conversation that have the same owner
   await platform.life.cancelRun(caller, { runUid: foreign.uid, tree: false });
   const long = "x".repeat(100_000);
   const next = await platform.run(caller, { conversationUid: begun.conversationUid, prompt: long });
-  const held = await hold(platform, worker);
-  const { uid } = held.assignment.inputs[0]!;
-  await held.append(
-    held.event("agent_started"),
-    held.event("message", { role: "user", text: "x", truncated: true, message_uid: uid }),
+  const execution = await acceptExecution(platform, worker);
+  const { uid } = execution.assignment.inputs[0]!;
+  await execution.append(
+    execution.event("agent_started"),
+    execution.event("message", { role: "user", text: "x", truncated: true, message_uid: uid }),
   );
 
   const told = [];
   for (let pageToken = "", hasMore = true; hasMore;) {
     const page = await platform.life.worker.readHistory(worker.session, {
-      ...held.ref,
+      ...execution.ref,
       afterSeq: 0,
       wholeConversation: true,
       pageToken,
@@ -239,7 +239,7 @@ test("history covers the earlier runs of a conversation that have the same owner
     ...["run_created", "run_claimed", "agent_started", "message"].map((kind) => [next.uid, kind]),
   ]);
   expect(told.at(-1)!.payload["text"]).toBe(long);
-  const wrong = { ...held.ref, afterSeq: 0, wholeConversation: true, pageToken: `${foreign.uid}/0` };
+  const wrong = { ...execution.ref, afterSeq: 0, wholeConversation: true, pageToken: `${foreign.uid}/0` };
   await expect(platform.life.worker.readHistory(worker.session, wrong)).rejects.toEqual(
     domainError({ reason: "page_token_invalid" }),
   );
@@ -261,8 +261,8 @@ test("what cannot be stored is cleaned, not refused", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller, { prompt: "a\0b", title: "t\0" });
   expect(run).toMatchObject({ prompt: "a\uFFFDb", title: "t\uFFFD" });
-  const held = await holdStarted(platform, worker);
-  expect(held.assignment.inputs[0]!.text).toBe("a\uFFFDb");
+  const execution = await startExecution(platform, worker);
+  expect(execution.assignment.inputs[0]!.text).toBe("a\uFFFDb");
 });
 
 test("a run waits in the queue for a reason that can be read", async () => {
@@ -283,7 +283,7 @@ test("a run waits in the queue for a reason that can be read", async () => {
     reason: "behind_others",
     position: 2,
   });
-  await holdStarted(platform, worker);
+  await startExecution(platform, worker);
   expect(await platform.life.getQueueStatus(caller, second.uid)).toMatchObject({ reason: "workers_busy", position: 1 });
   expect(aRun(caller).prompt).toBe("Do it.");
 });

@@ -5,7 +5,7 @@ import type { RunEvent } from "../src/runs/domain/run-events.ts";
 import type { Run } from "../src/runs/domain/run.ts";
 import { LiveTexts, type LiveText } from "../src/runs/live-texts.ts";
 import { watchRun } from "../src/runs/usecases/watch-run.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -23,27 +23,27 @@ test("what a model says reaches those who watch its run, as long as its attempt 
     await platform.worker({ teamUid: teamOf(caller) }),
   ];
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const heard: LiveText[] = [];
   const stop = platform.life.liveTexts.listen(run.uid, (text) => heard.push(text));
-  const publish = (session: typeof worker.session, delta: ReturnType<typeof piece>, attempt = held.ref.attempt) =>
-    platform.life.worker.publishTextDelta(session, { ...held.ref, attempt, ...delta });
+  const publish = (session: typeof worker.session, delta: ReturnType<typeof piece>, attempt = execution.ref.attempt) =>
+    platform.life.worker.publishTextDelta(session, { ...execution.ref, attempt, ...delta });
   const before = (await platform.events(run.uid)).length;
 
   await publish(worker.session, piece(0, "I look."));
   await publish(other.session, piece(0, "I am somebody else."));
-  await publish(worker.session, piece(0, "I am too late."), held.ref.attempt + 1);
+  await publish(worker.session, piece(0, "I am too late."), execution.ref.attempt + 1);
   await expect(publish(worker.session, piece(0, "x".repeat(40_000)))).rejects.toEqual(
     domainError({ kind: "invalid_argument", reason: "text_too_long" }),
   );
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
   await publish(worker.session, piece(7, " I was cancelled."));
-  expect(heard).toEqual([{ runUid: run.uid, ...held.ref, ...piece(0, "I look.") }]);
+  expect(heard).toEqual([{ runUid: run.uid, ...execution.ref, ...piece(0, "I look.") }]);
   expect((await platform.events(run.uid)).length).toBe(before + 1); // the event of the run's end
 
   stop();
   await platform.run(caller);
-  const next = await hold(platform, worker);
+  const next = await acceptExecution(platform, worker);
   await platform.life.worker.publishTextDelta(worker.session, { ...next.ref, ...piece(0, "Nobody listens.") });
   expect(heard).toHaveLength(1);
 });

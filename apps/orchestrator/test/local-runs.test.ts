@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { LocalEvent } from "../src/runs/domain/local-run.ts";
-import { hold } from "./support/fake-worker.ts";
+import { acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -49,7 +49,7 @@ test("a run that its client executes is INPROGRESS at once, uses no capacity, an
   expect(await platform.claim(worker)).toEqual([]);
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   await platform.run(caller);
-  await hold(platform, worker); // uses up the team's capacity of one
+  await acceptExecution(platform, worker); // uses up the team's capacity of one
   expect((await report(end(1))).run.state).toBe("SUCCEEDED");
   expect(await platform.inUse(teamOf(caller))).toBe(1);
   expect(await platform.kinds(run.uid)).toEqual([
@@ -158,11 +158,11 @@ describe("a follow-up", () => {
       await report(end(1));
       if (when === "after") await followUp("And then?");
       expect(await now()).toMatchObject({ state: "QUEUED", executionLocation: "REMOTE" });
-      const held = await hold(platform, await platform.worker({ teamUid: teamOf(caller) }));
+      const execution = await acceptExecution(platform, await platform.worker({ teamUid: teamOf(caller) }));
       expect([
-        held.assignment.job.run.runUid,
-        held.assignment.executionSeq,
-        held.assignment.inputs.map(({ text }) => text),
+        execution.assignment.job.run.runUid,
+        execution.assignment.executionSeq,
+        execution.assignment.inputs.map(({ text }) => text),
       ]).toEqual([run.uid, 2, ["And then?"]]);
       expect(await platform.inUse(teamOf(caller))).toBe(1);
       expect((await platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).state).toBe("CANCELLED");
@@ -219,10 +219,10 @@ test("a parent that waits is told of the end of a run that a client executes", a
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const parent = await platform.run(caller);
-  const held = await hold(platform, worker);
-  await held.start();
+  const execution = await acceptExecution(platform, worker);
+  await execution.start();
   const { report } = await started(caller, { parentRunUid: parent.uid });
-  await held.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
+  await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
   expect((await platform.getRun(caller, parent.uid)).state).toBe("INPROGRESS");
   await report(end(1));
   expect((await platform.getRun(caller, parent.uid)).state).toBe("QUEUED");

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { Metrics } from "@millwright/telemetry";
 import { runMetrics, type RunMetrics } from "../src/run-metrics.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 const metrics = new Metrics();
@@ -33,8 +33,8 @@ test("the queue is told by what runs wait for, with what workers hold and what h
   expect(await valuesOf("millwright_runs")).toEqual({ "state=QUEUED": 4 });
   expect(await valuesOf("millwright_queue_depth")).toMatchObject({ "reason=no_workers": 1, "reason=none": 3 });
 
-  const held = await holdStarted(platform, worker);
-  const other = await hold(platform, worker);
+  const execution = await startExecution(platform, worker);
+  const other = await acceptExecution(platform, worker);
   expect(await valuesOf("millwright_queue_depth")).toMatchObject({
     "reason=no_workers": 1,
     "reason=workers_busy": 1,
@@ -49,8 +49,8 @@ test("the queue is told by what runs wait for, with what workers hold and what h
   expect(await valuesOf("millwright_worker_slots")).toEqual({ "state=used": 2, "state=free": 0 });
   expect(await valuesOf("millwright_workers")).toEqual({ "state=READY": 1 });
 
-  const child = await platform.run(caller, { parentRunUid: held.assignment.job.run.runUid });
-  await held.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
+  const child = await platform.run(caller, { parentRunUid: execution.assignment.job.run.runUid });
+  await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
   await other.complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   await platform.life.cancelRun(caller, { runUid: child.uid, tree: false });
   expect(await valuesOf("millwright_runs_finished_total")).toEqual({ "state=FAILED": 1, "state=CANCELLED": 1 });
@@ -61,7 +61,7 @@ test("words that workers and definitions choose do not become labels", async () 
   const caller = aCaller();
   await platform.run(caller);
   const worker = await platform.worker({ teamUid: teamOf(caller), host: randomUUID() });
-  const { assignment } = await hold(platform, worker);
+  const { assignment } = await acceptExecution(platform, worker);
   const strange = () => ({
     executionId: assignment.executionId,
     attempt: assignment.attempt,

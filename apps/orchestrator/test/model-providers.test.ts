@@ -3,7 +3,7 @@ import { aCaller, domainError } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import type { TeamUid } from "@millwright/ids";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold } from "./support/fake-worker.ts";
+import { acceptExecution } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
@@ -19,7 +19,7 @@ afterEach(() => p.close());
 
 const accepted = async (modelId: string, worker: { teamUid?: string } = {}) => {
   await p.run(caller, { config: { model_id: modelId } });
-  return (await hold(p, await p.worker(worker))).assignment;
+  return (await acceptExecution(p, await p.worker(worker))).assignment;
 };
 
 test("a team's managed secret enables its provider's models, for that team and in its definitions", async () => {

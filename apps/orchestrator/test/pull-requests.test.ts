@@ -7,13 +7,13 @@ import { aCaller, domainError } from "@millwright/testing";
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 
 let root: string;
 let p: CatalogPlatform;
 let caller: Caller;
 let worker: Awaited<ReturnType<CatalogPlatform["worker"]>>;
-let held: HeldExecution;
+let execution: ActiveExecution;
 let branch: string;
 
 const git = (cwd: string, ...args: string[]): string =>
@@ -59,7 +59,7 @@ beforeEach(async () => {
   const run = await p.run(caller, { config: { environment_id: created.environment!.uid } });
   branch = `agent/${run.uid}`;
   worker = await p.worker();
-  held = await holdStarted(p, worker);
+  execution = await startExecution(p, worker);
 });
 afterEach(async () => {
   await p.close();
@@ -67,7 +67,7 @@ afterEach(async () => {
 });
 
 const open = (headSha: string, over: Record<string, unknown> = {}) => {
-  const lease = { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt };
+  const lease = { executionId: BigInt(execution.ref.executionId), attempt: execution.ref.attempt };
   return p.workers.openPullRequest(
     {
       ...lease,
@@ -86,7 +86,7 @@ const pageOf = (url: string, who = caller) =>
   p.artifacts.getPullRequest({ pullRequestUid: url.split("/").at(-1)! }, p.as(who));
 
 test("an assignment says where the repository is and which branch is the run's", async () => {
-  expect(held.assignment.details.repositories).toEqual([
+  expect(execution.assignment.details.repositories).toEqual([
     {
       owner: "acme",
       name: "app",
@@ -106,7 +106,9 @@ test("what was pushed becomes one pull request, with a page, an artifact and an 
   expect(opened).toMatchObject({
     number: 1,
     adopted: false,
-    url: expect.stringMatching(new RegExp(`^http://public.test/runs/${held.assignment.job.run.runUid}/pull-requests/`)),
+    url: expect.stringMatching(
+      new RegExp(`^http://public.test/runs/${execution.assignment.job.run.runUid}/pull-requests/`),
+    ),
   });
   const [shown] = (await p.runs.listRuns({}, p.as(caller))).runs;
   expect(shown?.artifacts).toMatchObject([
@@ -135,7 +137,7 @@ test("what was pushed becomes one pull request, with a page, an artifact and an 
 test("the facts of a run have the size of its local pull request, also after the branch has moved", async () => {
   const size = async () => {
     const { runs } = await p.runFacts.listRunFacts(
-      { runUids: [held.assignment.job.run.runUid] },
+      { runUids: [execution.assignment.job.run.runUid] },
       p.as(serviceCaller("metrics", newUid())),
     );
     return runs[0]!.pullRequests.map((pull) => [
@@ -160,7 +162,7 @@ test("the facts of a run have the size of its local pull request, also after the
 test("a pull request is evidence of its run, with its diff", async () => {
   await open(push("hello.txt", "hi\n"));
   const evidence = await p.evidence.getRunEvidence(
-    { runUid: held.assignment.job.run.runUid },
+    { runUid: execution.assignment.job.run.runUid },
     p.as(serviceCaller("scoring", newUid())),
   );
   expect(evidence.diff).toMatch(/^# Pull request acme\/app#1: Add hello\n(.|\n)*\+\+\+ b\/hello\.txt\n(.|\n)*\+hi\n/);

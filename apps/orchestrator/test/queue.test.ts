@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { DEFAULT_QUEUE_SETTINGS } from "../src/catalog/domain/queue-settings.ts";
-import { HeldExecution, hold, holdStarted } from "./support/fake-worker.ts";
+import { ActiveExecution, acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -41,11 +41,11 @@ test("twenty workers that claim at once share the queue: no execution is offered
     ({ executionId, attempt }) => `${executionId}.${attempt}`,
   );
   expect(new Set(refs).size).toBe(refs.length);
-  const { rows } = await platform.database.sql.query<{ held: number }>(
-    "SELECT count(DISTINCT l.execution_id) AS held FROM leases l JOIN runs r ON r.uid = l.run_uid WHERE r.owner_uid = $1",
+  const { rows } = await platform.database.sql.query<{ leased: number }>(
+    "SELECT count(DISTINCT l.execution_id) AS leased FROM leases l JOIN runs r ON r.uid = l.run_uid WHERE r.owner_uid = $1",
     [teamOf(caller)],
   );
-  expect(rows[0]!.held).toBe(await platform.inUse(teamOf(caller)));
+  expect(rows[0]!.leased).toBe(await platform.inUse(teamOf(caller)));
   expect(created).toHaveLength(60);
 });
 
@@ -82,7 +82,7 @@ test("teams take turns: one with a long queue does not hold up another", async (
       const { assignments } = await own.life.worker.accept(worker.session, offers);
       for (const assignment of assignments) {
         served.push(assignment.job.run.owner.uid as TeamUid);
-        await new HeldExecution(own, worker.session, assignment).complete("DONE");
+        await new ActiveExecution(own, worker.session, assignment).complete("DONE");
       }
     };
     await serve(4);
@@ -105,7 +105,7 @@ test("a team that was away has saved nothing up", async () => {
     );
     const worker = await own.worker();
     const serve = async () => {
-      const held = await hold(own, worker);
+      const held = await acceptExecution(own, worker);
       await held.complete("DONE");
       return held.assignment.job.run.owner.uid;
     };
@@ -128,7 +128,7 @@ async function serveEach(
 ): Promise<string[]> {
   const served: string[] = [];
   for (let n = 0; n < times; n++) {
-    const held = await hold(own, worker);
+    const held = await acceptExecution(own, worker);
     await held.complete("DONE");
     served.push(held.assignment.job.run.owner.uid);
   }
@@ -262,7 +262,7 @@ test("a level of priority counts as five minutes of waiting, so that nobody wait
       ];
       const order = [];
       for (let n = 0; n < 5; n++) {
-        const held = await hold(own, worker);
+        const held = await acceptExecution(own, worker);
         order.push(held.assignment.job.run.runUid);
         await held.complete("DONE");
       }
@@ -302,7 +302,7 @@ test("a worker is never given more than it registered, whatever it says is free"
     const offers = (await Promise.all(Array.from({ length: 8 }, () => own.claim(worker, 9)))).flat();
     expect(offers).toHaveLength(3);
     const { assignments } = await own.life.worker.accept(worker.session, offers);
-    const [first] = assignments.map((assignment) => new HeldExecution(own, worker.session, assignment));
+    const [first] = assignments.map((assignment) => new ActiveExecution(own, worker.session, assignment));
     await own.life.cancelRun(caller, { runUid: first!.assignment.job.run.runUid, tree: false });
     expect(await own.claim(worker, 9)).toEqual([]); // its sandbox still exists
     await first!.complete("CANCELLED");
@@ -358,7 +358,7 @@ test("the position of a run counts every run of its owner that is served first, 
       const caller = aCaller();
       const worker = await own.worker({ images: ["python:3"] });
       const parent = await own.run(caller);
-      await holdStarted(own, worker);
+      await startExecution(own, worker);
       const made = [
         await own.run(caller, { agentUid: newUid() }),
         await own.run(caller),
@@ -388,11 +388,11 @@ test("descendants are served before roots of the same team", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const root = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const held = await startExecution(platform, worker);
   await platform.run(caller);
   const child = await platform.run(caller, { parentRunUid: root.uid, agentUid: newUid() });
   expect(child).toMatchObject({ depth: 1, rootRunUid: root.uid, source: "ORCHESTRATION" });
-  const next = await hold(platform, worker);
+  const next = await acceptExecution(platform, worker);
   expect(next.assignment.job.run.runUid).toBe(child.uid);
   await held.complete("DONE");
 });

@@ -4,7 +4,7 @@ import { NatsLink } from "@millwright/events";
 import { eventually, memoryLog, natsServer, needs } from "@millwright/testing";
 import { topics } from "../src/storage/wakeups.ts";
 import { DEFAULT_TIMINGS } from "../src/runs/domain/timings.ts";
-import { HeldExecution } from "./support/fake-worker.ts";
+import { ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 /** No replica polls during these tests, so every change that a replica sees was notified. */
@@ -64,7 +64,7 @@ needs(
     const run = await there.run(caller);
     const offers = await there.claim(worker);
     const { assignments } = await there.life.worker.accept(worker.session, offers);
-    await new HeldExecution(there, worker.session, assignments[0]!).start();
+    await new ActiveExecution(there, worker.session, assignments[0]!).start();
     const ended = new AbortController();
     const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
     await stream.next(); // the stream is open
@@ -87,12 +87,12 @@ needs("nats-server", "what a model says at one replica is heard by those who wat
   const worker = await here.worker({ teamUid: teamOf(caller) });
   const run = await here.run(caller);
   const { assignments } = await here.life.worker.accept(worker.session, await here.claim(worker));
-  const held = await new HeldExecution(here, worker.session, assignments[0]!).start();
+  const execution = await new ActiveExecution(here, worker.session, assignments[0]!).start();
   const heard = { here: [] as string[], there: [] as string[] };
   here.life.liveTexts.listen(run.uid, ({ text }) => heard.here.push(text));
   there.life.liveTexts.listen(run.uid, ({ text }) => heard.there.push(text));
   for (const text of ["one", "two"])
-    await here.life.worker.publishTextDelta(worker.session, { ...held.ref, stepId: "s", offset: 0, text });
+    await here.life.worker.publishTextDelta(worker.session, { ...execution.ref, stepId: "s", offset: 0, text });
   await eventually(() => heard.there.length === 2);
   expect(heard).toEqual({ here: ["one", "two"], there: ["one", "two"] });
 });

@@ -4,7 +4,7 @@ import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { ResolveRunRequest } from "../src/runs/domain/resolved-run.ts";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold } from "./support/fake-worker.ts";
+import { acceptExecution } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
@@ -254,7 +254,7 @@ test("a run of another agent program goes to its provider, and its secret to the
     requirements: { harness: "claude" },
   });
   await p.run(caller, { config });
-  const { assignment } = await hold(p, await p.worker({ harness: "claude" }));
+  const { assignment } = await acceptExecution(p, await p.worker({ harness: "claude" }));
   expect(assignment.details).toMatchObject({
     secrets: {},
     providerCredentials: { provider: "anthropic", apiKey: "claude-value", baseUrl: "" },
@@ -283,7 +283,7 @@ test.each([
   expect(agentConfig).toMatchObject(config);
   expect(agentConfig).not.toHaveProperty("model_id");
   await p.run(caller, { config });
-  const { assignment } = await hold(p, await p.worker({ harness: type }));
+  const { assignment } = await acceptExecution(p, await p.worker({ harness: type }));
   expect(assignment.details).toMatchObject({
     secrets: {},
     providerCredentials: { provider: expected.provider, apiKey: "the-value" },
@@ -384,7 +384,7 @@ describe("an accepted execution is handed", () => {
       p.as(caller),
     );
     const run = await p.run(caller, { agentUid: AGENT });
-    const { assignment } = await hold(p, await p.worker());
+    const { assignment } = await acceptExecution(p, await p.worker());
     expect(assignment.details).toEqual({
       repositories: [
         {
@@ -411,7 +411,7 @@ describe("an accepted execution is handed", () => {
   test("public clone URLs where no connection serves the owner", async () => {
     for (const name of ["AGENT_KEY", "SHARED"]) p.known.secrets.set(name, "v");
     await p.run(caller, { agentUid: AGENT });
-    const { assignment } = await hold(p, await p.worker());
+    const { assignment } = await acceptExecution(p, await p.worker());
     expect(assignment.details.repositories).toMatchObject([
       { cloneUrl: "https://github.com/acme/app.git", authorizationHeader: "" },
     ]);

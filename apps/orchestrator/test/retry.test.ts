@@ -3,7 +3,7 @@ import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
 import { DEFAULT_QUEUE_SETTINGS } from "../src/catalog/domain/queue-settings.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -34,7 +34,7 @@ async function failed(request: Partial<NewRun> = {}, caller = aCaller()) {
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, request);
   await (
-    await holdStarted(platform, worker)
+    await startExecution(platform, worker)
   ).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   return { caller, worker, run };
 }
@@ -62,7 +62,7 @@ test("a retry is a new run with the configuration the first was frozen with, its
     agentConfig: run.agentConfig,
     rootRunUid: again.uid,
   });
-  const { assignment } = await hold(platform, worker);
+  const { assignment } = await acceptExecution(platform, worker);
   expect([assignment.job.run.runUid, assignment.job.frozen.model_id]).toEqual([again.uid, "first"]);
   const [{ text, attachments }] = assignment.inputs as [(typeof assignment.inputs)[number]];
   const [copy] = attachments;
@@ -83,7 +83,7 @@ test("follow-ups that were sent before the start belong to what is done again", 
     mode: "normal",
     attachmentUids: [],
   });
-  await (await holdStarted(platform, worker)).complete("DONE");
+  await (await startExecution(platform, worker)).complete("DONE");
   expect((await retry(caller, run.uid)).run.prompt).toBe("Do it.\n\nAnd quickly.");
 });
 
@@ -145,10 +145,10 @@ test("what was done by one member for itself, another one does as itself", async
 test("a run that retries a failed child by its own token gets the new run as its child; runs outside its tree are not found", async () => {
   const { caller, worker, run: unrelated } = await failed();
   const parent = await platform.run(caller, aRun(caller));
-  await holdStarted(platform, worker);
+  await startExecution(platform, worker);
   const child = await platform.run(caller, aRun(caller, { parentRunUid: parent.uid }));
   await (
-    await holdStarted(platform, worker)
+    await startExecution(platform, worker)
   ).complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
   const agent = aCaller({
     ...caller,

@@ -17,7 +17,7 @@ import { createArtifact } from "../src/artifacts/usecases/create-artifact.ts";
 import type { Transaction } from "../src/storage/store/transaction.ts";
 import { nextSweep } from "../src/artifacts/usecases/sweep-blobs.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted, type HeldExecution } from "./support/fake-worker.ts";
+import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -64,11 +64,11 @@ const isThere = async (key: string): Promise<boolean> => {
 };
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
-const lease = ({ ref }: HeldExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
+const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const announced = (text: string) => ({ sizeBytes: BigInt(text.length), sha256: sha256(text) });
-const report = (held: HeldExecution, over: object) =>
+const report = (execution: ActiveExecution, over: object) =>
   p.workers.createArtifact(
-    { ...lease(held), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over },
+    { ...lease(execution), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over },
     bearer(worker),
   );
 const keyOf = async (artifactUid: string): Promise<string> =>
@@ -76,14 +76,14 @@ const keyOf = async (artifactUid: string): Promise<string> =>
     .rows[0]!.key;
 
 describe("an announced upload that is never committed", () => {
-  let held: HeldExecution;
+  let execution: ActiveExecution;
   let artifactUid: string;
   let key: string;
-  const commit = () => p.workers.commitArtifact({ ...lease(held), artifactUid }, bearer(worker));
+  const commit = () => p.workers.commitArtifact({ ...lease(execution), artifactUid }, bearer(worker));
   beforeEach(async () => {
     await p.run(caller);
-    held = await holdStarted(p, worker);
-    const { uploadUrl, ...answer } = await report(held, announced("late"));
+    execution = await startExecution(p, worker);
+    const { uploadUrl, ...answer } = await report(execution, announced("late"));
     artifactUid = answer.artifactUid;
     key = await keyOf(artifactUid);
     await p.follow("PUT", uploadUrl, bytes("late"));
@@ -134,7 +134,7 @@ describe("an announced upload that is never committed", () => {
     });
 
     test("its commit: the commit is refused", async () => {
-      await expect(commitArtifact(deps(), held.ref, artifactUid)).rejects.toEqual(
+      await expect(commitArtifact(deps(), execution.ref, artifactUid)).rejects.toEqual(
         domainError({ reason: "artifact_not_found" }),
       );
     });
@@ -145,7 +145,7 @@ describe("an announced upload that is never committed", () => {
         [artifactUid],
       );
       const again = await createArtifact(deps(), {
-        lease: held.ref,
+        lease: execution.ref,
         clientArtifactId: rows[0]!.id,
         isPublic: false,
         report: { type: "FILE", data: { filepath: "a.txt" }, sizeBytes: 4, sha256: sha256("late") },
@@ -153,7 +153,11 @@ describe("an announced upload that is never committed", () => {
       expect(again.artifactUid).not.toBe(artifactUid);
       await p.follow("PUT", again.upload!.url, bytes("late"));
       await whenLinksHaveEnded();
-      await commitArtifact({ ...deps(), transaction: (f) => p.database.transaction(f) }, held.ref, again.artifactUid);
+      await commitArtifact(
+        { ...deps(), transaction: (f) => p.database.transaction(f) },
+        execution.ref,
+        again.artifactUid,
+      );
       expect([await isThere(key), await isThere(await keyOf(again.artifactUid))]).toEqual([false, true]);
     });
   });
@@ -173,13 +177,13 @@ test("files that nothing names go after a day, in every folder; those that somet
     },
   ]);
   const runUid = created!.run.uid;
-  const held = await holdStarted(p, worker);
-  const { artifactUid } = await report(held, { content: bytes("small") });
-  const snapshot = await p.workers.putSnapshot({ ...lease(held), ...announced("tar") }, bearer(worker));
+  const execution = await startExecution(p, worker);
+  const { artifactUid } = await report(execution, { content: bytes("small") });
+  const snapshot = await p.workers.putSnapshot({ ...lease(execution), ...announced("tar") }, bearer(worker));
   await p.follow("PUT", snapshot.uploadUrl, bytes("tar"));
-  const transcript = await p.workers.putTranscript({ ...lease(held), ...announced("lines") }, bearer(worker));
+  const transcript = await p.workers.putTranscript({ ...lease(execution), ...announced("lines") }, bearer(worker));
   await p.follow("PUT", transcript.uploadUrl, bytes("lines"));
-  await held.complete("DONE", { snapshotKey: snapshot.snapshotKey });
+  await execution.complete("DONE", { snapshotKey: snapshot.snapshotKey });
   await p.work.drain(); // writes the transcript
   const { attachments } = await p.life.prepareAttachments(caller, { runUid }, [
     { fileName: "a", mimeType: "text/plain" },
@@ -215,8 +219,8 @@ test("files that nothing names go after a day, in every folder; those that somet
 
 test("a transcript that was replaced a moment ago stays for those who have a link to it", async () => {
   const run = await p.run(caller);
-  const held = await holdStarted(p, worker);
-  await held.complete("BLOCKED", { message: "Why?" });
+  const execution = await startExecution(p, worker);
+  await execution.complete("BLOCKED", { message: "Why?" });
   await p.work.drain();
   const newest = async () =>
     (
@@ -227,7 +231,7 @@ test("a transcript that was replaced a moment ago stays for those who have a lin
   const old = await newest();
   clock.advance(25 * HOUR_MS);
   await follow(run.uid);
-  await (await holdStarted(p, worker)).complete("DONE");
+  await (await startExecution(p, worker)).complete("DONE");
   await sweep();
   expect([(await newest()) === old, await isThere(old)]).toEqual([false, true]);
   await whenLinksHaveEnded();
@@ -239,26 +243,26 @@ describe("a workspace", () => {
    * Runs the next queued execution, which stores a workspace. Without `isNamed`, it ends without referring to the
    * snapshot.
    */
-  async function execution(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
-    const held = await holdStarted(p, worker);
+  async function storeWorkspace(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
+    const execution = await startExecution(p, worker);
     const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
-      { ...lease(held), ...announced(content) },
+      { ...lease(execution), ...announced(content) },
       bearer(worker),
     );
     await p.follow("PUT", uploadUrl, bytes(content));
-    if (isCheckpoint) await held.append(held.event("checkpoint", { snapshot_key: snapshotKey }));
-    await held.complete("DONE", isNamed ? { snapshotKey } : {});
+    if (isCheckpoint) await execution.append(execution.event("checkpoint", { snapshot_key: snapshotKey }));
+    await execution.complete("DONE", isNamed ? { snapshotKey } : {});
     return snapshotKey;
   }
   /** Returns the snapshot URL with which the next execution begins. */
   const base = async (runUid: string) => {
     await follow(runUid);
-    return (await holdStarted(p, worker)).assignment.snapshotUrl;
+    return (await startExecution(p, worker)).assignment.snapshotUrl;
   };
 
   test("with which no execution ended goes after a day", async () => {
     const run = await p.run(caller);
-    const key = await execution("unnamed", { isNamed: false });
+    const key = await storeWorkspace("unnamed", { isNamed: false });
     clock.advance(23 * HOUR_MS);
     await sweep();
     await whenLinksHaveEnded();
@@ -271,7 +275,7 @@ describe("a workspace", () => {
 
   test("that was the newest checkpoint of an execution which ended without another stays", async () => {
     const run = await p.run(caller);
-    const key = await execution("checkpoint", { isNamed: false, isCheckpoint: true });
+    const key = await storeWorkspace("checkpoint", { isNamed: false, isCheckpoint: true });
     clock.advance(25 * HOUR_MS);
     await sweep();
     await whenLinksHaveEnded();
@@ -281,9 +285,9 @@ describe("a workspace", () => {
 
   test("goes when a newer one of its conversation is a day old; the newest stays", async () => {
     const run = await p.run(caller);
-    const first = await execution("first");
+    const first = await storeWorkspace("first");
     await follow(run.uid);
-    const second = await execution("second");
+    const second = await storeWorkspace("second");
     clock.advance(25 * HOUR_MS);
     await sweep();
     await whenLinksHaveEnded();
@@ -293,26 +297,26 @@ describe("a workspace", () => {
 
   test("stays while a run of its conversation is alive, which may begin with it again", async () => {
     const run = await p.run(caller);
-    const first = await execution("first");
+    const first = await storeWorkspace("first");
     await follow(run.uid);
-    const held = await holdStarted(p, worker);
-    expect(held.assignment.snapshotUrl).toContain(first);
+    const execution = await startExecution(p, worker);
+    expect(execution.assignment.snapshotUrl).toContain(first);
     clock.advance(100 * DAY_MS);
     await sweep();
     await whenLinksHaveEnded();
     expect(await isThere(first)).toBe(true);
-    await p.expire(held.ref.executionId);
+    await p.expire(execution.ref.executionId);
     await p.reaperIsAwake();
     await p.life.reapOnce();
-    expect((await holdStarted(p, worker)).assignment.snapshotUrl).toContain(first);
+    expect((await startExecution(p, worker)).assignment.snapshotUrl).toContain(first);
   });
 
   test("of another owner's run in the same conversation supersedes nothing", async () => {
     const run = await p.run(caller);
-    const ours = await execution("ours");
+    const ours = await storeWorkspace("ours");
     await p.run(caller, { owner: { type: "user", uid: caller.principal.uid }, conversationUid: run.conversationUid });
     worker = await p.worker();
-    const theirs = await execution("theirs");
+    const theirs = await storeWorkspace("theirs");
     clock.advance(25 * HOUR_MS);
     await sweep();
     await whenLinksHaveEnded();
@@ -321,7 +325,7 @@ describe("a workspace", () => {
 
   test("is kept for a follow-up for 30 days; then it begins with fresh clones", async () => {
     const run = await p.run(caller);
-    const key = await execution("kept");
+    const key = await storeWorkspace("kept");
     clock.advance(29 * DAY_MS);
     await sweep();
     await whenLinksHaveEnded();

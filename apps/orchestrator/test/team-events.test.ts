@@ -4,7 +4,7 @@ import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
 import { catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { holdStarted } from "./support/fake-worker.ts";
+import { startExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
 
 let p: CatalogPlatform;
@@ -27,7 +27,7 @@ const WHOLE_LIFE = ["run_created", "run_pending", "run_claimed", "run_in_progres
 /** Creates a run and completes it. */
 async function live({ caller, worker }: Awaited<ReturnType<typeof aTeam>>): Promise<string> {
   const run = await p.run(caller);
-  await (await holdStarted(p, worker)).complete("DONE");
+  await (await startExecution(p, worker)).complete("DONE");
   return run.uid;
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { formatTraceparent, inScope, NO_TRACER } from "@millwright/telemetry";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
 let platform: TestPlatform;
@@ -29,12 +29,12 @@ const told = async (runUid: string): Promise<string[]> =>
 test("a worker gets the trace that its run came from, and what it does is told in it, whatever trace its calls are in", async () => {
   const { caller, worker } = await team();
   const run = await inRequest("a", () => platform.run(caller));
-  const held = await inRequest("e", async () => {
-    const started = await holdStarted(platform, worker);
+  const execution = await inRequest("e", async () => {
+    const started = await startExecution(platform, worker);
     await started.complete("DONE");
     return started;
   });
-  expect(held.assignment.job.traceparent).toBe(traceparent("a"));
+  expect(execution.assignment.job.traceparent).toBe(traceparent("a"));
   expect(await told(run.uid)).toEqual([
     "created a",
     "state_changed PENDING a",
@@ -48,7 +48,7 @@ test("a worker gets the trace that its run came from, and what it does is told i
 test("what a person does is told in the trace of the request", async () => {
   const { caller, worker } = await team();
   const run = await inRequest("a", () => platform.run(caller));
-  await holdStarted(platform, worker);
+  await startExecution(platform, worker);
   await inRequest("b", () => platform.life.cancelRun(caller, { runUid: run.uid, tree: false }));
   expect((await told(run.uid)).slice(-2)).toEqual(["state_changed CANCELLED b", "finished CANCELLED b"]);
 });
@@ -56,16 +56,16 @@ test("what a person does is told in the trace of the request", async () => {
 test("a follow-up to an ended run begins an execution in its own trace; a woken parent goes on in the run's", async () => {
   const { caller, worker } = await team();
   const parent = await inRequest("a", () => platform.run(caller));
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const child = await inRequest("b", () => platform.run(caller, { parentRunUid: parent.uid }));
-  await held.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
-  const childHeld = await holdStarted(platform, worker);
+  await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
+  const childHeld = await startExecution(platform, worker);
   expect([childHeld.assignment.job.run.runUid, childHeld.assignment.job.traceparent]).toEqual([
     child.uid,
     traceparent("b"),
   ]);
   await childHeld.complete("DONE");
-  const woken = await holdStarted(platform, worker);
+  const woken = await startExecution(platform, worker);
   expect([woken.assignment.job.run.runUid, woken.assignment.job.traceparent]).toEqual([parent.uid, traceparent("a")]);
   await woken.complete("DONE");
 
@@ -77,11 +77,11 @@ test("a follow-up to an ended run begins an execution in its own trace; a woken 
       attachmentUids: [],
     }),
   );
-  expect((await hold(platform, worker)).assignment.job.traceparent).toBe(traceparent("d"));
+  expect((await acceptExecution(platform, worker)).assignment.job.traceparent).toBe(traceparent("d"));
 });
 
 test("a run that nobody's request made has no trace", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
-  expect((await hold(platform, worker)).assignment.job.traceparent).toBe("");
+  expect((await acceptExecution(platform, worker)).assignment.job.traceparent).toBe("");
 });

@@ -6,7 +6,7 @@ import { newUid } from "@millwright/ids";
 import { enqueueTranscript } from "../src/storage/store/blob-work.ts";
 import { transcriptStore } from "../src/conversations/store/transcript-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
-import { hold, holdStarted } from "./support/fake-worker.ts";
+import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 
 let p: CatalogPlatform;
 let caller: Caller;
@@ -21,21 +21,26 @@ afterEach(() => p.close());
 /** Creates a run that wrote text, used a tool and ended. */
 async function finishedRun(request: Parameters<CatalogPlatform["run"]>[1] = {}) {
   const run = await p.run(caller, request);
-  const held = await holdStarted(p, worker);
-  await held.append(
-    held.event("model_step", { step_id: "s1", text: "I will look.", tool_calls: [] }),
-    held.event("tool_start", { call_id: "c1", name: "run_command", category: "command", input: { command: "ls" } }),
-    held.event("tool_end", {
+  const execution = await startExecution(p, worker);
+  await execution.append(
+    execution.event("model_step", { step_id: "s1", text: "I will look.", tool_calls: [] }),
+    execution.event("tool_start", {
+      call_id: "c1",
+      name: "run_command",
+      category: "command",
+      input: { command: "ls" },
+    }),
+    execution.event("tool_end", {
       call_id: "c1",
       name: "run_command",
       category: "command",
       state: "completed",
       output: { exit_code: 0, output: "a", truncated: false },
     }),
-    held.event("sandbox_stopped", { reason: "done" }),
+    execution.event("sandbox_stopped", { reason: "done" }),
   );
-  await held.complete("DONE");
-  return { run, held };
+  await execution.complete("DONE");
+  return { run, execution };
 }
 
 type Step = {
@@ -86,15 +91,15 @@ describe("the conversation", () => {
 
   test("keeps what a lost attempt did, says that its worker was lost, and goes on", async () => {
     const run = await p.run(caller);
-    const lost = await holdStarted(p, worker);
+    const lost = await startExecution(p, worker);
     await lost.append(lost.event("model_step", { text: "half an answer" }));
     await p.expire(lost.ref.executionId);
     await p.reaperIsAwake();
     await p.life.reapOnce();
-    const held = await hold(p, worker);
-    await held.append(
-      held.event("agent_resumed", { session_id: "s", text: "You go on." }),
-      held.event("model_step", { text: "another answer" }),
+    const execution = await acceptExecution(p, worker);
+    await execution.append(
+      execution.event("agent_resumed", { session_id: "s", text: "You go on." }),
+      execution.event("model_step", { text: "another answer" }),
     );
     const texts = (await conversation(run.uid)).flatMap(({ messages }) =>
       messages.flatMap(({ content }) => content.map((block) => block["text"] ?? block["name"])),
@@ -104,11 +109,16 @@ describe("the conversation", () => {
 
   test("nests the runs that a run made, with their own messages; a stranger's eyes see none of it", async () => {
     const parent = await p.run(caller);
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const { run: child } = await finishedRun({ parentRunUid: parent.uid, title: "The child" });
-    await held.append(
-      held.event("tool_start", { call_id: "c1", name: "spawn_run", category: "integration", input: { agent: "a" } }),
-      held.event("tool_end", {
+    await execution.append(
+      execution.event("tool_start", {
+        call_id: "c1",
+        name: "spawn_run",
+        category: "integration",
+        input: { agent: "a" },
+      }),
+      execution.event("tool_end", {
         call_id: "c1",
         name: "spawn_run",
         category: "integration",
@@ -177,9 +187,9 @@ describe("events", () => {
     const run = await p.run(caller);
     const [whole, later] = [watch(run.uid), watch(run.uid, 2n)];
     await eventually(() => expect(whole.events.length).toBeGreaterThan(0));
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     await eventually(() => expect(whole.events.map(({ kind }) => kind)).toContain("agent_started"));
-    await held.complete("DONE");
+    await execution.complete("DONE");
     await Promise.all([whole.ended, later.ended]);
     const stored = await p.events(run.uid);
     expect(whole.events.map(({ seq }) => Number(seq))).toEqual(stored.map(({ seq }) => seq));
@@ -233,17 +243,19 @@ describe("the transcript", () => {
   test("holds every event; of a run in progress, as far as it is", async () => {
     const run = await p.run(caller);
     await expect(lines(run.uid)).rejects.toEqual(domainError({ reason: "transcript_not_found" }));
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const before = await lines(run.uid);
-    await held.complete("DONE");
+    await execution.complete("DONE");
     const after = await lines(run.uid);
     expect(after.map(({ seq }) => seq)).toEqual((await p.events(run.uid)).map(({ seq }) => seq));
     expect(before).toEqual(after.slice(0, before.length));
   });
 
   test("is written by work when an execution ends; writing it again changes nothing", async () => {
-    const { run, held } = await finishedRun();
-    await p.database.transaction((tx) => enqueueTranscript(tx, run.uid, held.ref.executionId, held.ref.attempt));
+    const { run, execution } = await finishedRun();
+    await p.database.transaction((tx) =>
+      enqueueTranscript(tx, run.uid, execution.ref.executionId, execution.ref.attempt),
+    );
     await p.work.drain();
     const { rows } = await p.database.sql.query<{ blob_key: string }>(
       "SELECT blob_key FROM transcripts WHERE run_uid = $1",
@@ -280,10 +292,10 @@ describe("the transcript", () => {
 describe("a conversation described for a task", () => {
   test("has its first and newest run and the outputs of the whole trees, newest first, without plans", async () => {
     const root = await p.run(caller, { prompt: "Root." });
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: root.uid });
-    const heldChild = await holdStarted(p, worker);
-    const report = (of: typeof held, clientArtifactId: string, artifactType: string) =>
+    const heldChild = await startExecution(p, worker);
+    const report = (of: typeof execution, clientArtifactId: string, artifactType: string) =>
       p.workers.createArtifact(
         {
           ...{ executionId: BigInt(of.ref.executionId), attempt: of.ref.attempt, clientArtifactId, artifactType },
@@ -291,10 +303,10 @@ describe("a conversation described for a task", () => {
         },
         bearer(worker),
       );
-    await report(held, "plan", "PLAN");
-    await report(held, "first.txt", "FILE");
+    await report(execution, "plan", "PLAN");
+    await report(execution, "first.txt", "FILE");
     await report(heldChild, "second.txt", "FILE");
-    await held.complete("DONE");
+    await execution.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     for (const target of [{ conversationUid: root.conversationUid }, { runUid: root.uid }, { runUid: child.uid }]) {
       const found = await p.conversations.describeConversation(target, p.as(caller));
@@ -309,12 +321,12 @@ describe("a conversation described for a task", () => {
 
   test("of a team has the team's runs and their outputs only, not those of the caller's personal run in it", async () => {
     const root = await p.run(caller, { prompt: "The team's." });
-    const ofTeam = await holdStarted(p, worker);
+    const ofTeam = await startExecution(p, worker);
     const personal = await p.run(caller, {
       owner: { type: "user", uid: caller.principal.uid },
       conversationUid: root.conversationUid,
     });
-    const ofPerson = await holdStarted(p, worker);
+    const ofPerson = await startExecution(p, worker);
     for (const [of, name] of [
       [ofTeam, "team.txt"],
       [ofPerson, "mine.txt"],
@@ -360,7 +372,7 @@ describe("a conversation described for a task", () => {
 describe("where conversations stand", () => {
   test("is their newest run, with the outputs of their own runs when asked; unknown ones are left out", async () => {
     const root = await p.run(caller, { prompt: "Root.", metadata: { ticket_id: "7" } });
-    const held = await holdStarted(p, worker);
+    const execution = await startExecution(p, worker);
     const report = {
       clientArtifactId: "a",
       artifactType: "FILE",
@@ -368,10 +380,10 @@ describe("where conversations stand", () => {
       content: new TextEncoder().encode("x"),
     };
     await p.workers.createArtifact(
-      { executionId: BigInt(held.ref.executionId), attempt: held.ref.attempt, ...report },
+      { executionId: BigInt(execution.ref.executionId), attempt: execution.ref.attempt, ...report },
       bearer(worker),
     );
-    await held.complete("DONE");
+    await execution.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     const ask = (withOutputs: boolean, who = caller) =>
       p.conversations.describeConversations(
@@ -414,9 +426,9 @@ describe("where conversations stand", () => {
 
 test("a run's time counts the execution that still runs", async () => {
   await p.run(caller);
-  const held = await holdStarted(p, worker);
+  const execution = await startExecution(p, worker);
   await p.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '90 seconds' WHERE id = $1", [
-    held.ref.executionId,
+    execution.ref.executionId,
   ]);
   const [live] = (await p.runs.listRuns({}, p.as(caller))).runs;
   expect(Number(live!.runTimeMs)).toBeGreaterThanOrEqual(90_000);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError, eventually } from "@millwright/testing";
-import { hold, holdStarted } from "../support/fake-worker.ts";
+import { acceptExecution, startExecution } from "../support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
@@ -74,34 +74,40 @@ test("a run that its client executes cannot be cancelled here, unless it has end
 test("Cancel while running: CANCELLED at once; the worker is told, the run token is dead, last events still land", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   expect((await cancel(caller, run.uid)).state).toBe("CANCELLED");
-  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
-  const { leases, directives } = await held.heartbeat();
+  await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  const { leases, directives } = await execution.heartbeat();
   expect(leases[0]).toMatchObject({ status: "STOP" });
   expect(leases[0]!.runToken).toBeUndefined();
   expect(directives).toMatchObject([{ kind: "cancel", seq: 1, attempt: 1 }]);
-  expect((await held.heartbeat(1)).directives).toEqual([]);
-  expect(await held.append(held.event("sandbox_stopped", { reason: "cancelled" }))).toMatchObject({ error: "" });
+  expect((await execution.heartbeat(1)).directives).toEqual([]);
+  expect(await execution.append(execution.event("sandbox_stopped", { reason: "cancelled" }))).toMatchObject({
+    error: "",
+  });
   expect(await platform.inUse(teamOf(caller))).toBe(1);
-  expect(await held.complete("CANCELLED")).toMatchObject({ error: "" });
+  expect(await execution.complete("CANCELLED")).toMatchObject({ error: "" });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   expect((await platform.kinds(run.uid)).slice(-2)).toEqual(["run_finished", "sandbox_stopped"]);
-  expect(await held.append(held.event("warning", { text: "too late" }))).toMatchObject({ error: "LEASE_LOST" });
+  expect(await execution.append(execution.event("warning", { text: "too late" }))).toMatchObject({
+    error: "LEASE_LOST",
+  });
   expect((await platform.facts(run.uid)).filter(({ type }) => type.includes("finished"))).toHaveLength(1);
 });
 
 test("Cancel while running, worker silent: fenced off when the grace is over", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   await cancel(caller, run.uid);
   await platform.database.sql.query("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", [
-    held.ref.executionId,
+    execution.ref.executionId,
   ]);
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
-  expect(await held.append(held.event("warning", { text: "too late" }))).toMatchObject({ error: "LEASE_LOST" });
+  expect(await execution.append(execution.event("warning", { text: "too late" }))).toMatchObject({
+    error: "LEASE_LOST",
+  });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
   expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
 });
@@ -110,8 +116,8 @@ test("Cancel races completion: one of them decides, the other is told", async ()
   const { caller, worker } = await team();
   for (let n = 0; n < 10; n++) {
     const run = await platform.run(caller);
-    const held = await holdStarted(platform, worker);
-    const [cancelled, completed] = await Promise.allSettled([cancel(caller, run.uid), held.complete("DONE")]);
+    const execution = await startExecution(platform, worker);
+    const [cancelled, completed] = await Promise.allSettled([cancel(caller, run.uid), execution.complete("DONE")]);
     const { state } = await platform.getRun(caller, run.uid);
     const told = [
       completed.status === "fulfilled" && completed.value.error,
@@ -133,10 +139,10 @@ test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain c
   const waiting = await platform.run(caller, { parentRunUid: root.uid });
   const running = await platform.run(caller, { parentRunUid: waiting.uid });
   const claimed = await platform.run(caller, { parentRunUid: running.uid });
-  const holding = new Map<string, Awaited<ReturnType<typeof hold>>>();
+  const holding = new Map<string, Awaited<ReturnType<typeof acceptExecution>>>();
   for (let n = 0; n < 4; n++) {
-    const held = await hold(platform, worker);
-    holding.set(held.assignment.job.run.runUid, held);
+    const execution = await acceptExecution(platform, worker);
+    holding.set(execution.assignment.job.run.runUid, execution);
   }
   await holding.get(running.uid)!.start();
   await holding.get(waiting.uid)!.start();
@@ -183,12 +189,12 @@ test("Child created while its tree is cancelled: it goes with the tree, or is re
 test("cancelling a tree takes the leases in the order of a heartbeat, so that neither waits for the other", async () => {
   const { caller, worker } = await team();
   const root = await platform.run(caller);
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   for (let n = 0; n < 2; n++) await platform.run(caller, { parentRunUid: root.uid });
-  const [quick, slow] = [await holdStarted(platform, worker), await holdStarted(platform, worker)];
+  const [quick, slow] = [await startExecution(platform, worker), await startExecution(platform, worker)];
   await first.complete("WAITING", { waitFor: { policy: "any", runUids: [] } });
   await quick.complete("DONE");
-  const again = await holdStarted(platform, worker); // the newer execution of the root
+  const again = await startExecution(platform, worker); // the newer execution of the root
   const { database } = platform;
   let cancelling: Promise<unknown> = Promise.resolve();
   await database.transaction(async (heartbeat) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { HeldExecution, hold, holdStarted } from "../support/fake-worker.ts";
+import { ActiveExecution, acceptExecution, startExecution } from "../support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
@@ -20,7 +20,7 @@ test("Accept lost answer: asked again, it gives the same inputs and the same att
   const first = await platform.life.worker.accept(worker.session, offers);
   const again = await platform.life.worker.accept(worker.session, offers);
   expect(again.assignments[0]!.inputs).toEqual(first.assignments[0]!.inputs);
-  await new HeldExecution(platform, worker.session, first.assignments[0]!).start();
+  await new ActiveExecution(platform, worker.session, first.assignments[0]!).start();
   expect((await platform.life.worker.accept(worker.session, offers)).assignments[0]!.inputs).toEqual(
     first.assignments[0]!.inputs,
   );
@@ -29,16 +29,16 @@ test("Accept lost answer: asked again, it gives the same inputs and the same att
 test("Event append lost answer: the batch is sent again and adds nothing; one that skips something is refused and told what is missing", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await hold(platform, worker);
-  const batch = [held.event("agent_started", { session_id: "s" }), held.event("warning", { text: "a" })];
-  for (let n = 0; n < 2; n++) expect(await held.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
-  expect(await held.append(...batch, held.event("warning", { text: "b" }))).toMatchObject({
+  const execution = await acceptExecution(platform, worker);
+  const batch = [execution.event("agent_started", { session_id: "s" }), execution.event("warning", { text: "a" })];
+  for (let n = 0; n < 2; n++) expect(await execution.append(...batch)).toMatchObject({ ackedClientSeq: 2, error: "" });
+  expect(await execution.append(...batch, execution.event("warning", { text: "b" }))).toMatchObject({
     ackedClientSeq: 3,
     error: "",
   });
-  const [lost, next] = [held.event("warning", { text: "c" }), held.event("warning", { text: "d" })];
-  expect(await held.append(next)).toMatchObject({ error: "SEQUENCE_GAP", ackedClientSeq: 3 });
-  expect(await held.append(lost, next)).toMatchObject({ error: "", ackedClientSeq: 5 });
+  const [lost, next] = [execution.event("warning", { text: "c" }), execution.event("warning", { text: "d" })];
+  expect(await execution.append(next)).toMatchObject({ error: "SEQUENCE_GAP", ackedClientSeq: 3 });
+  expect(await execution.append(lost, next)).toMatchObject({ error: "", ackedClientSeq: 5 });
   const texts = (await platform.events(run.uid))
     .filter(({ kind }) => kind === "warning")
     .map(({ payload }) => payload["text"]);
@@ -48,13 +48,13 @@ test("Event append lost answer: the batch is sent again and adds nothing; one th
 test("Complete lost answer: the same outcome is fine, another one is told that the execution has ended; it waits for every event", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  const late = held.event("warning", { text: "late" });
-  expect(await held.complete("BLOCKED")).toMatchObject({ error: "EVENTS_PENDING", ackedClientSeq: 3 });
-  await held.append(late);
+  const execution = await startExecution(platform, worker);
+  const late = execution.event("warning", { text: "late" });
+  expect(await execution.complete("BLOCKED")).toMatchObject({ error: "EVENTS_PENDING", ackedClientSeq: 3 });
+  await execution.append(late);
   for (let n = 0; n < 2; n++)
-    expect(await held.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
-  expect(await held.complete("DONE")).toMatchObject({ error: "ALREADY_TERMINAL" });
+    expect(await execution.complete("BLOCKED", { message: "Which name?" })).toMatchObject({ error: "" });
+  expect(await execution.complete("DONE")).toMatchObject({ error: "ALREADY_TERMINAL" });
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
     state: "BLOCKED",
     status: { message: "Which name?" },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { ReturnedLease } from "../../src/leases/usecases/return-leases.ts";
-import { hold, holdStarted, type HeldExecution } from "../support/fake-worker.ts";
+import { acceptExecution, startExecution, type ActiveExecution } from "../support/fake-worker.ts";
 import { aCaller, resolvedFor, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 const STOPPING = { reason: "worker_stopping", message: "The worker is stopping.", isFailure: false };
@@ -23,7 +23,7 @@ async function team(on = platform) {
   const caller = aCaller();
   const worker = await on.worker({ teamUid: teamOf(caller) });
   const run = await on.run(caller);
-  const giveBack = ({ session, ref }: HeldExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) =>
+  const giveBack = ({ session, ref }: ActiveExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) =>
     on.life.worker.returnLeases(session, [{ ...ref, ...how }]);
   return { caller, worker, run, giveBack, now: () => on.getRun(caller, run.uid) };
 }
@@ -31,14 +31,14 @@ async function team(on = platform) {
 test("any number of planned worker stops queues a run again at once, counts no loss, and the agent continues", async () => {
   const { caller, worker, run, giveBack, now } = await team();
   for (let attempt = 1; attempt <= 5; attempt++) {
-    const held = await holdStarted(platform, worker);
-    expect(held.assignment).toMatchObject({ attempt, executionSeq: 1, isRestarted: attempt > 1 });
-    await giveBack(held, STOPPING);
+    const execution = await startExecution(platform, worker);
+    expect(execution.assignment).toMatchObject({ attempt, executionSeq: 1, isRestarted: attempt > 1 });
+    await giveBack(execution, STOPPING);
     expect(await now()).toMatchObject({ state: "QUEUED", isSandboxRunning: false });
     expect(await platform.inUse(teamOf(caller))).toBe(0);
-    expect(await held.append(held.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+    expect(await execution.append(execution.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   }
-  const last = await holdStarted(platform, worker);
+  const last = await startExecution(platform, worker);
   expect(await last.complete("DONE")).toMatchObject({ error: "" });
   const events = await platform.events(run.uid);
   expect(events.filter(({ isSuperseded }) => isSuperseded)).toEqual([]);
@@ -50,7 +50,7 @@ test("any number of planned worker stops queues a run again at once, counts no l
 
 test("a run returned during its setup is set up again, and gets its prompt and follow-ups", async () => {
   const { caller, worker, run, giveBack } = await team();
-  const first = await hold(platform, worker);
+  const first = await acceptExecution(platform, worker);
   await platform.life.createFollowup(caller, {
     target: { runUid: run.uid },
     message: "More.",
@@ -58,23 +58,25 @@ test("a run returned during its setup is set up again, and gets its prompt and f
     attachmentUids: [],
   });
   await giveBack(first, STOPPING);
-  const next = await hold(platform, worker);
+  const next = await acceptExecution(platform, worker);
   expect(next.assignment.inputs.map(({ kind }) => kind)).toEqual(["prompt", "followup"]);
 });
 
 test("an interrupt that a returned attempt has not acknowledged is given to the next one", async () => {
   const { caller, worker, run, giveBack } = await team();
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   await platform.life.interruptRun(caller, { runUid: run.uid });
   await giveBack(first, STOPPING);
-  expect((await hold(platform, worker)).assignment.directives).toMatchObject([{ kind: "interrupt", attempt: 2 }]);
+  expect((await acceptExecution(platform, worker)).assignment.directives).toMatchObject([
+    { kind: "interrupt", attempt: 2 },
+  ]);
 });
 
 test("an attempt that its worker cannot execute is retried three times with its cause, then ends the run with it", async () => {
   const { worker, run, giveBack, now } = await team();
   for (let attempt = 1; attempt <= 4; attempt++) {
     expect((await now()).state).toBe("QUEUED");
-    await giveBack(await hold(platform, worker), FAILED);
+    await giveBack(await acceptExecution(platform, worker), FAILED);
   }
   expect(await now()).toMatchObject({
     state: "ERROR",
@@ -91,25 +93,25 @@ test("an attempt that its worker cannot execute is retried three times with its 
 
 test("a returned run whose agent was working and must not be resumed ends; in setup it is tried again", async () => {
   const { worker, giveBack, now } = await team(careful);
-  await giveBack(await hold(careful, worker), STOPPING);
+  await giveBack(await acceptExecution(careful, worker), STOPPING);
   expect((await now()).state).toBe("QUEUED");
-  await giveBack(await holdStarted(careful, worker), STOPPING);
+  await giveBack(await startExecution(careful, worker), STOPPING);
   expect(await now()).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable" } });
 });
 
 test("a cancelled run stays cancelled when its lease is returned, and a lease of another worker or attempt is ignored", async () => {
   const { caller, worker, run, giveBack, now } = await team();
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const stranger = await platform.worker({ teamUid: teamOf(caller) });
-  await platform.life.worker.returnLeases(stranger.session, [{ ...held.ref, ...STOPPING }]);
+  await platform.life.worker.returnLeases(stranger.session, [{ ...execution.ref, ...STOPPING }]);
   await platform.life.worker.returnLeases(worker.session, [
-    { ...held.ref, attempt: 7, ...STOPPING },
+    { ...execution.ref, attempt: 7, ...STOPPING },
     { executionId: 999_999_999, attempt: 1, ...STOPPING },
   ]);
   expect((await now()).state).toBe("INPROGRESS");
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  await giveBack(held, STOPPING);
-  await giveBack(held, STOPPING);
+  await giveBack(execution, STOPPING);
+  await giveBack(execution, STOPPING);
   expect((await now()).state).toBe("CANCELLED");
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });

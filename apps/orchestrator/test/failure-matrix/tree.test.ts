@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { DomainError } from "@millwright/errors";
 import { domainError } from "@millwright/testing";
-import { HeldExecution } from "../support/fake-worker.ts";
+import { ActiveExecution } from "../support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 const RUNS = 1_000;
@@ -23,8 +23,8 @@ afterAll(() => platform.close());
 async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnType<TestPlatform["worker"]>>) {
   const { uid: root } = await platform.run(caller);
   let parents: string[] = [root];
-  const held: HeldExecution[] = [];
-  const waiting: HeldExecution[] = [];
+  const executions: ActiveExecution[] = [];
+  const waiting: ActiveExecution[] = [];
   for (let depth = 1; depth <= DEPTH; depth++) {
     const created = await platform.life.createRuns(
       caller,
@@ -33,21 +33,21 @@ async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnT
     for (const one of waiting.splice(0)) await one.complete("WAITING", ALL);
     const offers = await platform.claim(worker, 9); // offers of this level: the deepest runs come first
     const { assignments } = await platform.life.worker.accept(worker.session, offers.slice(0, 7));
-    const level = assignments.map((assignment) => new HeldExecution(platform, worker.session, assignment));
+    const level = assignments.map((assignment) => new ActiveExecution(platform, worker.session, assignment));
     for (const one of level.slice(0, 4)) await one.start();
     waiting.push(...(depth < DEPTH ? level.slice(0, 2) : []));
-    held.push(...(depth < DEPTH ? level.slice(2) : level));
+    executions.push(...(depth < DEPTH ? level.slice(2) : level));
     // The runs that will wait are the parents of the first runs of the next level.
     parents = [...waiting.map(({ assignment }) => assignment.job.run.runUid), ...created.map(({ run }) => run.uid)];
   }
-  return { root, held };
+  return { root, executions };
 }
 
 test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep that spawn meanwhile none is left, alive or spending`, async () => {
   const caller = aCaller();
   const { sql } = platform.database;
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 200 });
-  const { root, held } = await aTree(caller, worker);
+  const { root, executions } = await aTree(caller, worker);
   const states = async () =>
     Object.fromEntries(
       (
@@ -90,16 +90,16 @@ test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep t
 
   // No run is claimed any more. A worker that owns an execution is asked to stop it, and its run token is invalid.
   expect(await platform.claim(worker, 50)).toEqual([]);
-  for (const one of held) {
+  for (const one of executions) {
     expect((await one.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
     await expect(platform.life.checkLease(one.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
   }
-  expect(await platform.inUse(teamOf(caller))).toBe(held.length);
+  expect(await platform.inUse(teamOf(caller))).toBe(executions.length);
   await sql.query("UPDATE leases SET fence_at = clock_timestamp() WHERE fence_at IS NOT NULL");
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect(await platform.inUse(teamOf(caller))).toBe(0);
-  for (const one of held)
+  for (const one of executions)
     expect(await one.append(one.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   expect((await sql.query("SELECT 1 FROM leases UNION ALL SELECT 1 FROM waits")).rowCount).toBe(0);
   const ends = await sql.query<{ n: number }>(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
 import { REAPER_BATCH } from "../../src/leases/store/reaper-store.ts";
-import { hold, holdStarted } from "../support/fake-worker.ts";
+import { acceptExecution, startExecution } from "../support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
@@ -25,7 +25,7 @@ async function lose({ ref }: { ref: { executionId: number } }): Promise<void> {
 test("Worker frozen, then wakes: the old attempt is refused everywhere, and the next one goes on without a gap", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const old = await holdStarted(platform, worker);
+  const old = await startExecution(platform, worker);
   await lose(old);
   expect(await old.append(old.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   expect(await old.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
@@ -37,7 +37,7 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 
   const other = await platform.worker({ teamUid: teamOf(caller) });
-  const next = await holdStarted(platform, other);
+  const next = await startExecution(platform, other);
   expect(next.assignment).toMatchObject({ attempt: 2, executionSeq: 1, isRestarted: true, inputs: [] });
   expect(await old.append(old.event("warning", { text: "later still" }))).toMatchObject({ error: "LEASE_LOST" });
   expect(await old.complete("FAILED")).toMatchObject({ error: "LEASE_LOST" });
@@ -54,7 +54,7 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
 test("what the agent of a lost attempt has seen is not told again; what it has not seen is told to the next one", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const old = await holdStarted(platform, worker);
+  const old = await startExecution(platform, worker);
   const { followupUid } = await platform.life.createFollowup(caller, {
     target: { runUid: run.uid },
     message: "More.",
@@ -62,11 +62,11 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
     attachmentUids: [],
   });
   await lose(old);
-  const inSetup = await hold(platform, worker);
+  const inSetup = await acceptExecution(platform, worker);
   const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "", attachments: [] }];
   expect(inSetup.assignment.inputs).toEqual(told);
   await lose(inSetup);
-  const next = await hold(platform, worker);
+  const next = await acceptExecution(platform, worker);
   expect(next.assignment.inputs).toEqual(told);
   expect((await platform.life.worker.accept(worker.session, [next.ref])).assignments[0]?.inputs).toEqual(told);
   await next.start();
@@ -79,13 +79,13 @@ test("files of messages that an agent has seen are named to every later sandbox 
   const run = await platform.run(caller, {
     attachments: [{ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode("one") }],
   });
-  const inSetup = await hold(platform, worker);
+  const inSetup = await acceptExecution(platform, worker);
   expect([inSetup.assignment.inputs[0]!.attachments.length, inSetup.assignment.earlierAttachments]).toEqual([1, []]);
   await lose(inSetup);
-  const lost = await holdStarted(platform, worker);
+  const lost = await startExecution(platform, worker);
   expect(lost.assignment.earlierAttachments).toEqual([]);
   await lose(lost);
-  const next = await holdStarted(platform, worker);
+  const next = await startExecution(platform, worker);
   const [file] = next.assignment.earlierAttachments;
   expect([next.assignment.inputs, file]).toMatchObject([
     [],
@@ -96,31 +96,31 @@ test("files of messages that an agent has seen are named to every later sandbox 
   );
   await next.complete("DONE");
   await platform.run(caller, { conversationUid: run.conversationUid });
-  expect((await hold(platform, worker)).assignment.earlierAttachments).toMatchObject([{ uid: file!.uid }]);
+  expect((await acceptExecution(platform, worker)).assignment.earlierAttachments).toMatchObject([{ uid: file!.uid }]);
 });
 
 test("an interrupt that a lost worker had not taken is told to the next attempt, until one has taken it; a taken one is not told again", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   await interrupt();
   await first.heartbeat(1);
   await interrupt();
   await lose(first);
-  const second = await hold(platform, worker);
+  const second = await acceptExecution(platform, worker);
   const left = [{ executionId: first.ref.executionId, attempt: 2, seq: 2, kind: "interrupt" }];
   expect(second.assignment.directives).toMatchObject(left);
   expect((await platform.life.worker.accept(worker.session, [second.ref])).assignments[0]?.directives).toMatchObject(
     left,
   );
   await lose(second);
-  const third = await holdStarted(platform, worker);
+  const third = await startExecution(platform, worker);
   expect(third.assignment.directives).toMatchObject([{ attempt: 3, seq: 2 }]);
   expect((await third.heartbeat()).directives).toMatchObject([{ attempt: 3, seq: 2, kind: "interrupt" }]);
   await third.heartbeat(2);
   await lose(third);
-  expect((await hold(platform, worker)).assignment.directives).toEqual([]);
+  expect((await acceptExecution(platform, worker)).assignment.directives).toEqual([]);
 });
 
 test("each directive names the one before it in its attempt, acknowledged or not, so that a worker detects gaps", async () => {
@@ -131,7 +131,7 @@ test("each directive names the one before it in its attempt, acknowledged or not
     platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   const chain = (directives: readonly { seq: number; previousSeq: number }[]) =>
     directives.map(({ seq, previousSeq }) => [seq, previousSeq]);
-  const first = await holdStarted(platform, worker);
+  const first = await startExecution(platform, worker);
   await follow("one");
   await interrupt();
   await follow("three");
@@ -148,7 +148,7 @@ test("each directive names the one before it in its attempt, acknowledged or not
     [4, 3],
   ]);
   await lose(first);
-  const second = await holdStarted(platform, worker);
+  const second = await startExecution(platform, worker);
   expect(chain(second.assignment.directives)).toEqual([
     [2, 0],
     [4, 2],
@@ -175,9 +175,9 @@ test("a run whose configuration says so fails when its worker is lost at work, a
     await careful.reaperIsAwake();
     await careful.life.reapOnce();
   };
-  await loseOne(await hold(careful, worker));
+  await loseOne(await acceptExecution(careful, worker));
   expect((await careful.getRun(caller, run.uid)).state).toBe("QUEUED");
-  await loseOne(await holdStarted(careful, worker));
+  await loseOne(await startExecution(careful, worker));
   expect(await careful.getRun(caller, run.uid)).toMatchObject({
     state: "ERROR",
     status: { errorCode: "resource_unavailable", message: expect.stringContaining("does not allow it to resume") },
@@ -193,28 +193,28 @@ test("the next attempt begins with the newest checkpoint; an older one, and one 
   const { caller, worker } = await team();
   const { sql } = platform.database;
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  const saved = async (key: string, executionId = held.ref.executionId) =>
+  const execution = await startExecution(platform, worker);
+  const saved = async (key: string, executionId = execution.ref.executionId) =>
     sql.query(
       "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
       [key, run.uid, executionId],
     );
   for (const n of [1, 2]) {
     await saved(`${run.uid}-${n}`);
-    await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-${n}` }));
+    await execution.append(execution.event("checkpoint", { snapshot_key: `${run.uid}-${n}` }));
   }
-  await saved(`${run.uid}-foreign`, held.ref.executionId + 1_000_000);
-  await held.append(
-    held.event("checkpoint", { snapshot_key: `${run.uid}-foreign` }),
-    held.event("checkpoint", { snapshot_key: "never given" }),
+  await saved(`${run.uid}-foreign`, execution.ref.executionId + 1_000_000);
+  await execution.append(
+    execution.event("checkpoint", { snapshot_key: `${run.uid}-foreign` }),
+    execution.event("checkpoint", { snapshot_key: "never given" }),
   );
-  await lose(held);
-  const next = await holdStarted(platform, worker);
+  await lose(execution);
+  const next = await startExecution(platform, worker);
   expect(next.assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-2`);
   const kept = async () =>
     (
       await sql.query<{ key: string }>("SELECT snapshot_key AS key FROM snapshots WHERE execution_id = $1", [
-        held.ref.executionId,
+        execution.ref.executionId,
       ])
     ).rows.map(({ key }) => key);
   expect(await kept()).toEqual([`${run.uid}-2`]);
@@ -227,19 +227,21 @@ test("the next attempt begins with the newest checkpoint; an older one, and one 
     mode: "normal",
     attachmentUids: [],
   });
-  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-last`);
+  expect((await acceptExecution(platform, worker)).assignment.snapshotUrl).toBe(
+    `https://blobs.example/${run.uid}-last`,
+  );
 });
 
 test("a run that ends without a last word is continued from its newest checkpoint", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   await platform.database.sql.query(
     "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
-    [`${run.uid}-1`, run.uid, held.ref.executionId],
+    [`${run.uid}-1`, run.uid, execution.ref.executionId],
   );
-  await held.append(held.event("checkpoint", { snapshot_key: `${run.uid}-1` }));
-  await held.complete("ERROR", {
+  await execution.append(execution.event("checkpoint", { snapshot_key: `${run.uid}-1` }));
+  await execution.complete("ERROR", {
     error: { code: "agent_process_failed", message: "It died.", retryable: false, reason: "sandbox_died" },
   });
   await platform.life.createFollowup(caller, {
@@ -248,7 +250,7 @@ test("a run that ends without a last word is continued from its newest checkpoin
     mode: "normal",
     attachmentUids: [],
   });
-  expect((await hold(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-1`);
+  expect((await acceptExecution(platform, worker)).assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-1`);
 });
 
 test("Worker dies in SETUP: the run is queued again three times, a fourth loss ends it with a retryable error", async () => {
@@ -256,7 +258,7 @@ test("Worker dies in SETUP: the run is queued again three times, a fourth loss e
   const run = await platform.run(caller);
   for (let n = 1; n <= 4; n++) {
     expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
-    await lose(await hold(platform, worker));
+    await lose(await acceptExecution(platform, worker));
   }
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
     state: "ERROR",
@@ -269,7 +271,7 @@ test("Worker dies in SETUP: the run is queued again three times, a fourth loss e
 test("Worker dies while RUNNING: the run goes on in another attempt twice, a third loss ends it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  for (let n = 1; n <= 3; n++) await lose(await holdStarted(platform, worker));
+  for (let n = 1; n <= 3; n++) await lose(await startExecution(platform, worker));
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
     state: "ERROR",
     status: { errorCode: "resource_unavailable" },
@@ -291,50 +293,50 @@ test("Worker dies before Accept: the offer ends, the run is queued again as ofte
 test("Control plane restarts: nobody could renew, so the first look extends every lease and reaps nothing", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  await platform.expire(held.ref.executionId);
+  const execution = await startExecution(platform, worker);
+  await platform.expire(execution.ref.executionId);
   await platform.database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp() - $1 * interval '1 ms'", [
     platform.timings.reaperPauseMs + 1,
   ]);
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
-  await lose(held);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  await lose(execution);
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
 test("Network split or control-plane outage: a lease that is renewed in time is not reaped, and its run token lives no longer than it", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  const { leases } = await held.heartbeat();
-  expect(leases).toMatchObject([{ status: "OK", runToken: `mwr_${held.ref.executionId}.1` }]);
+  const execution = await startExecution(platform, worker);
+  const { leases } = await execution.heartbeat();
+  expect(leases).toMatchObject([{ status: "OK", runToken: `mwr_${execution.ref.executionId}.1` }]);
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
 test("Outage 30 s – 10 min: a lease that was renewed late, but before anybody took it away, is good again; one that was taken away is LOST", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  await platform.expire(held.ref.executionId);
+  const execution = await startExecution(platform, worker);
+  await platform.expire(execution.ref.executionId);
   // Until the lease is renewed, its run token is invalid.
-  await expect(platform.life.checkLease(held.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
-  expect(await platform.life.checkLease(held.ref)).toMatchObject({ runUid: run.uid });
+  await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect(await platform.life.checkLease(execution.ref)).toMatchObject({ runUid: run.uid });
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");
-  await lose(held);
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
+  await lose(execution);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
 });
 
 test("two replicas that reap at once lose an attempt once", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
-  await platform.expire(held.ref.executionId);
+  const execution = await startExecution(platform, worker);
+  await platform.expire(execution.ref.executionId);
   await platform.reaperIsAwake();
   await Promise.all([platform.life.reapOnce(), platform.life.reapOnce(), platform.life.reapOnce()]);
   expect((await platform.kinds(run.uid)).filter((kind) => kind === "worker_lost")).toHaveLength(1);
@@ -343,19 +345,19 @@ test("two replicas that reap at once lose an attempt once", async () => {
 test("another session cannot use a lease", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const other = await platform.worker({ teamUid: teamOf(caller) });
   const { life } = platform;
-  expect(await life.worker.append(other.session, [{ ...held.ref, events: [held.event("warning")] }])).toMatchObject([
-    { error: "LEASE_LOST" },
-  ]);
-  expect(await life.worker.complete(other.session, [{ ...held.ref, outcome: "DONE", lastClientSeq: 0 }])).toMatchObject(
-    [{ error: "LEASE_LOST" }],
-  );
+  expect(
+    await life.worker.append(other.session, [{ ...execution.ref, events: [execution.event("warning")] }]),
+  ).toMatchObject([{ error: "LEASE_LOST" }]);
+  expect(
+    await life.worker.complete(other.session, [{ ...execution.ref, outcome: "DONE", lastClientSeq: 0 }]),
+  ).toMatchObject([{ error: "LEASE_LOST" }]);
   const beat = {
     state: "READY" as const,
     freeSlots: 0,
-    leases: [{ ...held.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }],
+    leases: [{ ...execution.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }],
   };
   expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
 });
@@ -386,7 +388,7 @@ test("however many leases are overdue, one round judges them all, and looks in b
 test("an agent that writes nothing is warned about once, then stopped", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const silentFor = (ms: number) =>
     platform.database.sql.query(
       `WITH s AS (UPDATE run_streams SET last_worker_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1)
@@ -404,7 +406,7 @@ test("an agent that writes nothing is warned about once, then stopped", async ()
     state: "ERROR",
     status: { errorCode: "infrastructure_timeout" },
   });
-  const { leases, directives } = await held.heartbeat();
+  const { leases, directives } = await execution.heartbeat();
   expect(leases).toMatchObject([{ status: "STOP" }]);
   expect(directives).toMatchObject([{ kind: "cancel", seq: 1 }]);
 });
@@ -412,7 +414,7 @@ test("an agent that writes nothing is warned about once, then stopped", async ()
 test("a setup that takes too long fails the run", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  await hold(platform, worker);
+  await acceptExecution(platform, worker);
   await platform.database.sql.query("UPDATE executions SET claimed_at = 'epoch' WHERE run_uid = $1", [run.uid]);
   await platform.life.reapOnce();
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
@@ -424,7 +426,7 @@ test("a setup that takes too long fails the run", async () => {
 test("an execution that takes longer than the longest time ends its run, and its worker is told to stop", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   const since = (ms: number) =>
     platform.database.sql.query(
       "UPDATE executions SET claimed_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1",
@@ -439,19 +441,19 @@ test("an execution that takes longer than the longest time ends its run, and its
     state: "ERROR",
     status: { errorCode: "infrastructure_timeout", retryable: false },
   });
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
 });
 
 test("a lease that cannot be judged keeps no other one", async () => {
   const { caller, worker } = await team();
   const { sql } = platform.database;
   await platform.run(caller);
-  const broken = await holdStarted(platform, worker);
+  const broken = await startExecution(platform, worker);
   const run = await platform.run(caller);
-  const held = await holdStarted(platform, worker);
+  const execution = await startExecution(platform, worker);
   // A state that cannot occur.
   await sql.query("UPDATE executions SET state = 'ENDED', outcome = 'DONE' WHERE id = $1", [broken.ref.executionId]);
-  for (const { ref } of [broken, held]) await platform.expire(ref.executionId);
+  for (const { ref } of [broken, execution]) await platform.expire(ref.executionId);
   await platform.reaperIsAwake();
   await expect(platform.life.reapOnce()).rejects.toThrow("does not fit");
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");

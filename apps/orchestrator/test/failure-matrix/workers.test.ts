@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import { WORKER_VERSION_MIN, type WorkerRegistration } from "../../src/runs/domain/worker-session.ts";
-import { holdStarted } from "../support/fake-worker.ts";
+import { startExecution } from "../support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 
 let platform: TestPlatform;
@@ -42,14 +42,15 @@ test("Two workers with one worker_id: both work, and neither can use the other's
   );
   for (let n = 0; n < 2; n++) await platform.run(caller);
   const [first, second] = [
-    await holdStarted(platform, { token: "", ...one! }),
-    await holdStarted(platform, { token: "", ...other! }),
+    await startExecution(platform, { token: "", ...one! }),
+    await startExecution(platform, { token: "", ...other! }),
   ];
   expect(first.assignment.job.run.runUid).not.toBe(second.assignment.job.run.runUid);
   expect(await life.worker.append(other!.session, [{ ...first.ref, events: [first.event("warning")] }])).toMatchObject([
     { error: "LEASE_LOST" },
   ]);
-  for (const held of [first, second]) expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  for (const execution of [first, second])
+    expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
 test("Old worker version: refused at Register, with the version that is needed", async () => {
@@ -75,9 +76,9 @@ test("a process that registers again keeps its leases, and its old token is dead
   const same = registration();
   const token = await platform.life.worker.register(worker.key, same);
   const session = await platform.life.worker.authenticate(token);
-  const held = await holdStarted(platform, { token, session });
+  const execution = await startExecution(platform, { token, session });
   const again = await platform.life.worker.register(worker.key, same);
   await expect(platform.life.worker.authenticate(token)).rejects.toEqual(domainError({ reason: "session_invalid" }));
   expect((await platform.life.worker.authenticate(again)).uid).toBe(session.uid);
-  expect((await held.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
+  expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });

@@ -7,7 +7,7 @@ import type { EventBatch } from "../../src/runs/usecases/append-events.ts";
 import type { Completion } from "../../src/runs/usecases/complete-executions.ts";
 
 /** The worker's side of one accepted execution: sends events in order and drops duplicate directives. */
-export class HeldByWorker {
+export class OwnedExecution {
   readonly session: WorkerSession;
   readonly assignment: Assignment;
   /** Whether a call is in progress. Heartbeats are sent concurrently. */
@@ -15,7 +15,7 @@ export class HeldByWorker {
   hasStarted = false;
   isStopped = false;
   /** Whether its setup failed and it is retained for the debug window. */
-  isKept = false;
+  isRetained = false;
   lastBatch: EventBatch | undefined;
   lastCompletion: Completion | undefined;
   #toSee: { uid: string; text: string }[];
@@ -26,7 +26,7 @@ export class HeldByWorker {
     this.session = session;
     this.assignment = assignment;
     this.#toSee = assignment.inputs.map(({ uid, text }) => ({ uid, text }));
-    this.hear(assignment.directives);
+    this.receive(assignment.directives);
   }
 
   get runUid(): string {
@@ -42,11 +42,11 @@ export class HeldByWorker {
    * sent to it.
    */
   get next(): "start" | "see" | undefined {
-    if (!this.hasStarted && !this.isKept) return this.isStopped ? undefined : "start";
+    if (!this.hasStarted && !this.isRetained) return this.isStopped ? undefined : "start";
     return this.#toSee.length > 0 ? "see" : undefined;
   }
 
-  beat(ackAll = true) {
+  heartbeat(ackAll = true) {
     return {
       state: "READY" as const,
       freeSlots: 1,
@@ -54,7 +54,7 @@ export class HeldByWorker {
     };
   }
 
-  hear(directives: readonly Directive[]): void {
+  receive(directives: readonly Directive[]): void {
     for (const { executionId, attempt, seq, previousSeq, kind, payload } of directives) {
       if (executionId !== this.ref.executionId || attempt !== this.ref.attempt || seq <= this.#directiveSeq) continue;
       if (previousSeq > this.#directiveSeq) continue; // a gap: the next heartbeat delivers both
@@ -69,8 +69,8 @@ export class HeldByWorker {
    * Retains the execution for debugging. Its inputs are never received; messages sent after the failure are received in
    * the debug session.
    */
-  keep(): void {
-    this.isKept = true;
+  retain(): void {
+    this.isRetained = true;
     this.#toSee = this.#toSee.filter(({ uid }) => !this.assignment.inputs.some((input) => input.uid === uid));
   }
 

@@ -1,6 +1,6 @@
 import type { LeaseRef, WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { aRun } from "../support/platform.ts";
-import { HeldByWorker } from "./agent.ts";
+import { OwnedExecution } from "./agent.ts";
 import type { Cast } from "./cast.ts";
 import { Turns } from "./turns.ts";
 import { answered, useCasesOf, type UseCases, type World } from "./world.ts";
@@ -30,8 +30,8 @@ export class Drive {
   readonly #cast: Cast;
   readonly #script: readonly number[];
   readonly #turns = new Turns();
-  readonly #held: HeldByWorker[] = [];
-  readonly #gone: HeldByWorker[] = [];
+  readonly #owned: OwnedExecution[] = [];
+  readonly #gone: OwnedExecution[] = [];
   /** Executions whose worker is gone. */
   readonly #orphans = new Set<number>();
   #workers: WorkerSession[] = [];
@@ -54,7 +54,7 @@ export class Drive {
     while (this.#cursor < this.#script.length) {
       const { inFlight } = this.#turns;
       this.story.push(
-        `${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#held.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`,
+        `${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#owned.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`,
       );
       if (inFlight === IN_FLIGHT_MAX || (inFlight > 0 && this.#choose(2) === 0))
         await this.#turns.take(this.#choose(inFlight));
@@ -89,23 +89,23 @@ export class Drive {
     return abouts.length > 0 && this.#choose(4) > 0 ? this.#pick(abouts) : this.#pick(this.runs);
   }
 
-  #heldOf(runUid: string | undefined): HeldByWorker | undefined {
-    return this.#held.find((held) => held.runUid === runUid) ?? this.#pick(this.#held);
+  #ownedBy(runUid: string | undefined): OwnedExecution | undefined {
+    return this.#owned.find((execution) => execution.runUid === runUid) ?? this.#pick(this.#owned);
   }
 
   #next(): Act | undefined {
     const what = this.#choose(25);
     this.story.push(`does ${what}`);
     if (what === 0) return this.#create(undefined);
-    if (what < 4) return this.#create(this.#pick(this.#held)?.runUid);
+    if (what < 4) return this.#create(this.#pick(this.#owned)?.runUid);
     if (what < 8) return this.#follow(this.#aRun());
     if (what === 8) return this.#follow(this.#gone.at(-1)?.runUid); // a run that has just ended or begun to wait
     if (what === 9) return this.#cancel(this.#aRun());
     if (what < 14) return this.#work(this.#pick(this.#workers)!, 1 + this.#choose(3), this.#choose(16));
-    if (what < 17) return this.#goOn(this.#heldOf(this.#aRun()), 1 + this.#choose(5));
-    if (what === 17) return this.#beat(this.#heldOf(this.#aRun()));
+    if (what < 17) return this.#proceed(this.#ownedBy(this.#aRun()), 1 + this.#choose(5));
+    if (what === 17) return this.#heartbeat(this.#ownedBy(this.#aRun()));
     if (what === 24) return this.#interrupt(this.#aRun());
-    if (what < 22) return this.#complete(this.#heldOf(this.#aRun()), this.#choose(7));
+    if (what < 22) return this.#complete(this.#ownedBy(this.#aRun()), this.#choose(7));
     return this.#misfortune(this.#choose(8));
   }
 
@@ -177,7 +177,7 @@ export class Drive {
         this.story.push(
           `is given ${assignments.map(({ attempt, inputs, directives }) => `attempt ${attempt} ${inputs.map(({ text }) => text).join()} ${directives.map(({ kind, seq }) => `${seq} ${kind}`).join()}`).join("; ")}; ${lost.length} lost`,
         );
-        for (const assignment of assignments) this.#held.push(new HeldByWorker(session, assignment));
+        for (const assignment of assignments) this.#owned.push(new OwnedExecution(session, assignment));
         return this.#forget(lost);
       },
     };
@@ -188,82 +188,83 @@ export class Drive {
   }
 
   /** Performs the agent's next `steps`: it starts, then receives one message after another. */
-  #goOn(held: HeldByWorker | undefined, steps: number): Act | undefined {
-    if (!held || held.isBusy || held.next === undefined) return undefined;
-    return this.#busy(held, async (cases) => {
-      for (let n = 0; n < steps && held.next !== undefined; n++) {
-        const batch = held.next === "start" ? held.startBatch() : held.seeBatch();
-        if ((await cases.append(held.session, batch)).error === "LEASE_LOST") return this.#lose(held);
+  #proceed(execution: OwnedExecution | undefined, steps: number): Act | undefined {
+    if (!execution || execution.isBusy || execution.next === undefined) return undefined;
+    return this.#busy(execution, async (cases) => {
+      for (let n = 0; n < steps && execution.next !== undefined; n++) {
+        const batch = execution.next === "start" ? execution.startBatch() : execution.seeBatch();
+        if ((await cases.append(execution.session, batch)).error === "LEASE_LOST") return this.#lose(execution);
       }
     });
   }
 
-  #beat(held: HeldByWorker | undefined): Act | undefined {
-    if (!held) return undefined;
-    const beat = held.beat(this.#choose(3) > 0);
+  #heartbeat(execution: OwnedExecution | undefined): Act | undefined {
+    if (!execution) return undefined;
+    const heartbeat = execution.heartbeat(this.#choose(3) > 0);
     return {
-      about: held.runUid,
+      about: execution.runUid,
       act: async (cases) => {
-        const { leases, directives } = await cases.heartbeat(held.session, beat);
-        held.hear(directives);
+        const { leases, directives } = await cases.heartbeat(execution.session, heartbeat);
+        execution.receive(directives);
         this.story.push(
-          `hears ${leases[0]!.status} ${directives.map(({ attempt, seq, kind }) => `${attempt}.${seq} ${kind}`).join(", ")}`,
+          `receives ${leases[0]!.status} ${directives.map(({ attempt, seq, kind }) => `${attempt}.${seq} ${kind}`).join(", ")}`,
         );
-        if (leases[0]!.status === "STOP") held.isStopped = true;
-        if (leases[0]!.status === "LOST") this.#lose(held);
+        if (leases[0]!.status === "STOP") execution.isStopped = true;
+        if (leases[0]!.status === "LOST") this.#lose(execution);
       },
     };
   }
 
-  #complete(held: HeldByWorker | undefined, choice: number): Act | undefined {
-    if (!held || held.isBusy) return undefined;
+  #complete(execution: OwnedExecution | undefined, choice: number): Act | undefined {
+    if (!execution || execution.isBusy) return undefined;
     const inSetup = ["FAILED", "FAILED", "ERROR"] as const;
-    const started = this.#parents.has(held.runUid)
+    const started = this.#parents.has(execution.runUid)
       ? (["DONE", "WAITING", "WAITING", "WAITING", "WAITING", "FAILED", "BLOCKED"] as const)
       : (["DONE", "DONE", "WAITING", "FAILED", "BLOCKED", "DONE", "ERROR"] as const);
-    const isRetained = !held.hasStarted && !held.isStopped && !held.isKept && choice % 3 === 1;
-    const outcome = held.isKept
+    const isRetained = !execution.hasStarted && !execution.isStopped && !execution.isRetained && choice % 3 === 1;
+    const outcome = execution.isRetained
       ? "FAILED"
-      : held.isStopped
+      : execution.isStopped
         ? "CANCELLED"
-        : held.hasStarted
+        : execution.hasStarted
           ? started[choice % started.length]!
           : inSetup[choice % inSetup.length]!;
-    const completion = held.completion(outcome, choice % 2 ? "any" : "all", isRetained);
-    this.#completing.add(held.runUid);
+    const completion = execution.completion(outcome, choice % 2 ? "any" : "all", isRetained);
+    this.#completing.add(execution.runUid);
     const act = async (cases: UseCases) => {
       const { error } = await cases
-        .complete(held.session, completion)
-        .finally(() => this.#completing.delete(held.runUid));
+        .complete(execution.session, completion)
+        .finally(() => this.#completing.delete(execution.runUid));
       if (error === "EVENTS_PENDING") throw new Error("every event was acknowledged before");
-      if (isRetained && error === "") held.keep();
-      else this.#lose(held);
+      if (isRetained && error === "") execution.retain();
+      else this.#lose(execution);
     };
-    return { ...this.#busy(held, act), isCompletion: true };
+    return { ...this.#busy(execution, act), isCompletion: true };
   }
 
-  #busy(held: HeldByWorker, act: (cases: UseCases) => Promise<void>): Act {
-    held.isBusy = true;
-    return { about: held.runUid, act: (cases) => act(cases).finally(() => (held.isBusy = false)) };
+  #busy(execution: OwnedExecution, act: (cases: UseCases) => Promise<void>): Act {
+    execution.isBusy = true;
+    return { about: execution.runUid, act: (cases) => act(cases).finally(() => (execution.isBusy = false)) };
   }
 
-  #lose(held: HeldByWorker): void {
-    const index = this.#held.indexOf(held);
+  #lose(execution: OwnedExecution): void {
+    const index = this.#owned.indexOf(execution);
     if (index < 0) return;
-    this.#held.splice(index, 1);
-    this.#gone.push(held);
-    this.#orphans.add(held.ref.executionId);
+    this.#owned.splice(index, 1);
+    this.#gone.push(execution);
+    this.#orphans.add(execution.ref.executionId);
   }
 
   #misfortune(kind: number): Act | undefined {
-    const held = this.#pick(this.#held);
+    const execution = this.#pick(this.#owned);
     switch (kind) {
       case 0: // the worker dies
-        if (held) this.#lose(held);
+        if (execution) this.#lose(execution);
         return undefined;
       case 1: // the worker is frozen or disconnected for too long; it may come back
         return {
-          act: (_cases, step) => step(async () => (held ? this.world.expire(held.ref.executionId) : undefined)),
+          act: (_cases, step) =>
+            step(async () => (execution ? this.world.expire(execution.ref.executionId) : undefined)),
         };
       case 2: {
         const orphan = this.#pick([...this.#orphans]);
@@ -271,7 +272,7 @@ export class Drive {
       }
       case 3: {
         // The response was lost: the same request is sent again, at any later time.
-        const late = this.#pick([...this.#gone, ...this.#held]);
+        const late = this.#pick([...this.#gone, ...this.#owned]);
         const { lastBatch: batch, lastCompletion: completion } = late ?? {};
         if (!late || late.isBusy) return undefined;
         return {
@@ -285,10 +286,10 @@ export class Drive {
       case 4: // the worker shuts down gracefully
       case 5: {
         // The worker cannot execute it.
-        if (!held || held.isBusy) return undefined;
-        return this.#busy(held, async (cases) => {
-          await cases.returnLease(held.session, held.ref, kind === 5);
-          this.#lose(held);
+        if (!execution || execution.isBusy) return undefined;
+        return this.#busy(execution, async (cases) => {
+          await cases.returnLease(execution.session, execution.ref, kind === 5);
+          this.#lose(execution);
         });
       }
       default:
@@ -314,11 +315,11 @@ export class Drive {
       await alone({ act: (cases) => cases.reap() });
       await alone(this.#work(finisher, 100, 9));
       await alone(this.#work(this.#workers[2]!, 2, 9));
-      if (this.#held.length === 0 && this.#orphans.size === 0) return;
-      for (const held of [...this.#held]) {
-        await alone(this.#beat(held));
-        if (!held.isStopped) await alone(this.#goOn(held, Infinity));
-        if (this.#held.includes(held)) await alone(this.#complete(held, 0));
+      if (this.#owned.length === 0 && this.#orphans.size === 0) return;
+      for (const execution of [...this.#owned]) {
+        await alone(this.#heartbeat(execution));
+        if (!execution.isStopped) await alone(this.#proceed(execution, Infinity));
+        if (this.#owned.includes(execution)) await alone(this.#complete(execution, 0));
       }
     }
     throw new Error("there is no end");

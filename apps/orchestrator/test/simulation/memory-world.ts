@@ -23,7 +23,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       ...(parentRunUid ? { parentRunUid } : {}),
     };
   };
-  const held = (
+  const ownedLease = (
     session: WorkerSession,
     { executionId, attempt }: { executionId: number; attempt: number },
   ): LeaseRow | undefined => {
@@ -39,7 +39,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
     claim: async (session, slots) => claimInMemory(rows, rows.sessions.get(session.uid)!, slots),
     runOfExecution: async (executionId) => runOfExecution(rows, executionId),
     async findJob(session, ref) {
-      const lease = held(session, ref);
+      const lease = ownedLease(session, ref);
       if (!lease) return undefined;
       const { title, mode, interactive, metadata, frozen } = rows.runs.get(lease.runUid)!.record;
       return {
@@ -54,12 +54,12 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       };
     },
     async findRunOfLease(session, ref) {
-      const lease = held(session, ref);
+      const lease = ownedLease(session, ref);
       return lease?.isAccepted ? lease.runUid : undefined;
     },
     renewLeases: async (session, leases) =>
       leases.flatMap((ref) => {
-        if (!held(session, ref)?.isAccepted) return [];
+        if (!ownedLease(session, ref)?.isAccepted) return [];
         const lease = rows.leases.patch(ref.executionId, { isExpired: false });
         return [
           {
@@ -72,7 +72,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
         ];
       }),
     async ackDirectives(session, acks) {
-      for (const { executionId, attempt, seq } of acks.filter((ack) => held(session, ack))) {
+      for (const { executionId, attempt, seq } of acks.filter((ack) => ownedLease(session, ack))) {
         for (const one of rows.directives
           .all()
           .filter((row) => row.executionId === executionId && row.attempt === attempt && row.seq <= seq))
@@ -82,7 +82,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
     pendingDirectives: async (session) =>
       rows.directives
         .all()
-        .filter((one) => !one.isAcked && held(session, one)?.isAccepted)
+        .filter((one) => !one.isAcked && ownedLease(session, one)?.isAccepted)
         .toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
         .map((row) => directiveOf(rows, row)),
     tick: async (after) => ({

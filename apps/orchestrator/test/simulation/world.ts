@@ -34,7 +34,7 @@ export type World = {
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
-  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  renewLeases(session: WorkerSession, leases: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
   tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
@@ -145,7 +145,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       heartbeat(
         {
           touchSession: unused,
-          renewLeases: (who, held) => step(() => world.renewLeases(who, held)),
+          renewLeases: (who, leases) => step(() => world.renewLeases(who, leases)),
           ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
           pendingDirectives: (who) =>
             step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),

@@ -9,7 +9,7 @@ import type { TestPlatform } from "./platform.ts";
 type Worker = { readonly token: string; readonly session: WorkerSession };
 
 /** One accepted execution, driven as by a worker. */
-export class HeldExecution {
+export class ActiveExecution {
   readonly platform: TestPlatform;
   readonly session: WorkerSession;
   readonly assignment: Assignment;
@@ -29,7 +29,7 @@ export class HeldExecution {
     return { clientSeq: ++this.clientSeq, at: new Date(), kind, payload };
   }
 
-  async append(...events: ReturnType<HeldExecution["event"]>[]) {
+  async append(...events: ReturnType<ActiveExecution["event"]>[]) {
     const [result] = await this.platform.life.worker.append(this.session, [{ ...this.ref, events }]);
     return result!;
   }
@@ -65,13 +65,13 @@ export class HeldExecution {
 }
 
 /** Claims and accepts one execution. */
-export async function hold(platform: TestPlatform, worker: Worker): Promise<HeldExecution> {
+export async function acceptExecution(platform: TestPlatform, worker: Worker): Promise<ActiveExecution> {
   const offers = await platform.claim(worker);
   if (offers.length === 0) throw new Error("nothing was offered");
   const { assignments } = await platform.life.worker.accept(worker.session, offers);
   if (!assignments[0]) throw new Error("the offer was lost");
-  return new HeldExecution(platform, worker.session, assignments[0]);
+  return new ActiveExecution(platform, worker.session, assignments[0]);
 }
 
-export const holdStarted = async (platform: TestPlatform, worker: Worker): Promise<HeldExecution> =>
-  (await hold(platform, worker)).start();
+export const startExecution = async (platform: TestPlatform, worker: Worker): Promise<ActiveExecution> =>
+  (await acceptExecution(platform, worker)).start();
