@@ -87,8 +87,8 @@ const FOLDERS = {
 };
 
 /**
- * Modules of an app that import nothing else of it except its generated code, so that each can become a service by
- * moving its folder. The rules of FOLDERS apply inside a module.
+ * Modules of an app that import nothing else of it except its generated code, and of which the rest of the app imports
+ * index.ts only, so that each can become a service by moving its folder. The rules of FOLDERS apply inside a module.
  */
 const CLOSED_MODULES = { "apps/gateway": ["identity"] };
 
@@ -218,11 +218,14 @@ function checkFolder(one, file, specifier) {
 }
 
 function checkClosedModule(one, file, specifier) {
-  const module = closedModuleOf(one, file.path);
-  if (module === undefined || !specifier.startsWith(".")) return;
+  if (!specifier.startsWith(".")) return;
   const target = join(dirname(file.path), specifier);
-  if (closedModuleOf(one, target) !== module && folderOf(one, target) !== "gen")
-    report(file.path, `imports ${specifier}; ${module}/ imports nothing else of its app`);
+  const [from, to] = [closedModuleOf(one, file.path), closedModuleOf(one, target)];
+  if (from === to) return;
+  if (from !== undefined && folderOf(one, target) !== "gen")
+    report(file.path, `imports ${specifier}; ${from}/ imports nothing else of its app`);
+  if (to !== undefined && target !== `${one.dir}/src/${to}/index.ts`)
+    report(file.path, `imports ${specifier}; of ${to}/ the rest of the app imports index.ts only`);
 }
 
 function checkModule(one, file, specifier) {

@@ -30,7 +30,7 @@ const SOUND: Record<string, string> = {
   "apps/bank/package.json": manifest("bank", "app"),
   "apps/bank/src/index.ts": '// import { shop } from "@millwright/shop" and process.env in a comment\nexport {};\n',
   "apps/gateway/package.json": manifest("gateway", "app"),
-  "apps/gateway/src/compose.ts": 'import { Identity } from "./identity/compose.ts";\n',
+  "apps/gateway/src/compose.ts": 'import { Identity } from "./identity/index.ts";\n',
   "apps/orchestrator/package.json": manifest("orchestrator", "app"),
   "apps/orchestrator/src/compose.ts": 'import { run } from "./runs/domain/run.ts";\n',
   "apps/orchestrator/src/runs/domain/run.ts": 'import type { Model } from "../../catalog/domain/model.ts";\n',
@@ -168,6 +168,12 @@ test.each([
     "apps/gateway/src/identity/usecases/x.ts",
     'import { clock } from "../../compose-clock.ts";',
     "identity/ imports nothing else of its app",
+  ],
+  [
+    "a route that imports a file of a closed module other than its index.ts",
+    "apps/gateway/src/routes/x.ts",
+    'import { getTeam } from "../identity/store/team-store.ts";',
+    "of identity/ the rest of the app imports index.ts only",
   ],
   [
     "a store of a closed module that imports a use case of it",

@@ -8,7 +8,7 @@ import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKey, Vault } from "@millwright/vault";
 import { connectUpstreams } from "./clients/upstreams.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -17,12 +17,10 @@ import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { respondOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
 import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
-import { composeIdentity } from "./identity/compose.ts";
-import type { Bootstrap } from "./identity/usecases/bootstrap.ts";
+import { composeIdentity, type Bootstrap } from "./identity/index.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
-export { chosenKey } from "./identity/chosen-key.ts";
-export { createOwnerKey } from "./identity/create-owner-key.ts";
+export { chosenKey, createOwnerKey } from "./identity/index.ts";
 
 /** Directory of this service's migrations, which must be applied before the service starts. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -53,7 +51,8 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     ...(o.poolSize ? { max: o.poolSize } : {}),
   });
   const identity = composeIdentity({ ...o, database });
-  const { db, vault, eventLog } = identity;
+  const { eventLog } = identity;
+  const vault = Vault.fromMasterKey(o.masterKey);
   const upstreams = connectUpstreams(o.upstreams, o.signer);
   const limitMetrics = limitMetricsRequests({
     clock,
@@ -61,14 +60,14 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   });
   const app = publicApp({
     options: o,
-    identity: {
-      ...identity,
-      clock,
-      cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
-      once: createOnce({ db, vault, clock }),
-    },
+    authenticate: (credential) => identity.authenticator.authenticate(credential),
+    identity: identity.operations,
+    sql: database.sql,
+    vault,
+    cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
+    createOnce: createOnce({ transaction: identity.operations.transaction, vault, clock }),
     upstreams,
-    respondOnce: respondOnce({ db, vault, clock }),
+    respondOnce: respondOnce({ sql: database.sql, vault, clock }),
     limitMetrics,
   });
 

@@ -1,7 +1,7 @@
 import { blobRule, blobSettings } from "@millwright/blobs";
 import { optional, readConfig, required, type Env } from "@millwright/config";
 import { PORT, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
-import { chosenKey } from "./identity/chosen-key.ts";
+import { chosenKey } from "./identity/index.ts";
 import { egressRangesSetting } from "./egress-ranges.ts";
 
 /** Every environment variable of this service; libs/service has those of all services. */

@@ -1,7 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
 import type { ServiceOptions } from "@millwright/service";
-import type { IdentityOptions } from "./identity/compose.ts";
+import type { IdentityOptions } from "./identity/index.ts";
 import type { RequestListener } from "./rest/index.ts";
 
 /** Options of the gateway. */

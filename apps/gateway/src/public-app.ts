@@ -1,5 +1,8 @@
-import { deriveKey } from "@millwright/vault";
+import type { Sql } from "@millwright/database";
+import type { Cursors } from "@millwright/paging";
+import { deriveKey, type Vault } from "@millwright/vault";
 import type { Upstreams } from "./clients/upstreams.ts";
+import type { IdentityOperations } from "./identity/index.ts";
 import type { GatewayOptions } from "./options.ts";
 import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
@@ -29,7 +32,6 @@ import { factoryPullRequestRoutes } from "./routes/metrics/factory-pull-requests
 import { factoryRoutes } from "./routes/factories/factories.ts";
 import { factoryBranchRoutes } from "./routes/factories/factory-branches.ts";
 import { factorySourceRoutes } from "./routes/factories/factory-source.ts";
-import type { IdentityRouteDeps } from "./routes/identity/identity-deps.ts";
 import { keyRoutes } from "./routes/identity/keys.ts";
 import { invitationRoutes } from "./routes/identity/invitations.ts";
 import { memberRoutes } from "./routes/identity/members.ts";
@@ -55,9 +57,7 @@ import { teamEventRoutes } from "./routes/runs/team-events.ts";
 import { teamRoutes } from "./routes/identity/teams.ts";
 import { webhookRoutes } from "./routes/triggers/webhooks.ts";
 import { whoAmIRoute } from "./routes/identity/whoami.ts";
-import { listTeams } from "./identity/store/team-store.ts";
-import { findPrincipal } from "./identity/usecases/act-on-behalf.ts";
-import { getProfiles } from "./identity/usecases/get-profiles.ts";
+import type { CreateOnce } from "./store/idempotency-store.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
@@ -66,31 +66,37 @@ const TEAM_HEADER_ALIASES = ["x-warp-team-uid"];
 
 type PublicAppDeps = {
   options: GatewayOptions;
-  identity: IdentityRouteDeps;
+  authenticate: Authenticate;
+  identity: IdentityOperations;
+  /** The gateway's database. */
+  sql: Sql;
+  vault: Vault;
+  cursors: Cursors;
   upstreams: Upstreams;
+  createOnce: CreateOnce;
   respondOnce: RespondOnce;
   limitMetrics: LimitMetricsRequests;
 };
 
 /** Returns the public HTTP application: REST below `/api/v1`, pages, signed blobs and the workers' listener. */
-export function publicApp({ options: o, identity, upstreams, respondOnce, limitMetrics }: PublicAppDeps): RestApp {
-  const authenticate: Authenticate = (credential) => identity.authenticator.authenticate(credential);
+export function publicApp(deps: PublicAppDeps): RestApp {
+  const { options: o, authenticate, identity, upstreams, respondOnce, limitMetrics } = deps;
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
-  const signIn = { authenticate, vault: identity.vault, isHttps: o.publicUrl.startsWith("https:") };
+  const signIn = { authenticate, vault: deps.vault, isHttps: o.publicUrl.startsWith("https:") };
   const shared = { upstreams, findProfiles: profileFinder(identity), links };
   const routes: Route[] = [
     whoAmIRoute(identity),
-    ...teamRoutes(identity),
-    ...memberRoutes(identity),
-    ...invitationRoutes(identity),
-    ...keyRoutes(identity),
-    ...secretRoutes(identity),
-    auditRoute(identity),
-    ...agentIdentityRoutes({ ...identity, factories: upstreams.factories, catalog: upstreams.catalog }),
+    ...teamRoutes(deps),
+    ...memberRoutes(deps),
+    ...invitationRoutes(deps),
+    ...keyRoutes(deps),
+    ...secretRoutes(deps),
+    auditRoute(deps),
+    ...agentIdentityRoutes({ ...deps, factories: upstreams.factories, catalog: upstreams.catalog }),
     ...runRoutes({
       ...shared,
-      haveMetadataFilter: async (uids) => (await listTeams(identity.db.now, uids)).every((team) => team.metadataFilter),
-      findPrincipal: (caller, teamUid, member) => findPrincipal(identity.db.now, caller, teamUid, member),
+      haveMetadataFilter: async (uids) => (await identity.teams.list(uids)).every((team) => team.metadataFilter),
+      findPrincipal: identity.agents.findPrincipal,
     }),
     ...localRunRoutes(upstreams),
     ...followupRoutes(upstreams, shared.findProfiles),
@@ -108,7 +114,7 @@ export function publicApp({ options: o, identity, upstreams, respondOnce, limitM
     ...modelPriceRoutes(upstreams),
     ...creditRoutes({
       upstreams,
-      hasTeam: async (uid) => (await listTeams(identity.db.now, [uid])).length > 0,
+      hasTeam: async (uid) => (await identity.teams.list([uid])).length > 0,
     }),
     ...codeHostRoutes(upstreams),
     ...codeHostWebhookRoutes(upstreams),
@@ -116,8 +122,7 @@ export function publicApp({ options: o, identity, upstreams, respondOnce, limitM
     ...factorySourceRoutes(upstreams),
     ...factoryBranchRoutes({
       upstreams,
-      hasFactoryBranches: async (uid) =>
-        (await listTeams(identity.db.now, [uid])).every((team) => team.factoryBranches),
+      hasFactoryBranches: async (uid) => (await identity.teams.list([uid])).every((team) => team.factoryBranches),
     }),
     ...factoryFilesRoutes,
     ...taskRoutes(shared),
@@ -161,17 +166,17 @@ export function publicApp({ options: o, identity, upstreams, respondOnce, limitM
 }
 
 const teammates =
-  ({ db }: Pick<IdentityRouteDeps, "db">): EnvironmentRoutesDeps["isTeammate"] =>
+  ({ profiles }: IdentityOperations): EnvironmentRoutesDeps["isTeammate"] =>
   async ({ teams }, userUid) =>
-    (await getProfiles(db.now, { uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(
+    (await profiles.find({ uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(
       ({ type }) => type === "user",
     );
 
 /** Returns profiles for records whose visibility was checked before. */
 const profileFinder =
-  ({ db }: Pick<IdentityRouteDeps, "db">): FindProfiles =>
+  ({ profiles }: IdentityOperations): FindProfiles =>
   async (uids) => {
-    const found = await getProfiles(db.now, { uids: [...new Set(uids)], emails: [] });
+    const found = await profiles.find({ uids: [...new Set(uids)], emails: [] });
     return new Map(
       found.map(({ type, uid, displayName, email }): [string, Profile] => [
         uid,

@@ -292,7 +292,7 @@ describe("idempotency", () => {
     const { member } = CALLERS;
     const once = () =>
       respondOnce({
-        db: new IdentityDb(g.database),
+        sql: g.database.sql,
         vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)),
         clock: g.clock,
       });

@@ -10,10 +10,10 @@ import { secretPusher } from "./clients/secret-pusher.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
 import { credentialReader, recordUse } from "./store/credential-store.ts";
+import { identityOperations, type IdentityOperations } from "./operations.ts";
 import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
-import type { PushSecret } from "./usecases/manage-secrets.ts";
 
 export type IdentityOptions = Pick<ServiceOptions, "masterKey" | "signer" | "clock" | "log" | "wakeups"> & {
   /** Database that the process shares with the rest of the gateway. */
@@ -28,10 +28,10 @@ export type IdentityOptions = Pick<ServiceOptions, "masterKey" | "signer" | "clo
 };
 
 export type Identity = {
-  readonly db: IdentityDb;
-  readonly vault: Vault;
+  /** Resolves bearer credentials to callers. */
   readonly authenticator: Authenticator;
-  readonly pushSecret: PushSecret;
+  /** What routes may do with identities. */
+  readonly operations: IdentityOperations;
   /** Events that identity publishes. */
   readonly eventLog: EventLog;
   /** Handlers of the feed of factories. */
@@ -60,10 +60,13 @@ export function composeIdentity(o: IdentityOptions): Identity {
   });
   const eventLog = new EventLog({ database, clock, log, ...(wakeups ? { wakeups } : {}) });
   return {
-    db,
-    vault,
     authenticator,
-    pushSecret: secretPusher(clientFor(webhooks.WebhookService, upstreams.webhookIngress, { signer })),
+    operations: identityOperations(db, {
+      clock,
+      vault,
+      credentialOf: (caller) => authenticator.credentialOf(caller),
+      pushSecret: secretPusher(clientFor(webhooks.WebhookService, upstreams.webhookIngress, { signer })),
+    }),
     eventLog,
     factoryEventHandlers: onFactoryEvents({ clock }),
     routes: rpcRoutes({ db, clock, vault, authenticator, eventLog }),

@@ -1,7 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { StoredEvent } from "@millwright/events";
 import type { AuditEntry } from "../gen/prisma/client.ts";
-import type { Tx } from "../identity/store/identity-db.ts";
 
 export type { AuditEntry };
 
@@ -30,19 +29,22 @@ export async function insertAuditEntries(sql: Sql, source: string, events: reado
 }
 
 /** Returns a page of a team's audit log, newest first, after a position. */
-export const listAuditEntries = (
-  { prisma }: Tx,
+export async function listAuditEntries(
+  sql: Sql,
   teamUid: string,
   after: { occurredAt: Date; uid: string } | undefined,
   limit: number,
-): Promise<AuditEntry[]> =>
-  prisma.auditEntry.findMany({
-    where: {
-      teamUid,
-      ...(after
-        ? { OR: [{ occurredAt: { lt: after.occurredAt } }, { occurredAt: after.occurredAt, uid: { lt: after.uid } }] }
-        : {}),
-    },
-    orderBy: [{ occurredAt: "desc" }, { uid: "desc" }],
-    take: limit,
-  });
+): Promise<AuditEntry[]> {
+  const { rows } = await sql.query<AuditEntry>(
+    `SELECT uid, team_uid AS "teamUid", type, source, entity, entity_uid AS "entityUid",
+            actor_type AS "actorType", actor_uid AS "actorUid", request_id AS "requestId", cause,
+            occurred_at AS "occurredAt", payload
+       FROM audit_log
+      WHERE team_uid = $1::uuid
+        AND ($2::timestamptz IS NULL OR (occurred_at, uid) < ($2::timestamptz, $3::uuid))
+      ORDER BY occurred_at DESC, uid DESC
+      LIMIT $4`,
+    [teamUid, after?.occurredAt ?? null, after?.uid ?? null, limit],
+  );
+  return rows;
+}

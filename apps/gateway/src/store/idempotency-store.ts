@@ -6,11 +6,11 @@ import { idempotencyMismatch } from "@millwright/idempotency";
 import type { Vault } from "@millwright/vault";
 import { canonicalJson } from "@millwright/json";
 import type { RespondOnce, IdempotencyKey } from "../rest/index.ts";
-import type { IdentityDb, Tx } from "../identity/store/identity-db.ts";
+import type { Tx } from "../identity/index.ts";
 
 const RETENTION_MS = 24 * 60 * 60 * 1000;
 
-type Deps = { readonly db: IdentityDb; readonly vault: Vault; readonly clock: Clock };
+type Deps = { readonly vault: Vault; readonly clock: Clock };
 
 /**
  * Executes a create once per Idempotency-Key; without a key, once in a transaction. `create` returns the public body.
@@ -28,9 +28,13 @@ export type CreateOnce = <T>(
  * Errors: idempotency_mismatch (conflict, not retryable) for another body under the same key.
  */
 export const createOnce =
-  ({ db, vault, clock }: Deps): CreateOnce =>
+  ({
+    transaction,
+    vault,
+    clock,
+  }: Deps & { readonly transaction: <T>(f: (tx: Tx) => Promise<T>) => Promise<T> }): CreateOnce =>
   <T>(caller: Caller, idempotency: IdempotencyKey | undefined, create: (tx: Tx) => Promise<T>) =>
-    db.transaction(async (tx) => {
+    transaction(async (tx) => {
       if (!idempotency) return create(tx);
       const [row, now] = [rowOf(caller, idempotency), clock.now()];
       if (!(await claim(tx.sql, row, idempotency.bodyHash, now)))
@@ -49,13 +53,7 @@ export const createOnce =
  * first.
  */
 export const respondOnce =
-  ({
-    db: {
-      now: { sql },
-    },
-    vault,
-    clock,
-  }: Deps): RespondOnce =>
+  ({ sql, vault, clock }: Deps & { readonly sql: Sql }): RespondOnce =>
   async <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => {
     const [row, hash] = [rowOf(caller, idempotency), idempotency.bodyHash];
     const known = await storedResponse<T>(sql, vault, row, hash, clock.now());

@@ -16,16 +16,14 @@ export async function insertKey({ prisma }: Tx, key: Key & { hash: string }): Pr
 export async function listKeys(
   { prisma }: Tx,
   teamUid: string,
-  options: { userUid?: string; after?: { createdAt: Date; uid: string }; limit: number },
+  options: { userUid?: string | undefined; after?: { createdAt: Date; uid: string } | undefined; limit: number },
 ): Promise<Key[]> {
   const { userUid, after, limit } = options;
   const rows = await prisma.apiKey.findMany({
     where: {
       teamUid,
-      ...(userUid ? { userUid } : {}),
-      ...(after
-        ? { OR: [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, uid: { lt: after.uid } }] }
-        : {}),
+      userUid,
+      OR: after && [{ createdAt: { lt: after.createdAt } }, { createdAt: after.createdAt, uid: { lt: after.uid } }],
     },
     omit: SHOWN,
     orderBy: [{ createdAt: "desc" }, { uid: "desc" }],

@@ -139,6 +139,12 @@ export async function listMembers(
   return rows.map(toMember);
 }
 
+/** Returns the roles of a user by team. */
+export async function rolesOf({ prisma }: Tx, userUid: string): Promise<ReadonlyMap<string, Role>> {
+  const rows = await prisma.membership.findMany({ where: { userUid } });
+  return new Map(rows.map(({ teamUid, role }) => [teamUid, role as Role]));
+}
+
 export const countOwners = ({ prisma }: Tx, teamUid: string): Promise<number> =>
   prisma.membership.count({ where: { teamUid, role: "owner" } });
 

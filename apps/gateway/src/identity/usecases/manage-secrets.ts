@@ -27,7 +27,7 @@ export type PushSecret = (secret: {
   value: string | undefined;
 }) => Promise<void>;
 
-type Deps = { tx: Tx; clock: Clock; vault: Vault; pushSecret: PushSecret };
+export type SecretDeps = { tx: Tx; clock: Clock; vault: Vault; pushSecret: PushSecret };
 type NamedSecret = { teamUid: string; name: string };
 
 /** Returns the revision of a secret. Uids sort by the time of creation. */
@@ -48,7 +48,7 @@ const sealContext = (uid: string): string => `secret:${uid}`;
  * Errors: team_not_found · not_authorized · secret_exists (conflict).
  */
 export async function setSecret(
-  deps: Deps,
+  deps: SecretDeps,
   caller: Caller,
   input: NamedSecret & { value: string; mustBeNew: boolean },
 ): Promise<{ secret: Secret; isNew: boolean }> {
@@ -83,7 +83,7 @@ export async function setSecret(
 
 /** Deletes a secret. Errors: secret_not_found (also for callers outside the team) · not_authorized. */
 export async function deleteSecret(
-  deps: Pick<Deps, "tx" | "pushSecret">,
+  deps: Pick<SecretDeps, "tx" | "pushSecret">,
   caller: Caller,
   input: NamedSecret,
 ): Promise<void> {
@@ -100,7 +100,7 @@ export async function deleteSecret(
  * with the missing names.
  */
 export async function resolveSecrets(
-  deps: Pick<Deps, "tx" | "vault">,
+  deps: Pick<SecretDeps, "tx" | "vault">,
   input: { teamUid: string; names: readonly string[]; optionalNames: readonly string[] },
 ): Promise<{ values: Record<string, string>; revisions: Record<string, string> }> {
   const rows = await sealedSecrets(deps.tx, input.teamUid, [...input.names, ...input.optionalNames]);

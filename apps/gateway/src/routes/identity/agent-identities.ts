@@ -4,8 +4,6 @@ import { invalidArgument, isDomainError, type DomainError } from "@millwright/er
 import { isUuid } from "@millwright/ids";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { pathUid, route, type RequestInfo, type Route } from "../../rest/index.ts";
-import { getAgent, listAgents } from "../../identity/store/agent-store.ts";
-import { appendSecrets, createAgent, deleteAgent, updateAgent } from "../../identity/usecases/manage-agents.ts";
 import { agentFields, AgentRecord, agentRecord, AgentUpdate, NewAgent } from "./agent-identity-schemas.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 
@@ -13,7 +11,7 @@ const params = z.object({ uid: pathUid("agent") });
 
 /** Returns the routes of agent identities, which are service accounts of a team. */
 export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "factories" | "catalog">): Route[] {
-  const { db, clock } = deps;
+  const { agents } = deps.identity;
   return [
     route({
       method: "POST",
@@ -32,10 +30,8 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
         if (body.environment_id)
           await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
         const skills = body.skills && (await findSkills(deps, caller, request, chooseTeam(caller), body.skills));
-        return deps.once(caller, request.idempotency, async (tx) =>
-          agentRecord(
-            await createAgent({ tx, clock }, caller, { factoryUid, fields: agentFields({ ...body, skills }) }),
-          ),
+        return deps.createOnce(caller, request.idempotency, async (tx) =>
+          agentRecord(await agents.create(tx, caller, { factoryUid, fields: agentFields({ ...body, skills }) })),
         );
       },
     }),
@@ -53,7 +49,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       handler: async ({ caller, query: { factory_uid: factoryUid } }) => {
         if (factoryUid !== undefined && !isUuid(factoryUid)) return { agents: [] };
         const teams = teamsShown(caller).filter((uid) => factoryUid === undefined || can(caller, uid, "factory.view"));
-        return { agents: (await listAgents(db.now.sql, teams, factoryUid)).map(agentRecord) };
+        return { agents: (await agents.list(teams, factoryUid)).map(agentRecord) };
       },
     }),
     route({
@@ -62,7 +58,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       summary: "Get an agent",
       params,
       response: AgentRecord,
-      handler: async ({ caller, params: { uid } }) => agentRecord(await getAgent(db.now.sql, allTeams(caller), uid)),
+      handler: async ({ caller, params: { uid } }) => agentRecord(await agents.get(allTeams(caller), uid)),
     }),
     route({
       method: "PUT",
@@ -74,16 +70,13 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       body: AgentUpdate,
       response: AgentRecord,
       handler: async ({ caller, params: { uid }, body, request }) => {
-        const teamUid =
-          body.environment_id || body.skills ? (await getAgent(db.now.sql, allTeams(caller), uid)).teamUid : "";
+        const teamUid = body.environment_id || body.skills ? (await agents.get(allTeams(caller), uid)).teamUid : "";
         if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, teamUid, body.environment_id);
         const skills = body.skills && (await findSkills(deps, caller, request, teamUid, body.skills));
         return agentRecord(
-          await db.transaction((tx) =>
-            body.secrets_append
-              ? appendSecrets({ tx, clock }, caller, { uid, names: body.secrets_append.map(({ name }) => name) })
-              : updateAgent({ tx, clock }, caller, { uid, fields: agentFields({ ...body, skills }) }),
-          ),
+          body.secrets_append
+            ? await agents.appendSecrets(caller, { uid, names: body.secrets_append.map(({ name }) => name) })
+            : await agents.update(caller, { uid, fields: agentFields({ ...body, skills }) }),
         );
       },
     }),
@@ -96,9 +89,7 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       errors: [403],
       status: 204,
       params,
-      handler: async ({ caller, params: { uid } }) => {
-        await db.transaction((tx) => deleteAgent({ tx, clock }, caller, uid));
-      },
+      handler: ({ caller, params: { uid } }) => agents.delete(caller, uid),
     }),
   ];
 }

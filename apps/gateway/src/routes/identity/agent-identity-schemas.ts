@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { runnerUidOf } from "@millwright/ids";
-import { AGENT_TYPES, type Agent, type AgentFields } from "../../identity/domain/agent-identity.ts";
+import { AGENT_TYPES, type Agent, type AgentFields } from "../../identity/index.ts";
 import { EXTENSION, timestamp } from "../../rest/index.ts";
 import { Harness, HARNESS_TYPES, HarnessAuthSecrets } from "../runs/harness-schemas.ts";
 import { McpServer, McpServers } from "../runs/mcp-schemas.ts";

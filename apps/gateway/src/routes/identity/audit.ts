@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { requireVerb } from "@millwright/caller";
+import type { Sql } from "@millwright/database";
+import type { Cursors } from "@millwright/paging";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, timestamp, type Route } from "../../rest/index.ts";
 import { listAuditEntries, type AuditEntry } from "../../store/audit-store.ts";
-import { openPosition, pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
+import { openPosition, pageOf } from "./identity-deps.ts";
 
 const AuditRecord = z
   .object({
@@ -20,7 +22,7 @@ const AuditRecord = z
   .meta({ id: "AuditEntry" });
 
 /** Returns the route of a team's audit log. Millwright extension. */
-export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "cursors">): Route =>
+export const auditRoute = ({ sql, cursors }: { sql: Sql; cursors: Cursors }): Route =>
   route({
     method: "GET",
     path: "/team/{uid}/audit",
@@ -36,12 +38,7 @@ export const auditRoute = ({ db, cursors }: Pick<IdentityRouteDeps, "db" | "curs
       requireVerb(caller, uid, "team.manage", "team");
       const bind = { team: uid };
       const after = query.cursor === undefined ? undefined : openPosition(cursors.open("audit", bind, query.cursor));
-      const rows = await listAuditEntries(
-        db.now,
-        uid,
-        after && { occurredAt: after.at, uid: after.uid },
-        query.limit + 1,
-      );
+      const rows = await listAuditEntries(sql, uid, after && { occurredAt: after.at, uid: after.uid }, query.limit + 1);
       const { items, nextCursor } = pageOf(rows, query.limit, (entry) =>
         cursors.seal("audit", bind, [entry.occurredAt, entry.uid]),
       );

@@ -1,21 +1,9 @@
-import type { Clock } from "@millwright/clock";
 import type { Cursors } from "@millwright/paging";
-import type { Vault } from "@millwright/vault";
+import type { IdentityOperations } from "../../identity/index.ts";
 import type { CreateOnce } from "../../store/idempotency-store.ts";
-import type { IdentityDb } from "../../identity/store/identity-db.ts";
-import type { Authenticator } from "../../identity/usecases/authenticate.ts";
-import type { PushSecret } from "../../identity/usecases/manage-secrets.ts";
 
 /** Dependencies of the routes of teams, members, keys, secrets and agents. */
-export type IdentityRouteDeps = {
-  db: IdentityDb;
-  clock: Clock;
-  vault: Vault;
-  pushSecret: PushSecret;
-  cursors: Cursors;
-  once: CreateOnce;
-  authenticator: Authenticator;
-};
+export type IdentityRouteDeps = { identity: IdentityOperations; cursors: Cursors; createOnce: CreateOnce };
 
 /** Returns the first `limit` of `limit + 1` rows, and a cursor if a further row exists. */
 export function pageOf<T>(

@@ -1,11 +1,7 @@
 import { z } from "zod";
 import { VERBS } from "@millwright/caller";
-import { ROLES } from "../../identity/domain/roles.ts";
+import { ROLES, type Invitation, type Key, type Member, type Secret, type Team } from "../../identity/index.ts";
 import { timestamp } from "../../rest/index.ts";
-import type { Invitation } from "../../identity/store/invitation-store.ts";
-import type { Key } from "../../identity/store/key-store.ts";
-import type { Secret } from "../../identity/store/secret-store.ts";
-import type { Member, Team } from "../../identity/store/team-store.ts";
 
 /**
  * An e-mail address. The pattern is permissive, because self-hosted installations use addresses such as

@@ -1,14 +1,6 @@
 import { z } from "zod";
-import { ROLES } from "../../identity/domain/roles.ts";
+import { ROLES } from "../../identity/index.ts";
 import { pathUid, route, type Route } from "../../rest/index.ts";
-import {
-  acceptInvitation,
-  declineInvitation,
-  invite,
-  listOwnInvitations,
-  listTeamInvitations,
-  revokeInvitation,
-} from "../../identity/usecases/invitations.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, InvitationRecord, invitationRecord, MemberRecord, memberRecord } from "./identity-schemas.ts";
 
@@ -24,7 +16,7 @@ const ACCEPTING = "Requires a key that the caller created, without scopes.";
  * Returns the routes of invitations: an owner invites a person who uses the platform, and the person accepts.
  * Millwright extension.
  */
-export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[] {
+export function invitationRoutes({ identity: { invitations }, createOnce }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "POST",
@@ -41,8 +33,8 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       body: NewInvitation,
       response: InvitationRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
-        once(caller, request.idempotency, async (tx) =>
-          invitationRecord(await invite({ tx, clock }, caller, { teamUid: uid, email: body.email, role: body.role })),
+        createOnce(caller, request.idempotency, async (tx) =>
+          invitationRecord(await invitations.create(tx, caller, { teamUid: uid, email: body.email, role: body.role })),
         ),
     }),
     route({
@@ -55,7 +47,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       params: teamParams,
       response: Invitations,
       handler: async ({ caller, params: { uid } }) => ({
-        invitations: (await listTeamInvitations({ tx: db.now, clock }, caller, uid)).map(invitationRecord),
+        invitations: (await invitations.listOfTeam(caller, uid)).map(invitationRecord),
       }),
     }),
     route({
@@ -67,9 +59,8 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       status: 204,
       errors: [403],
       params: ofTeam,
-      handler: async ({ caller, params: { uid: teamUid, invitationUid: uid } }) => {
-        await db.transaction((tx) => revokeInvitation({ tx, clock }, caller, { teamUid, uid }));
-      },
+      handler: ({ caller, params: { uid: teamUid, invitationUid: uid } }) =>
+        invitations.revoke(caller, { teamUid, uid }),
     }),
     route({
       method: "GET",
@@ -80,7 +71,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       errors: [403],
       response: Invitations,
       handler: async ({ caller }) => ({
-        invitations: (await listOwnInvitations({ tx: db.now, clock }, caller)).map(invitationRecord),
+        invitations: (await invitations.listOwn(caller)).map(invitationRecord),
       }),
     }),
     route({
@@ -95,9 +86,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
         .object({ team: InvitationRecord.shape.team, member: MemberRecord })
         .meta({ id: "AcceptedInvitation" }),
       handler: async ({ caller, params: { invitationUid } }) => {
-        const { invitation, member } = await db.transaction((tx) =>
-          acceptInvitation({ tx, clock }, caller, invitationUid),
-        );
+        const { invitation, member } = await invitations.accept(caller, invitationUid);
         return { team: invitationRecord(invitation).team, member: memberRecord(member) };
       },
     }),
@@ -110,9 +99,7 @@ export function invitationRoutes({ db, clock, once }: IdentityRouteDeps): Route[
       status: 204,
       errors: [403],
       params: own,
-      handler: async ({ caller, params: { invitationUid } }) => {
-        await db.transaction((tx) => declineInvitation({ tx, clock }, caller, invitationUid));
-      },
+      handler: ({ caller, params: { invitationUid } }) => invitations.decline(caller, invitationUid),
     }),
   ];
 }

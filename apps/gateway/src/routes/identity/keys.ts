@@ -2,9 +2,6 @@ import { z } from "zod";
 import { can, isMember, VERBS } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { cursor, instant, PageInfo, pageInfo, pageLimit, pathUid, route, uuid, type Route } from "../../rest/index.ts";
-import { listKeys } from "../../identity/store/key-store.ts";
-import { createKey } from "../../identity/usecases/create-key.ts";
-import { revokeKey } from "../../identity/usecases/revoke-key.ts";
 import { openPosition, pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
 import { IssuedKey, KeyRecord, keyRecord } from "./identity-schemas.ts";
 
@@ -32,8 +29,7 @@ const NewKey = z.object({
  * Returns the routes of API and worker keys. Only the response to the creation contains the key itself. Millwright
  * extension.
  */
-export function keyRoutes(deps: IdentityRouteDeps): Route[] {
-  const { db, clock, cursors, authenticator } = deps;
+export function keyRoutes({ identity: { keys }, cursors, createOnce }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -47,13 +43,13 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
         if (!isMember(caller, uid)) throw notFound("team");
         // A run acts for its creator, but must not list the creator's keys.
         if (caller.run) return { keys: [], page_info: pageInfo(undefined) };
-        const own = can(caller, uid, "team.manage") ? {} : { userUid: caller.principal.uid };
-        const bind = { team: uid, ...own };
+        const userUid = can(caller, uid, "team.manage") ? undefined : caller.principal.uid;
+        const bind = { team: uid, userUid };
         const after = query.cursor === undefined ? undefined : openPosition(cursors.open("keys", bind, query.cursor));
-        const rows = await listKeys(db.now, uid, {
-          ...own,
+        const rows = await keys.list(uid, {
+          userUid,
           limit: query.limit + 1,
-          ...(after ? { after: { createdAt: after.at, uid: after.uid } } : {}),
+          after: after && { createdAt: after.at, uid: after.uid },
         });
         const { items, nextCursor } = pageOf(rows, query.limit, (key) =>
           cursors.seal("keys", bind, [key.createdAt, key.uid]),
@@ -75,21 +71,17 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       body: NewKey,
       response: IssuedKey,
       handler: ({ caller, params: { uid }, body, request }) =>
-        deps.once(caller, request.idempotency, async (tx) => {
-          const { key, text } = await createKey(
-            { tx, clock, credentialOf: (each) => authenticator.credentialOf(each) },
-            caller,
-            {
-              teamUid: uid,
-              name: body.name,
-              kind: body.kind,
-              agentUid: body.agent_uid,
-              userUid: body.user_uid,
-              allTeams: body.all_teams,
-              scopes: body.scopes ?? [],
-              expiresAt: body.expires_at,
-            },
-          );
+        createOnce(caller, request.idempotency, async (tx) => {
+          const { key, text } = await keys.create(tx, caller, {
+            teamUid: uid,
+            name: body.name,
+            kind: body.kind,
+            agentUid: body.agent_uid,
+            userUid: body.user_uid,
+            allTeams: body.all_teams,
+            scopes: body.scopes ?? [],
+            expiresAt: body.expires_at,
+          });
           return { key: keyRecord(key), api_key: text };
         }),
     }),
@@ -101,9 +93,7 @@ export function keyRoutes(deps: IdentityRouteDeps): Route[] {
       status: 204,
       errors: [403],
       params: z.object({ uid: pathUid("key"), keyUid: pathUid("key") }),
-      handler: async ({ caller, params: { uid, keyUid } }) => {
-        await db.transaction((tx) => revokeKey({ tx }, caller, { teamUid: uid, keyUid }));
-      },
+      handler: ({ caller, params: { uid, keyUid } }) => keys.revoke(caller, { teamUid: uid, keyUid }),
     }),
   ];
 }

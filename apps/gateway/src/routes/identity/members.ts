@@ -1,10 +1,8 @@
 import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import { ROLES } from "../../identity/domain/roles.ts";
+import { ROLES } from "../../identity/index.ts";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, route, type Route } from "../../rest/index.ts";
-import { listMembers } from "../../identity/store/team-store.ts";
-import { addMember, changeRole, removeMember } from "../../identity/usecases/manage-members.ts";
 import { openPosition, pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, MemberRecord, memberRecord, NewMemberRecord } from "./identity-schemas.ts";
 
@@ -18,8 +16,7 @@ const NewMember = z.object({
 });
 
 /** Returns the routes of a team's members and their roles. Millwright extension. */
-export function memberRoutes(deps: IdentityRouteDeps): Route[] {
-  const { db, clock, cursors } = deps;
+export function memberRoutes({ identity: { members }, cursors, createOnce }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -34,7 +31,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
         const bind = { team: uid };
         const after =
           query.cursor === undefined ? undefined : openPosition(cursors.open("members", bind, query.cursor));
-        const rows = await listMembers(db.now, uid, after && { createdAt: after.at, uid: after.uid }, query.limit + 1);
+        const rows = await members.list(uid, after && { createdAt: after.at, uid: after.uid }, query.limit + 1);
         const { items, nextCursor } = pageOf(rows, query.limit, ({ createdAt, user }) =>
           cursors.seal("members", bind, [createdAt, user.uid]),
         );
@@ -56,9 +53,9 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       body: NewMember,
       response: NewMemberRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
-        deps.once(caller, request.idempotency, async (tx) => {
+        createOnce(caller, request.idempotency, async (tx) => {
           const displayName = body.display_name ?? body.email.split("@")[0] ?? body.email;
-          const { member, text } = await addMember({ tx, clock }, caller, {
+          const { member, text } = await members.add(tx, caller, {
             teamUid: uid,
             email: body.email,
             displayName,
@@ -78,9 +75,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       body: z.object({ role: z.enum(ROLES) }),
       response: MemberRecord,
       handler: async ({ caller, params: { uid, userUid }, body }) =>
-        memberRecord(
-          await db.transaction((tx) => changeRole({ tx, clock }, caller, { teamUid: uid, userUid, role: body.role })),
-        ),
+        memberRecord(await members.changeRole(caller, { teamUid: uid, userUid, role: body.role })),
     }),
     route({
       method: "DELETE",
@@ -91,9 +86,7 @@ export function memberRoutes(deps: IdentityRouteDeps): Route[] {
       errors: [403, 409],
       status: 204,
       params: memberParams,
-      handler: async ({ caller, params: { uid, userUid } }) => {
-        await db.transaction((tx) => removeMember({ tx, clock }, caller, { teamUid: uid, userUid }));
-      },
+      handler: ({ caller, params: { uid, userUid } }) => members.remove(caller, { teamUid: uid, userUid }),
     }),
   ];
 }

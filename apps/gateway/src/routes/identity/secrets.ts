@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { requireVerb } from "@millwright/caller";
 import { cursor, json, PageInfo, pageInfo, pageLimit, pathText, pathUid, route, type Route } from "../../rest/index.ts";
-import { listSecrets } from "../../identity/store/secret-store.ts";
-import { deleteSecret, setSecret } from "../../identity/usecases/manage-secrets.ts";
 import { pageOf, type IdentityRouteDeps } from "./identity-deps.ts";
 import { SecretRecord, secretRecord } from "./identity-schemas.ts";
 
@@ -13,8 +11,7 @@ const value = () => z.string().min(1).max(VALUE_CHARACTERS_MAX);
 const teamParams = z.object({ uid: pathUid("team") });
 
 /** Returns the routes of managed secrets. No route returns a value; only runs read values. Millwright extension. */
-export function secretRoutes(deps: IdentityRouteDeps): Route[] {
-  const { db, clock, vault, pushSecret, cursors } = deps;
+export function secretRoutes({ identity: { secrets }, cursors, createOnce }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -31,7 +28,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
         const bind = { team: uid };
         const after =
           query.cursor === undefined ? undefined : (cursors.open("secrets", bind, query.cursor)[0] as string);
-        const rows = await listSecrets(db.now, uid, after, query.limit + 1);
+        const rows = await secrets.list(uid, after, query.limit + 1);
         const { items, nextCursor } = pageOf(rows, query.limit, ({ name }) => cursors.seal("secrets", bind, [name]));
         return { secrets: items.map(secretRecord), page_info: pageInfo(nextCursor) };
       },
@@ -49,12 +46,8 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       body: z.object({ name: z.string().regex(NAME), value: value() }),
       response: SecretRecord,
       handler: ({ caller, params: { uid }, body, request }) =>
-        deps.once(caller, request.idempotency, async (tx) => {
-          const { secret } = await setSecret({ tx, clock, vault, pushSecret }, caller, {
-            teamUid: uid,
-            ...body,
-            mustBeNew: true,
-          });
+        createOnce(caller, request.idempotency, async (tx) => {
+          const { secret } = await secrets.create(tx, caller, { teamUid: uid, ...body, mustBeNew: true });
           return secretRecord(secret);
         }),
     }),
@@ -70,14 +63,12 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       response: SecretRecord,
       responses: { 201: { description: "Created", schema: SecretRecord } },
       handler: async ({ caller, params: { uid, name }, body }) => {
-        const { secret, isNew } = await db.transaction((tx) =>
-          setSecret({ tx, clock, vault, pushSecret }, caller, {
-            teamUid: uid,
-            name,
-            value: body.value,
-            mustBeNew: false,
-          }),
-        );
+        const { secret, isNew } = await secrets.set(caller, {
+          teamUid: uid,
+          name,
+          value: body.value,
+          mustBeNew: false,
+        });
         return isNew ? json(201, secretRecord(secret)) : secretRecord(secret);
       },
     }),
@@ -90,9 +81,7 @@ export function secretRoutes(deps: IdentityRouteDeps): Route[] {
       status: 204,
       errors: [403],
       params: z.object({ uid: pathUid("secret"), name: pathText("secret", NAME) }),
-      handler: async ({ caller, params: { uid, name } }) => {
-        await db.transaction((tx) => deleteSecret({ tx, pushSecret }, caller, { teamUid: uid, name }));
-      },
+      handler: ({ caller, params: { uid, name } }) => secrets.delete(caller, { teamUid: uid, name }),
     }),
   ];
 }

@@ -2,9 +2,6 @@ import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { pathUid, route, type Route } from "../../rest/index.ts";
-import { getTeam, listTeams } from "../../identity/store/team-store.ts";
-import { createTeam } from "../../identity/usecases/create-team.ts";
-import { updateTeam } from "../../identity/usecases/update-team.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, IssuedKey, keyRecord, teamRecord, TeamRecord } from "./identity-schemas.ts";
 
@@ -33,8 +30,7 @@ const TeamPatch = z.object({
 });
 
 /** Returns the routes of teams, which own resources. Millwright extension. */
-export function teamRoutes(deps: IdentityRouteDeps): Route[] {
-  const { db, clock } = deps;
+export function teamRoutes({ identity: { teams }, createOnce }: IdentityRouteDeps): Route[] {
   return [
     route({
       method: "POST",
@@ -47,14 +43,10 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       body: NewTeam,
       response: IssuedKey.extend({ team: TeamRecord }).meta({ id: "CreatedTeam" }),
       handler: ({ caller, body, request }) =>
-        deps.once(caller, request.idempotency, async (tx) => {
+        createOnce(caller, request.idempotency, async (tx) => {
           const ownerEmail = body.owner_email ?? caller.principal.email ?? "";
           const ownerName = body.owner_name ?? ownerEmail.split("@")[0] ?? "";
-          const { team, key, text } = await createTeam({ tx, clock }, caller, {
-            name: body.name,
-            ownerEmail,
-            ownerName,
-          });
+          const { team, key, text } = await teams.create(tx, caller, { name: body.name, ownerEmail, ownerName });
           return { team: teamRecord(team), key: keyRecord(key), api_key: text };
         }),
     }),
@@ -65,12 +57,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       summary: "List the caller's teams, oldest first",
       response: z.object({ teams: z.array(TeamRecord) }),
       handler: async ({ caller }) => ({
-        teams: (
-          await listTeams(
-            db.now,
-            caller.teams.map((team) => team.teamUid),
-          )
-        ).map(teamRecord),
+        teams: (await teams.list(caller.teams.map((team) => team.teamUid))).map(teamRecord),
       }),
     }),
     route({
@@ -82,7 +69,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
       response: TeamRecord,
       handler: async ({ caller, params: { uid } }) => {
         if (!isMember(caller, uid)) throw notFound("team");
-        return teamRecord(await getTeam(db.now, uid));
+        return teamRecord(await teams.get(uid));
       },
     }),
     route({
@@ -113,7 +100,7 @@ export function teamRoutes(deps: IdentityRouteDeps): Route[] {
           ...(queuePaused === undefined ? {} : { queuePaused }),
           ...(agentDefaults === undefined ? {} : { agentDefaults }),
         };
-        return teamRecord(await db.transaction((tx) => updateTeam({ tx, clock }, caller, { teamUid: uid, changes })));
+        return teamRecord(await teams.update(caller, { teamUid: uid, changes }));
       },
     }),
   ];

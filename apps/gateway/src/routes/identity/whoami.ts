@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { VERBS } from "@millwright/caller";
-import { ROLES } from "../../identity/domain/roles.ts";
+import { ROLES, type IdentityOperations } from "../../identity/index.ts";
 import { route, type Route } from "../../rest/index.ts";
-import type { IdentityDb } from "../../identity/store/identity-db.ts";
-import { listTeams } from "../../identity/store/team-store.ts";
 
 const WhoAmI = z
   .object({
@@ -37,7 +35,7 @@ const WhoAmI = z
   .meta({ id: "WhoAmI" });
 
 /** Returns the route that describes the principal and permissions of a credential. */
-export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
+export const whoAmIRoute = ({ teams, members }: Pick<IdentityOperations, "teams" | "members">): Route =>
   route({
     method: "GET",
     path: "/whoami",
@@ -47,18 +45,9 @@ export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
     handler: async ({ caller }) => {
       const { principal, run } = caller;
       const names = new Map(
-        (
-          await listTeams(
-            db.now,
-            caller.teams.map((team) => team.teamUid),
-          )
-        ).map((team) => [team.uid, team.name]),
+        (await teams.list(caller.teams.map((team) => team.teamUid))).map((team) => [team.uid, team.name]),
       );
-      const memberships =
-        principal.type === "user" && !run
-          ? await db.now.prisma.membership.findMany({ where: { userUid: principal.uid } })
-          : [];
-      const roles = new Map(memberships.map(({ teamUid, role }) => [teamUid, role as (typeof ROLES)[number]]));
+      const roles = principal.type === "user" && !run ? await members.rolesOf(principal.uid) : undefined;
       return {
         principal: {
           type:
@@ -74,7 +63,7 @@ export const whoAmIRoute = ({ db }: { db: IdentityDb }): Route =>
         platform_admin: caller.platformAdmin,
         ...(names.has(caller.activeTeamUid ?? "") ? { active_team_uid: caller.activeTeamUid } : {}),
         teams: caller.teams.map(({ teamUid, verbs }) => {
-          const role = roles.get(teamUid);
+          const role = roles?.get(teamUid);
           return { uid: teamUid, name: names.get(teamUid) ?? "", ...(role ? { role } : {}), permissions: [...verbs] };
         }),
         personal_permissions: [...(caller.personal ?? [])],

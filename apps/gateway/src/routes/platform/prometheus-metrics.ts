@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { DomainError } from "@millwright/errors";
 import type { Metrics } from "@millwright/telemetry";
 import { Reply, route, type Route } from "../../rest/index.ts";
-import { hashOfKey } from "../../identity/domain/credentials.ts";
+import { hashOfKey } from "../../identity/index.ts";
 
 export type MetricsRouteDeps = {
   readonly metrics: Metrics;
