@@ -12,7 +12,7 @@ import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
 import { workerVersion } from "./protocol/worker-version.ts";
 import type { RunningWorker, WorkerEnd } from "./running-worker.ts";
-import { atMost, type Timers } from "./time.ts";
+import { atMost, type Timers } from "./time/timers.ts";
 
 export type DispatcherOptions = {
   readonly config: WorkerConfig;

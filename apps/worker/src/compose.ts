@@ -22,7 +22,7 @@ import type { RunningWorker, WorkerEnd, WorkerOptions } from "./running-worker.t
 import { InstanceDirectory } from "./state/instance-directory.ts";
 import { ParkedWorkspaces } from "./state/parked-workspaces.ts";
 import { DiskSpace } from "./state/disk-space.ts";
-import { atMost } from "./time.ts";
+import { atMost } from "./time/timers.ts";
 
 /** How long killed sandboxes may take to exit at the end of a drain. */
 const LAST_SANDBOXES_MS = 5_000;

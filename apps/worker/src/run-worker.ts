@@ -10,7 +10,7 @@ import { runExecution } from "./harness/run-execution.ts";
 import { onParentGone } from "./parent.ts";
 import type { RunningWorker, WorkerOptions } from "./running-worker.ts";
 import { probeSandbox } from "./sandbox/probe.ts";
-import { systemTimers } from "./time.ts";
+import { systemTimers } from "./time/timers.ts";
 
 /**
  * Runs a worker, or the dispatcher of a backend, until it has drained. Then ends the process with the exit code for the

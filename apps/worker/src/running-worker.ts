@@ -1,9 +1,9 @@
 import type { Clock } from "@millwright/clock";
 import type { Logger, Tracer } from "@millwright/telemetry";
 import type { WorkerConfig } from "./config.ts";
-import type { RunExecution } from "./executions/execution-context.ts";
+import type { RunExecution } from "./context/execution-context.ts";
 import type { SandboxHost } from "./sandbox/spec.ts";
-import type { Timers } from "./time.ts";
+import type { Timers } from "./time/timers.ts";
 
 /** The dependencies of a worker. */
 export type WorkerOptions = {

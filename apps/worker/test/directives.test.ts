@@ -3,7 +3,8 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { ExecutionCancelled, SandboxStartFailed } from "../src/executions/execution-errors.ts";
+import { ExecutionCancelled } from "../src/context/execution-errors.ts";
+import { SandboxStartFailed } from "../src/sandbox/sandbox-errors.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWorkerSettings } from "./test-worker.ts";
 
 let running: TestWorker[] = [];

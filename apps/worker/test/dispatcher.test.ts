@@ -14,7 +14,7 @@ import { startDispatcher } from "../src/compose-dispatcher.ts";
 import { loadConfig } from "../src/config.ts";
 import type { RunningWorker } from "../src/running-worker.ts";
 import { identify } from "../src/state/process-identity.ts";
-import { systemTimers } from "../src/time.ts";
+import { systemTimers } from "../src/time/timers.ts";
 import { FakePlatform, refusal, WORKER_KEY } from "./fake-platform.ts";
 
 let platform: FakePlatform;

@@ -17,7 +17,7 @@ import { jobName } from "../src/backends/kubernetes/manifests.ts";
 import { kubernetesSettings } from "../src/backends/kubernetes/settings.ts";
 import { startDispatcher } from "../src/compose-dispatcher.ts";
 import { loadConfig } from "../src/config.ts";
-import { systemTimers } from "../src/time.ts";
+import { systemTimers } from "../src/time/timers.ts";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
 import { FakeCluster } from "./support/fake-cluster.ts";
 import { anOrder, deployedOfKind, OFFER, OWNER, STARTED_MS } from "./support/kubernetes.ts";

@@ -1,5 +1,5 @@
 import { manualClock } from "@millwright/clock";
-import type { Timers } from "../src/time.ts";
+import type { Timers } from "../src/time/timers.ts";
 
 /** Returns a clock and timers that advance only when the test advances them. */
 export function manualTime() {

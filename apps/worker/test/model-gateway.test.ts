@@ -6,7 +6,7 @@ import { expect, test } from "@jest/globals";
 import { invalidArgument } from "@millwright/errors";
 import { eventually } from "@millwright/testing";
 import { ModelGateway } from "../src/adapters/model-gateway.ts";
-import { TokenBudget } from "../src/harness/token-budget.ts";
+import { TokenBudget } from "../src/conversation/token-budget.ts";
 import type { RunFailure } from "../src/model/model-provider.ts";
 import { aContext, executionDir } from "./support/a-context.ts";
 import { withDirectory } from "./support/sandboxes.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "@jest/globals";
 import { eventually, ModelServer, type ModelAnswer, type ModelRequest } from "@millwright/testing";
-import type { PlannedCall } from "../src/executions/execution-context.ts";
+import type { PlannedCall } from "../src/context/platform-client.ts";
 import { resultOf } from "../src/harness/result.ts";
 import { executionDir, type ContextOptions } from "./support/a-context.ts";
 import { during, ends, execute, said } from "./support/execute.ts";

@@ -4,7 +4,7 @@ import { outboundRule } from "@millwright/outbound";
 import { ModelServer, type ModelAnswer, type ModelRequest, type WireName } from "@millwright/testing";
 import type { ConversationEvent, ModelStep, ModelContext } from "../src/model/model-provider.ts";
 import { providerFor } from "../src/model/providers.ts";
-import { systemTimers, type Timers } from "../src/time.ts";
+import { systemTimers, type Timers } from "../src/time/timers.ts";
 import { aContext } from "./support/a-context.ts";
 
 const KEY = "canary-provider-key";

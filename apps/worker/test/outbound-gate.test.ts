@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
 import { eventually } from "@millwright/testing";
-import { OutboundGateClosed, LeaseLost } from "../src/executions/execution-errors.ts";
+import { OutboundGateClosed } from "../src/egress/outbound-gate.ts";
+import { LeaseLost } from "../src/context/execution-errors.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker } from "./test-worker.ts";
 
 const DOORS_CLOSE_MS = 60_000; // as the fake platform announces

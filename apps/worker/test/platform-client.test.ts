@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import type { ExecutionContext } from "../src/executions/execution-context.ts";
+import type { ExecutionContext } from "../src/context/execution-context.ts";
 import type { FakePlatform } from "./fake-platform.ts";
 import { drivenExecution, testWorker, type TestWorker } from "./test-worker.ts";
 

@@ -4,16 +4,11 @@ import { join } from "node:path";
 import { systemClock, type Clock } from "@millwright/clock";
 import { createLogger } from "@millwright/telemetry";
 import { startWorker } from "../src/compose.ts";
-import type { WorkerOptions } from "../src/running-worker.ts";
+import type { WorkerOptions, RunningWorker } from "../src/running-worker.ts";
 import { loadConfig } from "../src/config.ts";
-import type {
-  ExecutionContext,
-  ExecutionResult,
-  RunExecution,
-  SandboxHandle,
-} from "../src/executions/execution-context.ts";
-import type { RunningWorker } from "../src/running-worker.ts";
-import { systemTimers } from "../src/time.ts";
+import type { ExecutionContext, ExecutionResult, RunExecution } from "../src/context/execution-context.ts";
+import type { SandboxHandle } from "../src/sandbox/sandbox-handle.ts";
+import { systemTimers } from "../src/time/timers.ts";
 import { FakePlatform, WORKER_KEY } from "./fake-platform.ts";
 
 export type TestWorker = { platform: FakePlatform; worker: RunningWorker; dir: string; close(): Promise<void> };

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { Code } from "@connectrpc/connect";
 import { eventually } from "@millwright/testing";
-import { LeaseLost } from "../src/executions/execution-errors.ts";
+import { LeaseLost } from "../src/context/execution-errors.ts";
 import { refusal } from "./fake-platform.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWorkerSettings } from "./test-worker.ts";
 

@@ -1,4 +1,4 @@
-import type { Program } from "../sandbox/sandbox.ts";
+import type { Program } from "../sandbox/commands.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { HarnessEvent, HarnessLink, HarnessSession, HarnessConnection } from "./harness-adapter.ts";
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { ExecutionContext } from "../executions/execution-context.ts";
-import type { Checkpoints } from "../harness/checkpoints.ts";
-import type { Conversation } from "../harness/conversation.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
+import type { Checkpoints } from "../workspace/checkpoints.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import { textAt } from "../model/event-fields.ts";
 import { actionOf } from "./harness-actions.ts";
 import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { z } from "zod";
-import type { Ending } from "../harness/run-tool.ts";
+import type { Ending } from "../tools/run-tool.ts";
 import type { Tool } from "../tools/tool.ts";
 import { handleMcp, type PlatformTools } from "./platform-mcp.ts";
 

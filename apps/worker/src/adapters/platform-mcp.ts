@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { CallToolResult, Tool as ListedTool } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import type { Ending } from "../harness/run-tool.ts";
+import type { Ending } from "../tools/run-tool.ts";
 import { isAnObject, textAt } from "../model/event-fields.ts";
 import type { Tool } from "../tools/tool.ts";
 

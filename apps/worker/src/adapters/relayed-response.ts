@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { parsedJson } from "./json-rpc.ts";
-import type { TokenCounts } from "../executions/execution-context.ts";
+import type { TokenCounts } from "../context/platform-client.ts";
 import { charactersIn, countsIn, isEnd } from "../model/wires/token-counts.ts";
 import type { GatewayEnding } from "./gateway-wires.ts";
 

@@ -1,5 +1,5 @@
 import { bestEffort } from "@millwright/errors";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 import type { HarnessSession } from "./harness-adapter.ts";

@@ -6,7 +6,7 @@ import type { WatchedLease } from "../leases/lease-renewer.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, retryDelayMs } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
-import { pause, type Timers } from "../time.ts";
+import { pause, type Timers } from "../time/timers.ts";
 import { MachineFailed, type Backend, type EndReason, type Machine, type Order } from "./backend.ts";
 
 export type DispatcherDeps = {

@@ -8,7 +8,7 @@ import {
 } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { OutboundGate } from "../executions/execution-context.ts";
+import type { OutboundGate } from "./outbound-gate.ts";
 import type { Denial } from "./denials.ts";
 import { forward, forwarded, respondText } from "./forwarding.ts";
 import type { GitGateway } from "./git-gateway.ts";

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
-import type { OutboundGate } from "../executions/execution-context.ts";
+import type { OutboundGate } from "./outbound-gate.ts";
 import type { Denial } from "./denials.ts";
 import { gatedPipe } from "./guarded-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";

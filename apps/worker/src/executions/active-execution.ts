@@ -6,8 +6,9 @@ import { bestEffort, isDomainError, type DomainError } from "@millwright/errors"
 import type { OutboundRule } from "@millwright/outbound";
 import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
-import { outboundGateOf } from "../leases/outbound-gate.ts";
-import { LeaseClock, type Moment } from "../leases/lease-clock.ts";
+import { outboundGateOf } from "../egress/outbound-gate.ts";
+import { LeaseClock } from "../leases/lease-clock.ts";
+import type { Moment } from "../time/moment.ts";
 import type { RenewedLease } from "../leases/lease-renewer.ts";
 import { literalSecrets } from "../mcp/server-settings.ts";
 import type { ModelCallCounts } from "../model/model-call-counts.ts";
@@ -20,16 +21,16 @@ import { EventStream } from "../spool/event-stream.ts";
 import { Masker } from "../spool/masker.ts";
 import type { InstanceDirectory } from "../state/instance-directory.ts";
 import type { ParkedWorkspace, ParkedWorkspaces } from "../state/parked-workspaces.ts";
-import { removeTree } from "../state/remove-tree.ts";
-import { pause, unlessAborted, type Timers } from "../time.ts";
+import { removeTree } from "../sandbox/remove-tree.ts";
+import { pause, unlessAborted, type Timers } from "../time/timers.ts";
 import { completeExecution, type Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
-import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "./execution-context.ts";
-import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
+import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "../context/execution-context.ts";
+import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
 import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
 import { LiveText, type TextDelta } from "./live-text.ts";
 import { maskedPlatform } from "./masked-platform.ts";
-import { platformClientOf } from "./platform-client.ts";
+import { createPlatformClient } from "./create-platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import type { StartFailures } from "./start-failures.ts";
 import { TerminationEscalation } from "./termination-escalation.ts";
@@ -384,7 +385,7 @@ export class ActiveExecution implements RenewedLease {
       modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
       gate,
       platform: maskedPlatform(
-        platformClientOf({
+        createPlatformClient({
           client,
           timers,
           timings,

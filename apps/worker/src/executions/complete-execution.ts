@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
-import { LeaseLost } from "./execution-errors.ts";
-import type { ExecutionResult } from "./execution-context.ts";
+import { LeaseLost } from "../context/execution-errors.ts";
+import type { ExecutionResult } from "../context/execution-context.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
 import type { EventStream } from "../spool/event-stream.ts";

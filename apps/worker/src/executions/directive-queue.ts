@@ -1,5 +1,5 @@
 import type { worker } from "@millwright/contracts";
-import type { ExecutionDirectives } from "./execution-context.ts";
+import type { ExecutionDirectives } from "../context/execution-context.ts";
 
 type Handlers = {
   interrupt?: (turnId: string) => void | Promise<void>;

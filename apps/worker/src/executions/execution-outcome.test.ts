@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { DomainError } from "@millwright/errors";
-import type { ExecutionResult } from "./execution-context.ts";
-import { ExecutionCancelled, LeaseLost } from "./execution-errors.ts";
+import type { ExecutionResult } from "../context/execution-context.ts";
+import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
 import { outcomeOf, type Settled } from "./execution-outcome.ts";
 
 const done: Settled = { result: { outcome: "DONE", snapshotKey: "s" } };

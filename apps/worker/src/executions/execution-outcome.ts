@@ -1,6 +1,7 @@
 import { isDomainError } from "@millwright/errors";
-import type { ExecutionResult } from "./execution-context.ts";
-import { ExecutionCancelled, LeaseLost, SandboxStartFailed } from "./execution-errors.ts";
+import type { ExecutionResult } from "../context/execution-context.ts";
+import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
+import { SandboxStartFailed } from "../sandbox/sandbox-errors.ts";
 
 /** How the execution's code ended: its result, its error, or a timeout after it was stopped. */
 export type Settled = { readonly result: ExecutionResult } | { readonly error: unknown } | "abandoned";

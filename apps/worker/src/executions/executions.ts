@@ -1,7 +1,7 @@
 import type { worker } from "@millwright/contracts";
 import type { Logger } from "@millwright/telemetry";
-import type { Moment } from "../leases/lease-clock.ts";
-import { ExecutionCancelled } from "./execution-errors.ts";
+import type { Moment } from "../time/moment.ts";
+import { ExecutionCancelled } from "../context/execution-errors.ts";
 import type { ActiveExecution } from "./active-execution.ts";
 
 export type ExecutionsDeps = {

@@ -1,5 +1,5 @@
 import type { StreamMasker } from "../sandbox/init/mask.ts";
-import type { Timers } from "../time.ts";
+import type { Timers } from "../time/timers.ts";
 
 const PAUSE_MS = 250;
 /** The maximum number of characters per message; the platform accepts at most twice as many. */

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { Masker } from "../spool/masker.ts";
-import type { PlatformClient } from "./execution-context.ts";
+import type { PlatformClient } from "../context/platform-client.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 
 test("titles, descriptions, plans and bodies of requests show no secret; files are as they are", async () => {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Masker } from "../spool/masker.ts";
-import type { NewArtifact, PlatformClient } from "./execution-context.ts";
+import type { NewArtifact, PlatformClient } from "../context/platform-client.ts";
 
 /**
  * Returns a platform client that masks secrets in titles, descriptions, plans and request bodies. Files are uploaded

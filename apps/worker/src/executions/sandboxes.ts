@@ -1,8 +1,6 @@
 import type { Logger } from "@millwright/telemetry";
-import type { SandboxHandle } from "./execution-context.ts";
-
-/** Stores processes on disk, for the next worker if this one is killed. */
-export type ProcessRecords = { add(pid: number, mark?: string): void; remove(pid: number): void };
+import type { ProcessRecords } from "../state/instance-directory.ts";
+import type { SandboxHandle } from "../sandbox/sandbox-handle.ts";
 
 /** The sandboxes of one attempt and the last order that they received. */
 export class Sandboxes {

@@ -1,4 +1,4 @@
-import type { CancelTimer, Timers } from "../time.ts";
+import type { CancelTimer, Timers } from "../time/timers.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 
 /**

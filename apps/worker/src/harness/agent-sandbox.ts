@@ -1,11 +1,11 @@
-import { openAgentEgress } from "../egress/agent-egress.ts";
-import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import { openAgentEgress } from "./agent-egress.ts";
+import type { ExecutionContext, ExecutionResult } from "../context/execution-context.ts";
 import { literalSecrets } from "../mcp/server-settings.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import { startWorkspaceSandbox, type WorkspaceOptions } from "../sandbox/start-sandbox.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 
 /**
  * Starts the sandbox that the agent works in, with the limits and the image of its run, and records this in the run's

@@ -1,5 +1,5 @@
-import type { ExecutionContext } from "../executions/execution-context.ts";
-import { SandboxGone } from "../sandbox/channel.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
+import { SandboxGone } from "../sandbox/sandbox-errors.ts";
 import type { Workspace } from "../tools/tool.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { plan } from "../tools/plan.ts";
@@ -8,12 +8,12 @@ import { setStage } from "../tools/set-stage.ts";
 import { spawnRun } from "../tools/spawn-run.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { wait } from "../tools/wait.ts";
-import { SAVES_NOTHING } from "./checkpoints.ts";
-import { Conversation } from "./conversation.ts";
-import { Messages } from "./messages.ts";
-import type { SetupFailed } from "./set-up.ts";
+import { SAVES_NOTHING } from "../workspace/checkpoints.ts";
+import { Conversation } from "../conversation/conversation.ts";
+import { Messages } from "../conversation/messages.ts";
+import type { SetupFailed } from "../workspace/set-up.ts";
 import { runTurn } from "./turn.ts";
-import { turnEndPayload } from "./turn-end.ts";
+import { turnEndPayload } from "../tools/turn-end.ts";
 import { toolContext, type ModelAgentDeps } from "./run-agent.ts";
 
 /** Tools with effects outside the workspace, or on the state of a run that has already failed. */

@@ -1,4 +1,4 @@
-import type { ExecutionResult } from "../executions/execution-context.ts";
+import type { ExecutionResult } from "../context/execution-context.ts";
 import type { TurnEnd } from "../tools/tool.ts";
 
 /** Returns the result of an execution from the end of its last turn. */

@@ -1,9 +1,9 @@
 import { newUid } from "@millwright/ids";
 import { textAt } from "../model/event-fields.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 import { ToolFailure } from "../tools/tool-failure.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import type { PastCall, Resumption } from "./resumption.ts";
 
 type ResumeDeps = {

@@ -3,7 +3,7 @@ import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 import type { ConversationEvent, ToolCall } from "../model/model-provider.ts";
 import { isToRepeat } from "../model/repeats.ts";
 import type { Tool, TurnEnd } from "../tools/tool.ts";
-import { endIn } from "./turn-end.ts";
+import { endIn } from "../tools/turn-end.ts";
 
 /** A tool call as the events describe it. */
 export type PastCall = ToolCall & {

@@ -2,7 +2,7 @@ import { HarnessTurns, READ_ONLY_TOOLS, type Harness } from "../adapters/harness
 import { storeTranscript } from "../adapters/store-transcript.ts";
 import { newUid } from "@millwright/ids";
 import { inSpan } from "@millwright/telemetry";
-import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
+import type { ExecutionContext, ExecutionResult } from "../context/execution-context.ts";
 import { push } from "../git/push.ts";
 import { textAt } from "../model/event-fields.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
@@ -15,18 +15,18 @@ import { BackgroundCommands } from "../tools/background.ts";
 import { openMcpServers, type McpTools } from "../mcp/mcp-servers.ts";
 import { judgeTools } from "../tools/judge-tools.ts";
 import { TOOLS } from "../tools/tools.ts";
-import { Checkpoints, SAVES_NOTHING } from "./checkpoints.ts";
+import { Checkpoints, SAVES_NOTHING } from "../workspace/checkpoints.ts";
 import { runTurns } from "./run-turns.ts";
-import type { Conversation } from "./conversation.ts";
-import type { Messages } from "./messages.ts";
-import { readRules } from "./read-rules.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Messages } from "../conversation/messages.ts";
+import { readRules } from "../workspace/read-rules.ts";
 import { resultOf } from "./result.ts";
 import { closeLostCalls, resume } from "./resume.ts";
 import { resumptionOf, type Resumption } from "./resumption.ts";
-import { setUp } from "./set-up.ts";
+import { setUp } from "../workspace/set-up.ts";
 import { runTurn } from "./turn.ts";
-import { skillCatalog } from "./skill-catalog.ts";
-import type { TokenBudget } from "./token-budget.ts";
+import { skillCatalog } from "../workspace/skill-catalog.ts";
+import type { TokenBudget } from "../conversation/token-budget.ts";
 
 /** The agent: the platform's own loop with a model, or a third-party agent program. */
 type Mind = { readonly provider: ModelProvider } | { readonly harness: Harness };

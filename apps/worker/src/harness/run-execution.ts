@@ -3,22 +3,21 @@ import type { HarnessAdapter } from "../adapters/harness-adapter.ts";
 import { ModelGateway } from "../adapters/model-gateway.ts";
 import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import type { ExecutionContext, ExecutionResult } from "../executions/execution-context.ts";
-import { SandboxStartFailed } from "../executions/execution-errors.ts";
+import type { ExecutionContext, ExecutionResult } from "../context/execution-context.ts";
+import { SandboxStartFailed, SandboxGone } from "../sandbox/sandbox-errors.ts";
 import { AGENT_IDENTITY } from "../git/sandbox-git.ts";
 import type { ModelProvider } from "../model/model-provider.ts";
 import { providerFor } from "../model/providers.ts";
-import { SandboxGone } from "../sandbox/channel.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { HARNESS, hostOf, type HarnessProgram } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
 import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
 import { debugSession } from "./debug-session.ts";
-import { Conversation } from "./conversation.ts";
-import { Messages } from "./messages.ts";
+import { Conversation } from "../conversation/conversation.ts";
+import { Messages } from "../conversation/messages.ts";
 import { harnessRefusalOf, refusalOf } from "./refusal.ts";
-import { SetupFailed } from "./set-up.ts";
-import { TokenBudget } from "./token-budget.ts";
+import { SetupFailed } from "../workspace/set-up.ts";
+import { TokenBudget } from "../conversation/token-budget.ts";
 import { saveAfterCrash, work, type RunAgentDeps } from "./run-agent.ts";
 
 /** The maximum number of new sandboxes after the agent's own has ended unexpectedly. */

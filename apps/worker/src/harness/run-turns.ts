@@ -1,10 +1,10 @@
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import type { TurnEnd } from "../tools/tool.ts";
-import type { Conversation } from "./conversation.ts";
-import type { Messages } from "./messages.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Messages } from "../conversation/messages.ts";
 import type { Resumption } from "./resumption.ts";
 import { WAITING_FOR_INPUT } from "./result.ts";
-import { turnEndPayload } from "./turn-end.ts";
+import { turnEndPayload } from "../tools/turn-end.ts";
 
 /**
  * Runs the turns of one execution. After an interrupt, and always in an interactive run, it stays idle for a while and

@@ -2,8 +2,8 @@ import type { Clock } from "@millwright/clock";
 import type { ModelStep, ToolCall } from "../model/model-provider.ts";
 import { pullRequest } from "../tools/pull-request.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import type { Saving } from "./checkpoints.ts";
-import { closeUnrun, isAllowed, runTool, type Ending } from "./run-tool.ts";
+import type { Saving } from "../workspace/checkpoints.ts";
+import { closeUnrun, isAllowed, runTool, type Ending } from "../tools/run-tool.ts";
 
 export type TakeStepDeps = {
   readonly tools: readonly Tool[];

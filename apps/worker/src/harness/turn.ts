@@ -1,15 +1,15 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { inSpan } from "@millwright/telemetry";
 import { z } from "zod";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import type { ModelProvider, ModelStep, Rule, Summary } from "../model/model-provider.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import type { Saving } from "./checkpoints.ts";
-import type { Conversation } from "./conversation.ts";
-import { isAllowed } from "./run-tool.ts";
+import type { Saving } from "../workspace/checkpoints.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import { isAllowed } from "../tools/run-tool.ts";
 import { takeStep } from "./take-step.ts";
-import type { TokenBudget } from "./token-budget.ts";
-import { endOfStep } from "./turn-end.ts";
+import type { TokenBudget } from "../conversation/token-budget.ts";
+import { endOfStep } from "../tools/turn-end.ts";
 
 const STEP_LIMIT = 200;
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "@jest/globals";
 import { manualClock } from "@millwright/clock";
-import { OutboundGateClosed, LeaseLost } from "../executions/execution-errors.ts";
-import { outboundGateOf } from "./outbound-gate.ts";
-import { LeaseClock, momentOf } from "./lease-clock.ts";
+import { OutboundGateClosed, outboundGateOf } from "../egress/outbound-gate.ts";
+import { LeaseLost } from "../context/execution-errors.ts";
+import { LeaseClock } from "./lease-clock.ts";
+import { momentOf } from "../time/moment.ts";
 
 const DOORS_CLOSE_MS = 30_000;
 

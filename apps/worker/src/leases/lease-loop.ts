@@ -6,8 +6,8 @@ import type { WorkerClient } from "../protocol/client.ts";
 import type { LeaseRef } from "../protocol/offer.ts";
 import { retrying, retryDelayMs } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
-import { pause, type Timers } from "../time.ts";
-import { momentOf, type Moment } from "./lease-clock.ts";
+import { pause, type Timers } from "../time/timers.ts";
+import { momentOf, type Moment } from "../time/moment.ts";
 
 export type LeaseLoopDeps = {
   readonly client: Pick<WorkerClient, "lease" | "decline">;

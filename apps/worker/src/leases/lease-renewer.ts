@@ -6,8 +6,8 @@ import { platformError } from "../protocol/platform-error.ts";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retryDelayMs } from "../protocol/retrying.ts";
 import type { Timings } from "../protocol/timings.ts";
-import type { CancelTimer, Timers } from "../time.ts";
-import { momentOf, type Moment } from "./lease-clock.ts";
+import type { CancelTimer, Timers } from "../time/timers.ts";
+import { momentOf, type Moment } from "../time/moment.ts";
 
 /** A lease in the form that heartbeats require. */
 export type RenewedLease = {

@@ -2,7 +2,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
 import type { guardedFetch } from "../egress/guarded-fetch.ts";
-import type { Program } from "../sandbox/sandbox.ts";
+import type { Program } from "../sandbox/commands.ts";
 import { SandboxTransport } from "./sandbox-transport.ts";
 import type { ServerSettings } from "./server-settings.ts";
 

@@ -1,5 +1,5 @@
 import type { worker } from "@millwright/contracts";
-import { SandboxGone } from "../sandbox/channel.ts";
+import { SandboxGone } from "../sandbox/sandbox-errors.ts";
 import { ToolFailure } from "../tools/tool-failure.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import { shownResult, type Shown } from "./shown-result.ts";

@@ -4,13 +4,12 @@ import { z } from "zod";
 import { Denials } from "../egress/denials.ts";
 import { guardedFetch } from "../egress/guarded-fetch.ts";
 import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
-import type { ExecutionContext } from "../executions/execution-context.ts";
-import type { Conversation } from "../harness/conversation.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import { defineTool, type Tool, type Workspace } from "../tools/tool.ts";
 import { MCP_LIMITS, type Connection, type ConnectionDeps, type McpLimits } from "./connection.ts";
 import { McpServer, reasonOf } from "./mcp-server.ts";
-import { distinctName, mcpToolName } from "./tool-names.ts";
+import { distinctName, mcpToolName } from "../model/mcp-tool-names.ts";
 
 /** Limits of the tool descriptions: the number of tools per server and in total, and the size of each. */
 const TOOLS_MAX = 100;
@@ -30,7 +29,8 @@ export type McpTools = {
 
 export type McpDeps = {
   readonly ctx: ExecutionContext;
-  readonly conversation: Conversation;
+  /** Receives the events of the run. */
+  readonly conversation: { readonly record: (kind: string, payload: JsonObject) => void };
   readonly workspace: Workspace;
   readonly limits?: McpLimits;
 };

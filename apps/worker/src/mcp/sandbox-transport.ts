@@ -1,7 +1,7 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { LineSplitter } from "../sandbox/init/lines.ts";
-import type { Program } from "../sandbox/sandbox.ts";
+import type { Program } from "../sandbox/commands.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 
 /** The maximum output of a server before its pending response. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { TokenCounts } from "../executions/execution-context.ts";
+import type { TokenCounts } from "../context/platform-client.ts";
 
 /**
  * An event of the run as a model reads it: a message, a model step or a tool call. Payloads have the form of the run's

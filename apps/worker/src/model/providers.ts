@@ -1,5 +1,6 @@
-import type { ExecutionContext, PlannedCall } from "../executions/execution-context.ts";
-import { systemTimers, type Timers } from "../time.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
+import type { PlannedCall } from "../context/platform-client.ts";
+import { systemTimers, type Timers } from "../time/timers.ts";
 import type { ModelProvider } from "./model-provider.ts";
 import { scriptedProvider } from "./scripted/scripted-provider.ts";
 import { wireNamed } from "./wires/language-model.ts";

@@ -1,6 +1,6 @@
 import { DomainError } from "@millwright/errors";
 import { platformError } from "./platform-error.ts";
-import type { CancelTimer, Timers } from "../time.ts";
+import type { CancelTimer, Timers } from "../time/timers.ts";
 
 /** How long a call may wait for further items, in milliseconds. */
 const WINDOW_MS = 5;

@@ -2,7 +2,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import type { worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
 import type { Clock } from "@millwright/clock";
-import { momentOf, type Moment } from "../leases/lease-clock.ts";
+import { momentOf, type Moment } from "../time/moment.ts";
 import type { WorkerClient } from "./client.ts";
 import { retrying, type RetryDeps } from "./retrying.ts";
 

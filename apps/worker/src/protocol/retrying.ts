@@ -1,6 +1,6 @@
 import { platformError } from "./platform-error.ts";
 import type { Timings } from "./timings.ts";
-import { pause, type Timers } from "../time.ts";
+import { pause, type Timers } from "../time/timers.ts";
 
 export type RetryDeps = {
   readonly timers: Timers;

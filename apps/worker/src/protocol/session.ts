@@ -6,7 +6,7 @@ import type { Logger } from "@millwright/telemetry";
 import { platformError } from "./platform-error.ts";
 import { retrying } from "./retrying.ts";
 import { DEFAULT_TIMINGS, timingsFrom, type Timings } from "./timings.ts";
-import { unlessAborted, type Timers } from "../time.ts";
+import { unlessAborted, type Timers } from "../time/timers.ts";
 
 export type Registration = { readonly token: string };
 

@@ -4,7 +4,7 @@ import type { WorkerClient } from "./client.ts";
 import { platformError } from "./platform-error.ts";
 import { retryDelayMs } from "./retrying.ts";
 import type { Session } from "./session.ts";
-import { pause, type Timers } from "../time.ts";
+import { pause, type Timers } from "../time/timers.ts";
 
 export type SubscriptionDeps = {
   readonly client: Pick<WorkerClient, "subscribe">;

@@ -4,7 +4,7 @@ import { DomainError } from "@millwright/errors";
 import { platformError } from "./platform-error.ts";
 import { retryDelayMs, retrying } from "./retrying.ts";
 import { DEFAULT_TIMINGS, timingsFrom } from "./timings.ts";
-import { systemTimers } from "../time.ts";
+import { systemTimers } from "../time/timers.ts";
 
 test("a heartbeat of 10 s gives the published timings, and all scale with it", () => {
   expect(DEFAULT_TIMINGS).toMatchObject({

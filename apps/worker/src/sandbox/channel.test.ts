@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "@jest/globals";
-import { Channel, SandboxGone } from "./channel.ts";
+import { Channel } from "./channel.ts";
+import { SandboxGone } from "./sandbox-errors.ts";
 import { LINE_BYTES_MAX } from "./init/protocol.ts";
 
 function aChannel() {

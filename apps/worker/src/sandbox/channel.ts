@@ -1,28 +1,9 @@
 import type { Readable, Writable } from "node:stream";
 import type { z } from "zod";
 import { ANSWERS, parseAnswer } from "./responses.ts";
+import { SandboxGone, SandboxRefusal } from "./sandbox-errors.ts";
 import { LineSplitter } from "./init/lines.ts";
 import type { Request } from "./init/protocol.ts";
-
-/**
- * Thrown for a request that the sandbox rejected (`outside_workspace`, `not_found`, …). The sandbox itself still works.
- */
-export class SandboxRefusal extends Error {
-  readonly code: string;
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = "SandboxRefusal";
-    this.code = code;
-  }
-}
-
-/** Thrown if the sandbox ended or violated the protocol. It accepts no more requests. */
-export class SandboxGone extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = "SandboxGone";
-  }
-}
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 type Question = DistributiveOmit<Request, "id">;

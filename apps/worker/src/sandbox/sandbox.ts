@@ -1,17 +1,11 @@
 import { basename } from "node:path";
-import type { SandboxHandle } from "../executions/execution-context.ts";
+import type { SandboxHandle } from "./sandbox-handle.ts";
 import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
-import { Channel, SandboxGone } from "./channel.ts";
-import {
-  CHUNK_BYTES_MAX,
-  type ExecRequest,
-  type ExecValue,
-  type ListValue,
-  type OpenValue,
-  type OutputValue,
-  type StatValue,
-} from "./init/protocol.ts";
+import { Channel } from "./channel.ts";
+import type { BackgroundCommand, ExecOptions, Program } from "./commands.ts";
+import { FileTooLarge, SandboxGone } from "./sandbox-errors.ts";
+import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
 import {
   INIT_DIRECTORY,
   killLaunched,
@@ -28,48 +22,9 @@ import { memoryBreach, Watch, type Breach } from "./watch.ts";
 const STOP_GRACE_MS = 3_000;
 const KILL_GRACE_MS = 1_000;
 
-export type ExecOptions = {
-  readonly cwd?: string;
-  readonly timeoutMs?: number;
-  /** When aborted, the command's process group is killed and the result has `stopped`. */
-  readonly signal?: AbortSignal;
-  readonly env?: Record<string, string>;
-};
 const EXEC_TIMEOUT_MS = 120_000;
 /** The longest delay of a timer: 24 days. */
 const ENDLESS_MS = 2 ** 31 - 1;
-
-/** A background command. All methods reject with `SandboxGone` after the sandbox has ended. */
-export type BackgroundCommand = {
-  /** Resolves when the command has ended, with its unread output. */
-  readonly ended: Promise<ExecValue>;
-  /** Returns its output since the last call. */
-  output(): Promise<OutputValue>;
-  /** Kills it and its process group. */
-  stop(): Promise<void>;
-};
-
-/**
- * A program with piped standard input and output. All methods reject with `SandboxGone` after the sandbox has ended.
- */
-export type Program = {
-  /** How the program ended. Rejects with `SandboxRefusal` if it could not be started. */
-  readonly ended: Promise<OpenValue>;
-  /**
-   * Resolves when the data is written to the program's pipe, which may take long if the program does not read. Throws
-   * `SandboxRefusal` after the program's end.
-   */
-  put(data: Uint8Array): Promise<void>;
-  /** Returns its next output; undefined at the end. Output is delivered only on request. */
-  take(): Promise<Buffer | undefined>;
-  /** Closes its standard input: most programs then exit. */
-  end(): Promise<void>;
-  /** Kills it and its process group. */
-  stop(): Promise<void>;
-};
-
-/** Thrown if a file exceeds the reader's limit. */
-export class FileTooLarge extends Error {}
 
 /**
  * A running sandbox: runs commands and accesses files inside it. All requests reject with `SandboxGone` after it has

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { canDisableUserns } from "./bubblewrap.ts";
-import { SandboxGone } from "./channel.ts";
+import { SandboxGone } from "./sandbox-errors.ts";
 import { claimWorkspace } from "./claim-workspace.ts";
 import { launchBubblewrap, launchPlain } from "./launch.ts";
 import { limitsFor, type Limits } from "./limits.ts";

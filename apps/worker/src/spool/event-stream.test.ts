@@ -8,7 +8,7 @@ import { systemClock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { Coalescer } from "../protocol/coalescer.ts";
 import { timingsFrom } from "../protocol/timings.ts";
-import { systemTimers } from "../time.ts";
+import { systemTimers } from "../time/timers.ts";
 import { EventSpool } from "./event-spool.ts";
 import { EventStream } from "./event-stream.ts";
 import { Masker } from "./masker.ts";

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clock } from "@millwright/clock";
 import { worker } from "@millwright/contracts";
 import { DomainError } from "@millwright/errors";
-import { LeaseLost } from "../executions/execution-errors.ts";
+import { LeaseLost } from "../context/execution-errors.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
 import { fitPayload } from "./event-payload.ts";

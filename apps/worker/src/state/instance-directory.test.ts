@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createLogger } from "@millwright/telemetry";
 import { InstanceDirectory } from "./instance-directory.ts";
 import { identify, isAlive, killLeftover } from "./process-identity.ts";
-import { removeTree } from "./remove-tree.ts";
+import { removeTree } from "../sandbox/remove-tree.ts";
 
 const log = createLogger({ service: "worker", level: "silent" });
 let root: string;

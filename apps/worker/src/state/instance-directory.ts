@@ -3,15 +3,18 @@ import { statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
-import type { ProcessRecords } from "../executions/sandboxes.ts";
+
 import { identify, isAlive, killLeftover, type ProcessIdentity } from "./process-identity.ts";
 import { endProcessesWith } from "../sandbox/processes.ts";
-import { removeTree } from "./remove-tree.ts";
+import { removeTree } from "../sandbox/remove-tree.ts";
 
 /** The minimum free disk space and number of free inodes for another execution. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
 const FREE_INODES_MIN = 20_000;
 const PREFIX = "instance-";
+
+/** Stores processes on disk, for the next worker if this one is killed. */
+export type ProcessRecords = { add(pid: number, mark?: string): void; remove(pid: number): void };
 
 type AttemptRef = { readonly executionId: bigint; readonly attempt: number };
 

@@ -4,8 +4,8 @@ import { bestEffort } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { WorkingCopy } from "../git/repository.ts";
 import { usageOfDirectories } from "../sandbox/disk-usage.ts";
-import type { CancelTimer, Timers } from "../time.ts";
-import { removeTree } from "./remove-tree.ts";
+import type { CancelTimer, Timers } from "../time/timers.ts";
+import { removeTree } from "../sandbox/remove-tree.ts";
 
 /** A workspace that an execution has saved and left. */
 export type ParkedWorkspace = {

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExecValue } from "../sandbox/init/protocol.ts";
-import type { BackgroundCommand, Sandbox } from "../sandbox/sandbox.ts";
+import type { BackgroundCommand } from "../sandbox/commands.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { ToolFailure } from "./tool-failure.ts";
 
 const RUNNING_MAX = 16;

@@ -1,6 +1,5 @@
 import { posix } from "node:path";
-import { SandboxRefusal } from "../sandbox/channel.ts";
-import { FileTooLarge } from "../sandbox/sandbox.ts";
+import { SandboxRefusal, FileTooLarge } from "../sandbox/sandbox-errors.ts";
 import type { Workspace } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
 

@@ -1,4 +1,4 @@
-import type { RestResponse } from "../executions/execution-context.ts";
+import type { RestResponse } from "../context/platform-client.ts";
 import { ToolFailure } from "./tool-failure.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { SandboxRefusal } from "../sandbox/channel.ts";
-import type { ExecOptions } from "../sandbox/sandbox.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
+import type { ExecOptions } from "../sandbox/commands.ts";
 import { absolute, onPath, shownPath } from "./paths.ts";
 import { defineTool, type Workspace } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";

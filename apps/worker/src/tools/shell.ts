@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { SandboxRefusal } from "../sandbox/channel.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import type { ExecValue } from "../sandbox/init/protocol.ts";
 import { defineTool, type ToolContext } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { z } from "zod";
-import type { PlatformClient } from "../executions/execution-context.ts";
+import type { PlatformClient } from "../context/platform-client.ts";
 import type { WorkingCopy } from "../git/repository.ts";
 import type { BackgroundCommands } from "./background.ts";
 import type { RunFailure } from "../model/model-provider.ts";

@@ -10,17 +10,15 @@ import { memoryLog } from "@millwright/testing";
 import type { Logger } from "@millwright/telemetry";
 import type {
   CallUsage,
-  OutboundGate,
-  ExecutionContext,
-  ExecutionPhase,
-  ExecutionResult,
   NewArtifact,
   NewPullRequest,
   PlannedCall,
   RestResponse,
-  SandboxHandle,
-} from "../../src/executions/execution-context.ts";
-import { ExecutionCancelled, LeaseLost } from "../../src/executions/execution-errors.ts";
+} from "../../src/context/platform-client.ts";
+import type { OutboundGate } from "../../src/egress/outbound-gate.ts";
+import type { ExecutionContext, ExecutionPhase, ExecutionResult } from "../../src/context/execution-context.ts";
+import type { SandboxHandle } from "../../src/sandbox/sandbox-handle.ts";
+import { ExecutionCancelled, LeaseLost } from "../../src/context/execution-errors.ts";
 import { Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import type { ParkedWorkspace } from "../../src/state/parked-workspaces.ts";

@@ -1,5 +1,5 @@
-import type { OutboundGate } from "../../src/executions/execution-context.ts";
-import { OutboundGateClosed } from "../../src/executions/execution-errors.ts";
+import type { OutboundGate } from "../../src/egress/outbound-gate.ts";
+import { OutboundGateClosed } from "../../src/egress/outbound-gate.ts";
 
 /** An OutboundGate that the test controls. */
 export class TestGate implements OutboundGate {

@@ -3,7 +3,7 @@ import type { Clock } from "@millwright/clock";
 import { bestEffort } from "@millwright/errors";
 import { uidOf } from "@millwright/ids";
 import type { Logger } from "@millwright/telemetry";
-import { pause, type Timers } from "../../time.ts";
+import { pause, type Timers } from "../../time/timers.ts";
 import { MachineFailed, type Backend, type Machine, type Order } from "../backend.ts";
 import { ClusterRefusal, type Cluster } from "./cluster.ts";
 import { jobManifest, jobName, machineOf, offerSecret, selectorOf, type JobOwner } from "./manifests.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
-import { mcpToolName } from "../../mcp/tool-names.ts";
+import { mcpToolName } from "../mcp-tool-names.ts";
 import { isAnObject } from "../event-fields.ts";
 
 /**

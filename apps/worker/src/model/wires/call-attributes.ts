@@ -1,6 +1,6 @@
 import type { worker } from "@millwright/contracts";
 import type { SpanAttributes } from "@millwright/telemetry";
-import type { TokenCounts } from "../../executions/execution-context.ts";
+import type { TokenCounts } from "../../context/platform-client.ts";
 import type { Answer } from "./call-model.ts";
 
 /**

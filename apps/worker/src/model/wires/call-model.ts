@@ -8,8 +8,8 @@ import {
   type ModelMessage,
   type SystemModelMessage,
 } from "ai";
-import type { CallUsage, TokenCounts } from "../../executions/execution-context.ts";
-import type { Timers } from "../../time.ts";
+import type { CallUsage, TokenCounts } from "../../context/platform-client.ts";
+import type { Timers } from "../../time/timers.ts";
 import { isAnObject } from "../event-fields.ts";
 import type { ToolDescription } from "../model-provider.ts";
 import { CallBroken } from "./call-failure.ts";

@@ -1,6 +1,6 @@
-import type { PlannedCall, PlatformClient } from "../../executions/execution-context.ts";
+import type { PlannedCall, PlatformClient } from "../../context/platform-client.ts";
 import { isDomainError } from "@millwright/errors";
-import { pause, type Timers } from "../../time.ts";
+import { pause, type Timers } from "../../time/timers.ts";
 import type { RunFailure } from "../model-provider.ts";
 import type { ModelCall } from "./call-model.ts";
 import { tokensIn } from "./compaction.ts";

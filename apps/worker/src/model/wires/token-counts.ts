@@ -1,5 +1,5 @@
 import type { LanguageModelUsage } from "ai";
-import type { TokenCounts } from "../../executions/execution-context.ts";
+import type { TokenCounts } from "../../context/platform-client.ts";
 import { tokensIn, tokensOf } from "./compaction.ts";
 
 /** The names under which the protocols count tokens that are read from and written to a prompt cache. */

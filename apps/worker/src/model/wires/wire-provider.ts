@@ -3,8 +3,8 @@ import { inSpan } from "@millwright/telemetry";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
-import { pause, type Timers } from "../../time.ts";
-import type { CallUsage, PlatformClient } from "../../executions/execution-context.ts";
+import { pause, type Timers } from "../../time/timers.ts";
+import type { CallUsage, PlatformClient } from "../../context/platform-client.ts";
 import type {
   ConversationEvent,
   ModelContext,

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bestEffort } from "@millwright/errors";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { configEnvironment } from "../git/host-git.ts";
 import { PROXY_PORT, type Relay, type SandboxHost } from "../sandbox/spec.ts";
-import { Denials } from "./denials.ts";
-import { EgressProxy } from "./egress-proxy.ts";
-import { GitGateway } from "./git-gateway.ts";
-import { EgressPolicy, NO_EGRESS } from "./policy.ts";
+import { Denials } from "../egress/denials.ts";
+import { EgressProxy } from "../egress/egress-proxy.ts";
+import { GitGateway } from "../egress/git-gateway.ts";
+import { EgressPolicy, NO_EGRESS } from "../egress/policy.ts";
 
 const ORIGIN = `http://127.0.0.1:${PROXY_PORT}`;
 /** The proxy variables of programs, in both spellings. Node.js's own `fetch` requires an additional one. */

@@ -1,6 +1,5 @@
 import type { Rule } from "../model/model-provider.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
-import { FileTooLarge } from "../sandbox/sandbox.ts";
+import { SandboxRefusal, FileTooLarge } from "../sandbox/sandbox-errors.ts";
 import type { Workspace } from "../tools/tool.ts";
 
 const RULES_FILE = "AGENTS.md";

@@ -5,10 +5,10 @@ import { inSpan } from "@millwright/telemetry";
 import { GitFailed } from "../git/host-git.ts";
 import type { ToolCall } from "../model/model-provider.ts";
 import { endOfStep } from "./turn-end.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
-import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
-import { ToolFailure } from "../tools/tool-failure.ts";
-import { awaitsPlan, plan } from "../tools/tools.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
+import type { Tool, ToolContext, TurnEnd } from "./tool.ts";
+import { ToolFailure } from "./tool-failure.ts";
+import { awaitsPlan, plan } from "./tools.ts";
 
 export type RunToolOptions = {
   /** All tools of this execution. */

@@ -1,5 +1,5 @@
 import type { worker } from "@millwright/contracts";
-import type { ExecutionDirectives } from "../executions/execution-context.ts";
+import type { ExecutionDirectives } from "../context/execution-context.ts";
 
 export type Followup = { readonly message: worker.InputMessage; readonly seq: bigint };
 

@@ -1,7 +1,7 @@
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDomainError } from "@millwright/errors";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { cloneRepository, type Clone } from "../git/clone.ts";
 import { GitFailed, HostGit } from "../git/host-git.ts";
 import { directoriesOf, nameOf, type WorkingCopy } from "../git/repository.ts";
@@ -11,7 +11,7 @@ import { limitsFor } from "../sandbox/limits.ts";
 import { PlatformShell } from "../sandbox/platform-shell.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 
 const ARCHIVE = "snapshot.tar";
 const EMPTY_TIMEOUT_MS = 120_000;

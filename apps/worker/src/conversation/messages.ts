@@ -1,9 +1,9 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { worker } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { textAt } from "../model/event-fields.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { AttachmentFailed, fetchAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";

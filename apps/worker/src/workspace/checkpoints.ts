@@ -1,12 +1,12 @@
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { isPristine, packSnapshot } from "../git/take-snapshot.ts";
 import { hasFilesBeside, workspaceState, type WorkspaceState } from "../git/workspace-state.ts";
-import { SandboxGone } from "../sandbox/channel.ts";
+import { SandboxGone } from "../sandbox/sandbox-errors.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import { PlatformShell } from "../sandbox/platform-shell.ts";
 import { hostOf } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 
 /** The time budget for saving between steps: a fixed amount plus a share of the agent's working time. */
 const FREE_MS = 5_000;

@@ -11,18 +11,6 @@ export class LeaseLost extends DomainError {
   }
 }
 
-/** The lease was not renewed for too long: no external effect may start until it is renewed. */
-export class OutboundGateClosed extends DomainError {
-  constructor() {
-    super({
-      kind: "unavailable",
-      reason: "outbound_gate_closed",
-      message: "The lease was not renewed in time; outside effects are suspended.",
-    });
-    this.name = "OutboundGateClosed";
-  }
-}
-
 /** The run was cancelled, or the worker is stopping. Used as the abort reason of `ExecutionContext.signal`. */
 export class ExecutionCancelled extends DomainError {
   /**
@@ -34,16 +22,5 @@ export class ExecutionCancelled extends DomainError {
     super({ kind: "conflict", reason: `execution_${cause}`, message });
     this.name = "ExecutionCancelled";
     this.stopCause = cause;
-  }
-}
-
-/**
- * The sandbox of an execution did not start. Another attempt may succeed, possibly on another worker. The message is
- * public.
- */
-export class SandboxStartFailed extends Error {
-  constructor(message: string, cause: unknown) {
-    super(message, { cause });
-    this.name = "SandboxStartFailed";
   }
 }

@@ -6,7 +6,8 @@ import type { worker } from "@millwright/contracts";
 import { currentScope, formatTraceparent, inSpan, TRACEPARENT } from "@millwright/telemetry";
 import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
-import type { OutboundGate, HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "./execution-context.ts";
+import type { OutboundGate } from "../egress/outbound-gate.ts";
+import type { HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "../context/platform-client.ts";
 import { download, exchange, isPassing, unavailable, upload } from "./http-transfer.ts";
 
 /** Larger content is uploaded to a signed URL. */
@@ -36,7 +37,7 @@ export type PlatformClientDeps = RetryDeps & {
 };
 
 /** Returns the platform client of one attempt. Every call waits for the outbound gate, including each retry. */
-export function platformClientOf(deps: PlatformClientDeps): PlatformClient {
+export function createPlatformClient(deps: PlatformClientDeps): PlatformClient {
   const { client, lease, gate, signal } = deps;
   let isCostLimited = deps.costLimited;
   const options = (): CallOptions => ({ signal, timeoutMs: deps.timings().callTimeoutMs * 2 });

@@ -1,8 +1,7 @@
 import { parse } from "yaml";
 import type { worker } from "@millwright/contracts";
 import { withoutScripts } from "../model/scripted/fences.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
-import { FileTooLarge } from "../sandbox/sandbox.ts";
+import { SandboxRefusal, FileTooLarge } from "../sandbox/sandbox-errors.ts";
 import type { SkillCatalog, SkillText, Workspace } from "../tools/tool.ts";
 
 /** The directories in which repositories store skills for any agent, one subdirectory per skill. */

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
 const BYTES_MAX = 100 * 1024 * 1024;

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { ExecutionContext, HistoryEvent } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
+import type { HistoryEvent } from "../context/platform-client.ts";
 import { textAt } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 

@@ -1,12 +1,12 @@
-import type { ExecutionContext } from "../executions/execution-context.ts";
+import type { ExecutionContext } from "../context/execution-context.ts";
 import { GitFailed } from "../git/host-git.ts";
 import type { WorkingCopy } from "../git/repository.ts";
-import { SandboxRefusal } from "../sandbox/channel.ts";
+import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import type { Workspace } from "../tools/tool.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import { prepareWorkspace } from "./prepare-workspace.ts";
 
 const SETUP_TIMEOUT_SECONDS = 15 * 60;

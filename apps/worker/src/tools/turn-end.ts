@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
 import type { ModelStep } from "../model/model-provider.ts";
-import type { TurnEnd } from "../tools/tool.ts";
+import type { TurnEnd } from "./tool.ts";
 
 const text = z.string();
 const failure = z.object({ code: text, message: text, retryable: z.boolean(), reason: text });

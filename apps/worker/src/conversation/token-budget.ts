@@ -1,4 +1,4 @@
-import type { TokenCounts } from "../executions/execution-context.ts";
+import type { TokenCounts } from "../context/platform-client.ts";
 import type { ConversationEvent, RunFailure } from "../model/model-provider.ts";
 
 const RECORDED = ["input_tokens", "output_tokens", "input_cache_read_tokens", "input_cache_write_tokens"];

@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { systemTimers } from "./time.ts";
+import { systemTimers } from "./timers.ts";
 
 test("a timer of a month does not fire at once", async () => {
   const fired: string[] = [];
