@@ -36,7 +36,7 @@ async function parkedRun(more: { parkedMs?: number } = PARKED, slots = 1) {
   return { caller, keeper, other, run, followUp, update };
 }
 
-test("the next execution of a run is left to the worker that keeps its workspace, and is told which one that is", async () => {
+test("reserves a run's next execution for the worker that retains its workspace, and sends that worker's id with it", async () => {
   const { keeper, other, followUp, caller } = await parkedRun();
   await followUp();
   expect(await platform.claim(other)).toEqual([]);
@@ -58,7 +58,7 @@ test.each<[string, (parked: Awaited<ReturnType<typeof parkedRun>>) => Promise<un
   ],
   ["when it drains", ({ update }) => update("UPDATE worker_sessions SET state = 'DRAINING' WHERE uid = $KEEPER")],
   ["when it is gone", ({ update }) => update("DELETE FROM worker_sessions WHERE uid = $KEEPER")],
-])("another worker takes it %s", async (_name, happen) => {
+])("lets another worker claim it %s", async (_name, happen) => {
   const parked = await parkedRun();
   if (_name.includes("slot")) await happen(parked);
   await parked.followUp();
@@ -66,7 +66,7 @@ test.each<[string, (parked: Awaited<ReturnType<typeof parkedRun>>) => Promise<un
   expect(await platform.claim(parked.other)).toHaveLength(1);
 });
 
-test("a workspace that nobody keeps, or no longer, is no reason to wait", async () => {
+test("does not wait when no worker retains the workspace, or no longer does", async () => {
   const fresh = await parkedRun({});
   await fresh.followUp();
   expect(await platform.claim(fresh.other)).toHaveLength(1);

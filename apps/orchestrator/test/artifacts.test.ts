@@ -40,7 +40,7 @@ const read = (artifactUid: string, who = caller, anonymous = false) =>
   p.artifacts.getArtifact({ artifactUid, anonymous }, p.as(who));
 const anonymous = () => serviceCaller("gateway", newUid());
 
-test("small content comes with the report and is visible at once, with an event in the run", async () => {
+test("stores small content with the report, shows it at once and appends an event to the run", async () => {
   const { artifactUid, uploadUrl } = await create();
   expect(uploadUrl).toBe("");
   expect((await shown())[0]).toMatchObject({
@@ -67,7 +67,7 @@ test("small content comes with the report and is visible at once, with an event 
   });
 });
 
-test("a repeated report is the same artifact and the same single event", async () => {
+test("returns the same artifact and appends no second event for a repeated report", async () => {
   const answers = await Promise.all([create(), create(), create()]);
   expect(new Set(answers.map(({ artifactUid }) => artifactUid)).size).toBe(1);
   expect(await shown()).toHaveLength(1);
@@ -82,7 +82,7 @@ describe("an upload", () => {
     sha256: createHash("sha256").update(content).digest("hex"),
   };
 
-  test("Artifact upload cut: it is invisible until its bytes were checked, and can be made good", async () => {
+  test("Artifact upload cut: it is invisible until its bytes have been verified, and the upload can be repeated", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
     expect(await shown()).toEqual([]);
     await expect(read(artifactUid)).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
@@ -97,7 +97,7 @@ describe("an upload", () => {
     expect((await create(announced)).uploadUrl).toBe("");
   });
 
-  test("of other bytes than announced is refused, by the link and by the commit, and can be repeated", async () => {
+  test("is refused by the link and by the commit if its bytes differ from the announced ones, and can be repeated", async () => {
     const { artifactUid, uploadUrl } = await create(announced);
     await expect(p.follow("PUT", uploadUrl, bytes("a l@rger file"))).rejects.toEqual(
       domainError({ reason: "blob_content_mismatch" }),
@@ -114,7 +114,7 @@ describe("an upload", () => {
     expect(await shown()).toHaveLength(1);
   });
 
-  test("that was announced before with other bytes cannot change what was committed", async () => {
+  test("cannot change committed bytes by an earlier announcement of other bytes", async () => {
     const late = bytes("the late one");
     const before = await create({
       ...announced,
@@ -135,7 +135,7 @@ const keyOf = async (artifactUid: string): Promise<string> =>
   (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid]))
     .rows[0]!.key;
 
-test("announced by an attempt that was lost, with other bytes by the next: the next one's count", async () => {
+test("of a lost attempt is superseded by the next attempt's announcement of other bytes", async () => {
   const first = await create({ content: undefined, sizeBytes: 3n, sha256: "a".repeat(64) });
   await p.expire(execution.ref.executionId);
   await p.reaperIsAwake();
@@ -146,7 +146,7 @@ test("announced by an attempt that was lost, with other bytes by the next: the n
   expect(await p.follow("GET", (await read(second.artifactUid)).downloadUrl)).toBe("other");
 });
 
-test("a plan reported again under its title is the same artifact with its new text; another title is another plan", async () => {
+test("updates a plan that is reported again under its title; another title creates another plan", async () => {
   const plan = (clientArtifactId: string, title: string, text: string) =>
     create({ clientArtifactId, artifactType: "PLAN", data: { title }, content: bytes(text) });
   const { artifactUid } = await plan("call-1", "Plan", "# One");
@@ -162,7 +162,7 @@ test("a plan reported again under its title is the same artifact with its new te
   ]);
 });
 
-test("plans reported at once under one title are one artifact", async () => {
+test("creates one artifact for plans that are reported concurrently under one title", async () => {
   const made = await Promise.all(
     ["a", "b", "c"].map((id) =>
       create({ clientArtifactId: id, artifactType: "PLAN", data: { title: "Plan" }, content: bytes(id) }),
@@ -172,7 +172,7 @@ test("plans reported at once under one title are one artifact", async () => {
   expect(await shown()).toHaveLength(1);
 });
 
-test("a plan is answered with its text, and has no download", async () => {
+test("returns a plan with its text and without a download", async () => {
   const { artifactUid } = await create({ artifactType: "PLAN", data: { title: "Plan" }, content: bytes("# Steps") });
   expect(await read(artifactUid)).toMatchObject({
     downloadUrl: "",
@@ -180,7 +180,7 @@ test("a plan is answered with its text, and has no download", async () => {
   });
 });
 
-test("a reference is shown in its run but not read by itself", async () => {
+test("shows a reference in its run, and does not return it by its own id", async () => {
   const { artifactUid } = await create({
     artifactType: "EXTERNAL_REFERENCE",
     data: { reference_type: "ticket", url: "https://E.com/1" },
@@ -213,7 +213,7 @@ describe("an attempt that lost its lease", () => {
           bearer(worker),
         ),
     ],
-  ])("cannot leave %s behind", async (_, act) => {
+  ])("cannot store %s", async (_, act) => {
     await expect(act()).rejects.toEqual(domainError({ reason: "lease_lost" }));
     expect(await shown()).toEqual([]);
   });
@@ -225,9 +225,9 @@ test("another session cannot write under the lease", async () => {
   await expect(p.workers.createArtifact(report, bearer(other))).rejects.toEqual(domainError({ reason: "lease_lost" }));
 });
 
-describe("who may read", () => {
+describe("access to an artifact", () => {
   const stranger = () => aCaller();
-  test("a private artifact: its team; a stranger gets what a random uid gets; an anonymous reader is asked for a key", async () => {
+  test("a private artifact is readable by its team, unknown to other teams, and asks anonymous readers for a key", async () => {
     const { artifactUid } = await create();
     const refusals = await Promise.allSettled([
       read(artifactUid, stranger()),
@@ -240,7 +240,7 @@ describe("who may read", () => {
       await expect(read(uid, anonymous(), true)).rejects.toEqual(domainError({ kind: "unauthenticated" }));
   });
 
-  test("a public one: everybody; without its path when anonymous", async () => {
+  test("a public artifact is readable by everyone; anonymous readers do not get its path", async () => {
     const { artifactUid } = await create();
     await p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(caller));
     expect((await read(artifactUid, stranger())).data).toMatchObject({ filename: "a.txt" });
@@ -250,14 +250,14 @@ describe("who may read", () => {
     expect(data).not.toHaveProperty("filepath");
   });
 
-  test("where it comes from: those who may see its run, public or not", async () => {
+  test("its origin is readable by those who can read its run, whether it is public or not", async () => {
     const { artifactUid } = await create();
     await p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(caller));
     expect((await read(artifactUid)).source).toMatchObject({ rootRunUid: runUid, factoryUid: "", pullRequestUrls: [] });
     expect((await read(artifactUid, stranger())).source).toBeUndefined();
   });
 
-  test("making it public needs artifact.manage in its team", async () => {
+  test("publishing it requires artifact.manage in its team", async () => {
     const { artifactUid } = await create();
     const viewer: Caller = { ...aCaller(), teams: [{ teamUid: caller.teams[0]!.teamUid, verbs: ["run.view"] }] };
     await expect(p.artifacts.updateArtifact({ artifactUid, public: true }, p.as(viewer))).rejects.toEqual(
@@ -275,7 +275,7 @@ describe("usage", () => {
     p.workers.reportUsage({ ...lease(), callId, modelId, usage }, bearer(worker));
   const usageOf = async () => (await p.runs.listRuns({}, p.as(caller))).runs[0]!.requestUsage;
 
-  test("is absent until something was metered; scripted states its zeros; a repeated call counts once", async () => {
+  test("is absent until a call is metered; the scripted model reports zeros; a repeated call counts once", async () => {
     expect(await usageOf()).toBeUndefined();
     await report("call-1", { inputTokens: 0n, outputTokens: 0n });
     await report("call-1", { inputTokens: 5n, outputTokens: 5n });
@@ -283,7 +283,7 @@ describe("usage", () => {
     expect((await p.kinds(runUid)).filter((kind) => kind === "usage_recorded")).toHaveLength(1);
   });
 
-  test("is priced when it is recorded; a later price changes nothing", async () => {
+  test("is priced when it is recorded, and a later price does not change it", async () => {
     const price = (version: number, micros: number) =>
       p.database.sql.query(
         "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', $1, $2, 0)",
@@ -297,7 +297,7 @@ describe("usage", () => {
     expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.012, total_tokens: 2001 });
   });
 
-  test("has the cost that the provider states, with or without a price", async () => {
+  test("has the cost that the provider reports, with or without a price", async () => {
     await p.database.sql.query(
       "INSERT INTO model_prices (model_id, version, input_per_million_micros, output_per_million_micros) VALUES ('m', 1, 3000000, 0)",
     );
@@ -318,7 +318,7 @@ describe("usage", () => {
     expect(await usageOf()).toMatchObject({ inference_cost_usd: 0.003042 });
   });
 
-  test("of a model without a known price has tokens and no cost", async () => {
+  test("has tokens and no cost for a model without a known price", async () => {
     await report("call-1", { inputTokens: 10n, outputTokens: 1n }, "unheard-of");
     const usage = await usageOf();
     expect(usage).toMatchObject({ total_tokens: 11 });
@@ -326,7 +326,7 @@ describe("usage", () => {
   });
 });
 
-test("a snapshot has one place per attempt and content; it is announced whole, and too large beyond its bound", async () => {
+test("stores one snapshot per attempt and content, with the announced size, up to a limit", async () => {
   const announced = (text: string) => ({
     ...lease(),
     sizeBytes: BigInt(text.length),
@@ -343,7 +343,7 @@ test("a snapshot has one place per attempt and content; it is announced whole, a
   await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "snapshot_invalid" }));
 });
 
-test("a transcript of a harness's own has one place per attempt and content, and a bound", async () => {
+test("stores one transcript of a third-party harness per attempt and content, up to a limit", async () => {
   const announced = (text: string) => ({
     ...lease(),
     sizeBytes: BigInt(text.length),
@@ -359,7 +359,7 @@ test("a transcript of a harness's own has one place per attempt and content, and
   await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "transcript_invalid" }));
 });
 
-test("teams see their own artifacts only", async () => {
+test("lists only the team's own artifacts", async () => {
   await create();
   const other = aCaller({ teams: [{ teamUid: newUid<TeamUid>(), verbs: ["run.view"] }] });
   expect((await p.runs.listRuns({}, p.as(other))).runs).toEqual([]);

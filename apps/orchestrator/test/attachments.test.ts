@@ -37,8 +37,8 @@ function actions(caller: Caller, runUid: string) {
   return { prepare, upload, follow };
 }
 
-describe("a follow-up brings its files", () => {
-  test("to a session that is live: in the directive, with links that are made anew", async () => {
+describe("the files of a follow-up are delivered", () => {
+  test("to a live session in the directive, with new links", async () => {
     const { worker, upload, follow } = await aTeam();
     const execution = await startExecution(p, worker);
     const [note, image] = [await upload("hello"), await upload("png", { fileName: "shot.png", mimeType: "image/png" })];
@@ -60,7 +60,7 @@ describe("a follow-up brings its files", () => {
     ]);
   });
 
-  test("to the next attempt, when the worker was lost before it handed the message over", async () => {
+  test("to the next attempt if the worker was lost before it delivered the message", async () => {
     const { worker, upload, follow } = await aTeam();
     const execution = await startExecution(p, worker);
     const { uid } = await upload("hello");
@@ -74,7 +74,7 @@ describe("a follow-up brings its files", () => {
     ]);
   });
 
-  test.each(["before the start", "after the end"])("to the execution that begins, %s", async (when) => {
+  test.each(["before the start", "after the end"])("to the execution that starts, %s", async (when) => {
     const { worker, upload, follow } = await aTeam();
     if (when === "after the end") await (await startExecution(p, worker)).complete("DONE");
     const { uid } = await upload("hello");
@@ -85,7 +85,7 @@ describe("a follow-up brings its files", () => {
     expect([file!.uid, await p.follow("GET", file!.downloadUrl)]).toEqual([uid, "hello"]);
   });
 
-  test("and may say nothing else", async () => {
+  test("without a message text", async () => {
     const { upload, follow } = await aTeam();
     const { uid } = await upload("hello");
     expect(await follow([uid], { message: "" })).toMatchObject({ outcome: "queued_prompt" });
@@ -93,7 +93,7 @@ describe("a follow-up brings its files", () => {
   });
 });
 
-test("what a follow-up took cannot be changed by a later upload, nor what the next one takes of the same file", async () => {
+test("a later upload changes neither the files of an earlier follow-up nor those that the next follow-up takes of the same file", async () => {
   const { worker, upload, follow } = await aTeam();
   const execution = await startExecution(p, worker);
   const { uid, url } = await upload("first");
@@ -106,7 +106,7 @@ test("what a follow-up took cannot be changed by a later upload, nor what the ne
   ).toEqual(["first", "first"]);
 });
 
-test("a file that is uploaded again between being settled and being copied is given to nobody", async () => {
+test("a file that is uploaded again between being recorded and being copied is delivered to no one", async () => {
   const { upload, follow, run } = await aTeam();
   const { uid, url } = await upload("first");
   await p.database.sql.query(
@@ -122,14 +122,14 @@ test("a file that is uploaded again between being settled and being copied is gi
   expect(await follow([uid])).toMatchObject({ outcome: "queued_prompt" });
 });
 
-describe("unknown_attachment is the answer, and nothing is sent, when an id", () => {
+describe("returns unknown_attachment and sends nothing if an id", () => {
   const answerTo = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [
     await run.follow(uids).catch((error: unknown) => error),
     await p.kinds(run.run.uid),
   ];
   test.each([
-    ["is nobody's", newUid()],
-    ["is none", "x"],
+    ["is unknown", newUid()],
+    ["is malformed", "x"],
   ])("%s", async (_what, uid) =>
     expect(await answerTo(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]),
   );
@@ -161,7 +161,7 @@ describe("unknown_attachment is the answer, and nothing is sent, when an id", ()
   });
 });
 
-test("a file that is too large is refused by its link, and by the follow-up where the store took it", async () => {
+test("a file that is too large is refused by its link, and by the follow-up if the store accepted it", async () => {
   const { upload, prepare, follow } = await aTeam();
   const large = new Uint8Array(25_000_001);
   const [file] = await prepare(NOTE);
@@ -178,7 +178,7 @@ test.each([
   ["too many files", Array.from({ length: 26 }, () => NOTE)],
   ["a nameless file", [{ ...NOTE, fileName: " " }]],
   ["a name of too many bytes", [{ ...NOTE, fileName: "é".repeat(128) }]],
-  ["a file of no type", [{ ...NOTE, mimeType: "" }]],
+  ["a file without a type", [{ ...NOTE, mimeType: "" }]],
 ])("%s cannot be prepared", async (_what, files) => {
   const { prepare } = await aTeam();
   await expect(prepare(...files)).rejects.toEqual(
@@ -195,7 +195,7 @@ test("a follow-up names at most 25 files, each once", async () => {
     );
 });
 
-test("preparing needs the right to manage the run, and a run that can be seen", async () => {
+test("preparing a file requires a visible run and the permission to manage it", async () => {
   const { caller, run } = await aTeam();
   const viewer = { ...caller, teams: caller.teams.map((team) => ({ ...team, verbs: ["run.view" as const] })) };
   await expect(p.life.prepareAttachments(viewer, { runUid: run.uid }, [NOTE])).rejects.toEqual(

@@ -131,7 +131,7 @@ async function publishedThresholds(): Promise<number[]> {
 }
 
 test.each([1, 2, 3])(
-  "200 agents under one budget pass it by less than one reservation, and each threshold is published once, whatever dies between reserving and recording (seed %i)",
+  "200 agents under one budget exceed it by less than one reservation, and each threshold is published once, whatever fails between reserving and recording (seed %i)",
   async (seed) => {
     await p.budgets.createBudget(
       { teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) },
@@ -146,7 +146,7 @@ test.each([1, 2, 3])(
   },
 );
 
-test("200 runs below one run pass its cost limit by less than one reservation, whatever dies between reserving and recording", async () => {
+test("200 runs below one run exceed its cost limit by less than one reservation, whatever fails between reserving and recording", async () => {
   const root = await p.run(caller, { config: { cost_limit_usd: LIMIT / 1_000_000 } });
   await startExecution(p, worker);
   const all = await agents({ parentRunUid: root.uid });

@@ -77,7 +77,7 @@ const endPeriod = (uid: string) =>
     [uid],
   );
 
-test("a run is not offered while a budget that covers it is exhausted, and states which", async () => {
+test("does not offer a run while a budget that covers it is exhausted, and returns which budget", async () => {
   const [uid] = await anExhaustedBudget();
   const { uid: run } = await queued();
   expect(await offered()).toEqual([]);
@@ -92,8 +92,8 @@ test("a run is not offered while a budget that covers it is exhausted, and state
 test.each<[string, (uid: string) => Promise<unknown>]>([
   ["is raised", (uid) => setLimit(uid, 101n)],
   ["is deleted", (uid) => p.budgets.deleteBudget({ teamUid: teamOf(caller), uid }, p.as(caller))],
-  ["begins its next period", endPeriod],
-])("a run that waits is offered again when its budget %s", async (_how, fund) => {
+  ["starts its next period", endPeriod],
+])("offers a waiting run again when its budget %s", async (_how, fund) => {
   const [uid] = await anExhaustedBudget({ period: "day" });
   const { uid: run } = await queued();
   expect([await offered(), await p.life.requeueOnce(), await offered()]).toEqual([[], 0, []]);
@@ -113,7 +113,7 @@ test("a run that waited for one budget waits for the next exhausted one", async 
   expect([await p.life.requeueOnce(), await offered()]).toEqual([1, [run]]);
 });
 
-describe("an exhausted budget keeps waiting", () => {
+describe("an exhausted budget blocks", () => {
   const CASES = {
     schedule: (uid: string): Partial<NewRun> => ({ schedule: { schedule_id: uid } }),
     automation: (uid: string): Partial<NewRun> => ({ causeKey: `automation/${uid}/${newUid()}` }),
@@ -166,7 +166,7 @@ describe("an exhausted budget keeps waiting", () => {
   });
 });
 
-test("a long backlog of covered runs hides no run that may start", async () => {
+test("offers runs that may start behind a long backlog of covered runs", async () => {
   const schedule = newUid();
   const own: Partial<NewRun> = { schedule: { schedule_id: schedule } };
   const [uid] = await anExhaustedBudget({ scope: "schedule", scopeUid: schedule }, own);
@@ -180,7 +180,7 @@ test("a long backlog of covered runs hides no run that may start", async () => {
   expect([await p.life.requeueOnce(), (await offered()).length]).toEqual([400, 20]);
 });
 
-test("a cancelled run that waited continues by a follow-up once the budget is raised", async () => {
+test("a cancelled run that waited continues with a follow-up once the budget is raised", async () => {
   const [uid] = await anExhaustedBudget();
   const { uid: run } = await queued();
   expect(await offered()).toEqual([]);
@@ -197,7 +197,7 @@ test("a cancelled run that waited continues by a follow-up once the budget is ra
   expect(await offered()).toEqual([run]);
 });
 
-test("no run is left waiting when claims, changes of the limit and requeueing race", async () => {
+test("leaves no run waiting when claims, limit changes and requeueing race", async () => {
   const [uid] = await anExhaustedBudget();
   const created = await p.life.createRuns(
     caller,
@@ -215,7 +215,7 @@ test("no run is left waiting when claims, changes of the limit and requeueing ra
   expect(taken.toSorted()).toEqual(created.map(({ run }) => run.uid).toSorted());
 });
 
-test("a queued run states the budgets that have reached a threshold, also while it waits for something else", async () => {
+test("a queued run lists the budgets that have reached a threshold, also while it waits for something else", async () => {
   const uid = await aBudget({ limitMicros: 1_000n });
   await aBudget({ limitMicros: 1_000_000n, period: "day" });
   await queued();
@@ -230,7 +230,7 @@ test("a queued run states the budgets that have reached a threshold, also while 
   expect((await status(run)).budgets).toEqual([]);
 });
 
-test("metrics count runs that wait for a budget as such", async () => {
+test("metrics count runs that wait for a budget separately", async () => {
   await anExhaustedBudget();
   await queued();
   await queued();

@@ -65,7 +65,7 @@ async function aStartedRun(request: Partial<NewRun> = {}, by = caller): Promise<
 const limitedAtStart = (execution: ActiveExecution): boolean =>
   assignmentMessage(execution.assignment, DEFAULT_TIMINGS, 0).costLimited;
 
-describe("what a budget covers", () => {
+describe("the scope of a budget", () => {
   const CASES = {
     schedule: (uid: string): Partial<NewRun> => ({
       schedule: { schedule_id: uid, schedule_name: "Nightly", cron_schedule: "@daily" },
@@ -73,7 +73,7 @@ describe("what a budget covers", () => {
     automation: (uid: string): Partial<NewRun> => ({ causeKey: `automation/${uid}/${newUid()}` }),
   };
 
-  test("all runs of its team, and no run of another team or of a person", async () => {
+  test("of a team covers all runs of the team, and no run of another team or of a user", async () => {
     const other = aCaller();
     await aBudget({ limitMicros: 100n });
     const [ours, theirs] = [await aStartedRun(), await aStartedRun({}, other)];
@@ -85,7 +85,7 @@ describe("what a budget covers", () => {
   });
 
   test.each(["schedule", "automation"] as const)(
-    "trees of a %s by what made their root, and no others",
+    "of a %s covers the trees whose root it created, and no others",
     async (scope) => {
       const uid = newUid();
       await aBudget({ scope, scopeUid: uid, limitMicros: 100n });
@@ -105,7 +105,7 @@ describe("what a budget covers", () => {
     },
   );
 
-  test("a factory's trees by the factory of their root, whatever the factory of a run below", async () => {
+  test("of a factory covers the trees whose root belongs to it, whatever the factories of the runs below", async () => {
     const [factory, elsewhere] = [newUid(), newUid()];
     const { uid } = await aBudget({ scope: "factory", scopeUid: factory });
     const root = await aStartedRun();
@@ -125,7 +125,7 @@ describe("what a budget covers", () => {
     ]);
 });
 
-test("refuses the next call of every run under an exhausted budget, naming the budget, its limit, what is spent and when it resets", async () => {
+test("refuses the next call of every run under an exhausted budget, with the budget, its limit, the amount spent and the time of its reset", async () => {
   const { uid } = await aBudget({ period: "month", limitMicros: 1_500_000n });
   const [spender, sibling] = [await aStartedRun(), await aStartedRun()];
   await report(spender, 2_000_000);
@@ -135,7 +135,7 @@ test("refuses the next call of every run under an exhausted budget, naming the b
   expect(limitedAtStart(await aStartedRun())).toBe(true);
 });
 
-describe("a budget counts", () => {
+describe("the amount spent includes", () => {
   const stated = (execution: ActiveExecution, costMicros: bigint, access: string) =>
     p.workers.reportUsage(
       {
@@ -161,16 +161,31 @@ describe("a budget counts", () => {
       400n,
       { cost_micros: 400, limited_micros: null },
     ],
-    ["less than the price, by the operator's endpoint", 7n, "operator", 7n, { cost_micros: 7, limited_micros: null }],
-    ["less than the price, by the provider of a team's key", 7n, "team", 7n, { cost_micros: 7, limited_micros: null }],
-  ] as const)("of a stated cost that is %s, what cannot switch it off", async (_, cost, access, spent, row) => {
-    const { uid } = await aBudget();
-    await stated(await aStartedRun({ config: { cost_limit_usd: 1 } }), cost, access);
-    expect((await budgetNow(uid)).spentMicros).toBe(spent);
-    expect(await recorded()).toEqual([row]);
-  });
+    [
+      "less than the price, reported by the operator's endpoint",
+      7n,
+      "operator",
+      7n,
+      { cost_micros: 7, limited_micros: null },
+    ],
+    [
+      "less than the price, reported by the provider of a team's key",
+      7n,
+      "team",
+      7n,
+      { cost_micros: 7, limited_micros: null },
+    ],
+  ] as const)(
+    "for a reported cost that is %s, an amount that a team cannot lower",
+    async (_, cost, access, spent, row) => {
+      const { uid } = await aBudget();
+      await stated(await aStartedRun({ config: { cost_limit_usd: 1 } }), cost, access);
+      expect((await budgetNow(uid)).spentMicros).toBe(spent);
+      expect(await recorded()).toEqual([row]);
+    },
+  );
 
-  test("a call that was not counted with what was reserved for it, and so does a cost limit", async () => {
+  test("the reservation of a call whose tokens are unknown, as in a cost limit", async () => {
     const { uid } = await aBudget();
     const execution = await aStartedRun({ config: { cost_limit_usd: 0.0005 } });
     expect(await outcome(execution, 500)).toBe("granted");
@@ -181,7 +196,7 @@ describe("a budget counts", () => {
   });
 });
 
-test("several budgets hold at once: the tightest decides, and its message is shown", async () => {
+test("applies several budgets at once: the tightest decides, and its message is returned", async () => {
   const schedule = newUid();
   await aBudget({ limitMicros: 1_000n });
   const day = await aBudget({ period: "day", limitMicros: 300n });
@@ -194,7 +209,7 @@ test("several budgets hold at once: the tightest decides, and its message is sho
   expect((await reserve(scheduled, 1)).message).toContain(day.uid); // already exceeded by 50
 });
 
-test("a run's own cost limit and a budget are both enforced", async () => {
+test("enforces a run's own cost limit together with a budget", async () => {
   await aBudget({ limitMicros: 1_000n });
   const limited = await aStartedRun({ config: { cost_limit_usd: 0.0001 } });
   await report(limited, 100);
@@ -204,7 +219,7 @@ test("a run's own cost limit and a budget are both enforced", async () => {
   });
 });
 
-test("a call waits while calls of other trees may use up what is left, and reservations end with their attempt", async () => {
+test("a call waits while calls of other trees may use the rest, and reservations end with their attempt", async () => {
   const { uid } = await aBudget({ limitMicros: 1_000n });
   const [first, second] = [await aStartedRun(), await aStartedRun()];
   expect([await outcome(first, 1_000), await outcome(second)]).toEqual(["granted", "wait"]);
@@ -225,14 +240,14 @@ test("refuses a model without a price, as a cost limit does", async () => {
   );
 });
 
-test("a budget created while a run works is announced by the answer to its next report", async () => {
+test("reports a budget that is created during a run in the response to the run's next usage report", async () => {
   const execution = await aStartedRun();
   expect([limitedAtStart(execution), (await report(execution, 50)).costLimited]).toEqual([false, false]);
   const { uid } = await aBudget();
   expect([(await report(execution, 60)).costLimited, (await budgetNow(uid)).spentMicros]).toEqual([true, 60n]);
 });
 
-test("a call that is reported twice counts once", async () => {
+test("counts a call that is reported twice once", async () => {
   const { uid } = await aBudget();
   const execution = await aStartedRun();
   await report(execution, 60, "same");
@@ -240,7 +255,7 @@ test("a call that is reported twice counts once", async () => {
   expect((await budgetNow(uid)).spentMicros).toBe(60n);
 });
 
-test("a repeated report does not release what was reserved for the next call", async () => {
+test("a repeated report does not release the reservation of the next call", async () => {
   const { uid } = await aBudget();
   const execution = await aStartedRun();
   expect(await outcome(execution, 100)).toBe("granted");
@@ -252,7 +267,7 @@ test("a repeated report does not release what was reserved for the next call", a
   expect(await budgetNow(uid)).toMatchObject({ spentMicros: 210n, reservedMicros: 0n });
 });
 
-test("a deleted budget limits nothing, and a raised one goes on", async () => {
+test("a deleted budget limits nothing, and a raised one permits calls again", async () => {
   const { uid } = await aBudget({ limitMicros: 100n });
   const execution = await aStartedRun();
   await report(execution, 100);
@@ -270,7 +285,7 @@ test.each([
   ["day", "2026-11-25T23:59:59.999Z", "2026-11-26T00:00:00.000Z"],
   ["week", "2026-11-28T23:59:59.999Z", "2026-11-29T00:00:00.000Z"],
   ["month", "2026-11-30T23:59:59.999Z", "2026-12-01T00:00:00.000Z"],
-])("a budget per %s begins again at midnight UTC", async (period, last, next) => {
+])("a budget per %s resets at midnight UTC", async (period, last, next) => {
   const { uid, resetsAt } = await aBudget({ period, limitMicros: 100n });
   expect(Number(resetsAt!.seconds) * 1000).toBe(Date.parse(next));
   const execution = await aStartedRun();
@@ -325,7 +340,7 @@ describe("thresholds", () => {
     expect(events.map(({ entity_version: version }) => version)).toEqual([2, 3, 4, 5]);
   });
 
-  test("that a lower limit passes are published with the change, and no second time after it is raised again", async () => {
+  test("that a lower limit crosses are published with the change, and not again after the limit is raised", async () => {
     const { uid } = await aBudget({ limitMicros: 1_000n, percents: [50] });
     await report(await aStartedRun(), 100);
     const change = (limitMicros: bigint) =>

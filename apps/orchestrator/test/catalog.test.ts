@@ -53,7 +53,7 @@ describe("environments", () => {
     expect(await names(caller)).toEqual(["Alpha"]);
   });
 
-  test("say when they were last used, and whether that run could be set up", async () => {
+  test("list when they were last used, and whether that run could be set up", async () => {
     const environment = await create();
     await p.run(caller, { config: { environment_id: environment.uid } });
     const worker = await p.worker();
@@ -67,7 +67,7 @@ describe("environments", () => {
     expect((await p.catalogue.listEnvironments({}, p.as(caller))).environments[0]?.setupFailed).toBe(false);
   });
 
-  test("belong to a team or to a user; another's are as unknown as a random one", async () => {
+  test("belong to a team or to a user; those of others are unknown", async () => {
     const [stranger, viewer] = [aCaller(), viewerOf(teamUid)];
     const ours = await create();
     const personal = await create({ name: "Mine" }, caller, { ownerType: "user", ownerUid: caller.principal.uid });
@@ -99,7 +99,7 @@ describe("environments", () => {
     expect(await names(caller, { teamUid })).toEqual(["Web"]);
   });
 
-  test("are managed by no run token, only read", async () => {
+  test("are read-only for run tokens", async () => {
     const environment = await create();
     const run = { runUid: newUid(), rootRunUid: newUid(), attempt: 1 } as NonNullable<Caller["run"]>;
     const token = { ...caller, run };
@@ -121,7 +121,7 @@ describe("environments", () => {
     expect((await p.catalogue.getEnvironment({ uid }, p.as(token))).environment).toMatchObject({ uid });
   });
 
-  test("with a wrong configuration change nothing", async () => {
+  test("are unchanged by a request with an invalid configuration", async () => {
     const environment = await create();
     for (const config of [{ github_repos: "x" }, { name: 5 }] as Record<string, string | number>[]) {
       await expect(
@@ -151,7 +151,7 @@ describe("environments of others", () => {
   const resolve = (who: Caller, uid: string, owner = { type: "team" as const, uid: who.teams[0]!.teamUid as string }) =>
     p.catalog.resolveRun(who, { owner, config: { environment_id: uid } });
 
-  test("are open to a team or user that they were granted to, for use alone, until that is taken back", async () => {
+  test("can be used, but not changed, by the team or user that they are shared with, until the share is removed", async () => {
     const [friend, stranger] = [aCaller(), aCaller()];
     const uid = await make();
     const { grant: made } = await grant(uid, "user", friend.principal.uid);
@@ -186,7 +186,7 @@ describe("environments of others", () => {
     await expect(resolve(friend, uid)).rejects.toEqual(notFound("environment"));
   });
 
-  test("can be granted to teams of whoever grants, and to no other", async () => {
+  test("can be shared with teams of the caller, and with no other", async () => {
     const both = aCaller({ principal: caller.principal, teams: [...caller.teams, ...aCaller().teams] });
     const other = both.teams[1]!.teamUid;
     const [personal, shared] = [
@@ -205,7 +205,7 @@ describe("environments of others", () => {
     await expect(grant(shared, "robot", other, both)).rejects.toEqual(domainError({ reason: "invalid_grantee" }));
   });
 
-  test("with link sharing are reached by their uid, and listed from the first use on while it is on", async () => {
+  test("with link sharing are found by their uid, and are listed from their first use while sharing is on", async () => {
     const [reader, runner] = [aCaller(), aCaller()];
     const uid = await make(caller, { linkSharing: true });
     expect([await uidsOf(reader), await uidsOf(runner)]).toEqual([[], []]);
@@ -244,7 +244,7 @@ describe("environments of others", () => {
     await expect(p.catalogue.getEnvironment({ uid }, p.as(viewer))).rejects.toEqual(notFound("environment"));
   });
 
-  test("show each the newest run that they may see, and nothing of the runs of others", async () => {
+  test("show each caller the newest run that the caller may read, and nothing of the runs of others", async () => {
     const friend = aCaller();
     const uid = await make();
     await grant(uid, "user", friend.principal.uid);
@@ -256,7 +256,7 @@ describe("environments of others", () => {
   });
 });
 
-describe("a create that is repeated with its key", () => {
+describe("a create request that is repeated with its key", () => {
   const environment = (name: string) => ({
     environment: { ownerType: "team", ownerUid: teamUid as string, config: { name } },
     idempotencyKey: "k",
@@ -267,7 +267,7 @@ describe("a create that is repeated with its key", () => {
   });
   const mismatch = domainError({ kind: "conflict", reason: "idempotency_mismatch" });
 
-  test("makes one environment, also at the same time, and another body is a conflict", async () => {
+  test("creates one environment, also concurrently; another body is a conflict", async () => {
     const made = await Promise.all(
       [1, 2, 3].map(() => p.catalogue.createEnvironment(environment("Web"), p.as(caller))),
     );
@@ -278,7 +278,7 @@ describe("a create that is repeated with its key", () => {
       made[0]!.environment!.uid,
     ]);
   });
-  test("makes one code host, and its name is not taken by itself", async () => {
+  test("creates one code host, and does not conflict with its own name", async () => {
     const made = await p.catalogue.createCodeHost(codeHost("here"), p.as(caller));
     expect(await p.catalogue.createCodeHost(codeHost("here"), p.as(caller))).toEqual(made);
     await expect(p.catalogue.createCodeHost(codeHost("there"), p.as(caller))).rejects.toEqual(mismatch);
@@ -317,14 +317,14 @@ describe("code hosts", () => {
     expect(await names(caller)).toEqual(["GitHub", "GitLab"]);
   });
 
-  test("with a secret that the team does not have are refused", async () => {
+  test("are refused with a secret that the team does not have", async () => {
     await expect(connect({ name: "GitHub", kind: "github", root: "", secretName: "NOWHERE" })).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "secret_missing" }),
     );
     expect(await names(caller)).toEqual([]);
   });
 
-  test("that name a secret take the right to secrets, which are sent to their address", async () => {
+  test("that name a secret require the permission to manage secrets, because the secret is sent to their address", async () => {
     p.known.secrets.set("TOKEN", "t0ken");
     const scoped = aCaller({ teams: [{ teamUid, verbs: ["factory.view", "factory.manage"] }] });
     const named = { name: "GitHub", kind: "github", root: "", baseUrl: "https://git.example.com/api/v3" };
@@ -345,14 +345,14 @@ describe("code hosts", () => {
     "https://[::1]",
     "http://169.254.169.254",
     "https://10.1.2.3/api",
-  ])("at %s are inside the platform's network, and refused", async (baseUrl) => {
+  ])("at %s are inside the platform's network, and are refused", async (baseUrl) => {
     await expect(connect({ kind: "github", root: "", baseUrl })).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "internal_address_refused" }),
     );
     expect(await names(caller)).toEqual([]);
   });
 
-  test("are a team's own, and need factory.manage", async () => {
+  test("belong to one team, and require factory.manage", async () => {
     const host = await connect();
     const [stranger, viewer] = [aCaller(), viewerOf(teamUid)];
     expect([await names(stranger), await names(viewer), await names(caller, { teamUid: newUid() })]).toEqual([
@@ -372,7 +372,7 @@ describe("code hosts", () => {
   });
 });
 
-test("models: scripted is the default with cost zeros; the others are disabled and say why; a price that is not known is absent", async () => {
+test("models: scripted is the default and costs nothing; the others are disabled with a reason; an unknown price is absent", async () => {
   const { defaultModelId, models } = await p.catalogue.listModels({}, p.as(caller));
   expect(defaultModelId).toBe("scripted");
   expect(models[0]).toMatchObject({
@@ -404,7 +404,7 @@ describe("connected workers", () => {
       connectionCount,
     ]);
 
-  test("are those of the caller's teams, by host; the platform's own are nobody's", async () => {
+  test("are those of the caller's teams, by host; the platform's own are listed for no team", async () => {
     for (const host of ["b", "a", "b"]) await p.worker({ teamUid, host });
     await p.worker({ host: "platform" });
     expect(await shown(caller)).toEqual([
@@ -419,7 +419,7 @@ describe("connected workers", () => {
     expect(await shown(aCaller())).toEqual([]);
   });
 
-  test("are dropped 45 s after they were last heard of", async () => {
+  test("are removed 45 s after their last heartbeat", async () => {
     await p.worker({ teamUid, host: "a" });
     await p.database.sql.query("UPDATE worker_sessions SET last_seen_at = last_seen_at - interval '44 seconds'");
     expect(await shown(caller)).toEqual([["a", 1]]);

@@ -23,7 +23,7 @@ async function family(childCount: number) {
 const ALL = { waitFor: { policy: "all", runUids: [] } } as const;
 const ANY = { waitFor: { policy: "any", runUids: [] } } as const;
 
-test("a parent that waits holds nothing, and is woken by its last child", async () => {
+test("a waiting parent owns no lease and resumes after its last child ends", async () => {
   const { caller, worker, parent, execution, children, stateOf } = await family(2);
   expect(await execution.complete("WAITING", ALL)).toMatchObject({ error: "" });
   expect(await platform.getRun(caller, parent.uid)).toMatchObject({
@@ -52,7 +52,7 @@ test("a parent that waits holds nothing, and is woken by its last child", async 
   ).toEqual(["run_waiting", "child_finished", "child_finished", "run_queued"]);
 });
 
-test("children that were faster than the wait wake the parent at once", async () => {
+test("children that end before the wait resume the parent at once", async () => {
   const { caller, worker, parent, execution, stateOf } = await family(1);
   const child = await acceptExecution(platform, worker);
   await child.complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
@@ -67,7 +67,7 @@ test("children that were faster than the wait wake the parent at once", async ()
   );
 });
 
-test("waiting for any is over with the first end, and each end is told once", async () => {
+test("waiting for any child ends with the first one, and each end is reported once", async () => {
   const { worker, parent, execution, children, stateOf } = await family(2);
   await execution.complete("WAITING", ANY);
   await (await acceptExecution(platform, worker)).complete("DONE");
@@ -84,7 +84,7 @@ test("waiting for any is over with the first end, and each end is told once", as
   expect(again.assignment.inputs[0]!.text).not.toContain("Part 0");
 });
 
-test("a child's end and its parent's wait race: the parent is woken once, and always", async () => {
+test("resumes the parent exactly once if a child's end and its parent's wait race", async () => {
   for (let n = 0; n < 8; n++) {
     const { worker, parent, execution, stateOf } = await family(1);
     const child = await acceptExecution(platform, worker);
@@ -96,7 +96,7 @@ test("a child's end and its parent's wait race: the parent is woken once, and al
   }
 });
 
-test("a follow-up wakes a waiting parent; its children go on", async () => {
+test("a follow-up resumes a waiting parent, and its children continue", async () => {
   const { caller, worker, parent, execution, children, stateOf } = await family(1);
   await execution.complete("WAITING", ALL);
   const answer = await platform.life.createFollowup(caller, {
@@ -117,7 +117,7 @@ test("a follow-up wakes a waiting parent; its children go on", async () => {
   expect(await stateOf(children[0]!.uid)).toBe("SUCCEEDED");
 });
 
-test("a cancelled, a lost and a continued child are ends too", async () => {
+test("a wait also ends for a cancelled, a lost and a continued child", async () => {
   const { caller, worker, parent, execution, children, stateOf } = await family(1);
   await execution.complete("WAITING", ALL);
   await platform.life.cancelRun(caller, { runUid: children[0]!.uid, tree: false });
@@ -141,7 +141,7 @@ test("a cancelled, a lost and a continued child are ends too", async () => {
   expect((await startExecution(platform, worker)).assignment.inputs[0]!.text).toContain("ERROR");
 });
 
-test("a tree of depth 5 finishes with one worker slot and every cap at 1", async () => {
+test("a tree of depth 5 finishes with one worker slot and every concurrency limit at 1", async () => {
   const own = await testPlatform({ limits: { team: 1, agent: 1, factory: 1 } });
   own.life.start();
   const caller = aCaller();
@@ -176,7 +176,7 @@ test("a tree of depth 5 finishes with one worker slot and every cap at 1", async
   await own.close();
 });
 
-test("names that are no runs are waited for as little as runs of others", async () => {
+test("does not wait for unknown runs, nor for runs of others", async () => {
   const { execution, parent, stateOf } = await family(1);
   expect(await execution.complete("WAITING", { waitFor: { policy: "all", runUids: ["nobody"] } })).toMatchObject({
     error: "",

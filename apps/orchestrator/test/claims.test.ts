@@ -55,7 +55,7 @@ test(`one team floods the queue with ${FLOOD} runs: another team's single run is
 });
 
 test(
-  `in ${FLOOD} claims by ${CLAIMERS} at once no cap of a team, an agent or a factory is exceeded by one`,
+  `in ${FLOOD} claims by ${CLAIMERS} concurrent workers no limit of a team, an agent or a factory is exceeded`,
   async () => {
     const { database } = platform;
     let claimed = 0;

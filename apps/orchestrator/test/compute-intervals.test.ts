@@ -65,7 +65,7 @@ const graceIsOver = ({ ref }: ActiveExecution) =>
   rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
 type Team = Awaited<ReturnType<typeof aTeam>>;
 
-describe("an attempt that ends has one interval, from its claim to its end", () => {
+describe("an attempt has one interval, from its claim to its end", () => {
   const completed =
     (outcome: Parameters<ActiveExecution["complete"]>[0], more = {}) =>
     (execution: ActiveExecution) =>
@@ -76,7 +76,7 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
     ["when its setup fails", "setup", "FAILED", completed("FAILED", { error: ERROR })],
     ["when it is blocked", "running", "BLOCKED", completed("BLOCKED", { message: "Which?" })],
     ["when the platform fails", "running", "ERROR", completed("ERROR", { error: ERROR })],
-    ["when its worker gives the run up", "running", "CANCELLED", completed("CANCELLED")],
+    ["when its worker abandons the run", "running", "CANCELLED", completed("CANCELLED")],
     [
       "when its run is cancelled and the worker stops",
       "running",
@@ -162,7 +162,7 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
     expect(await attemptsOf(team.run.uid)).toEqual(["1/1"]);
   });
 
-  test("when it breaks the time limit of an execution, and stops", async () => {
+  test("when it exceeds the time limit of an execution and stops", async () => {
     const { worker, run, state } = await aTeam();
     const execution = await startExecution(p, worker);
     const claimedAt = await claimedAgo(execution, (p.timings.executionTimeoutMs + p.timings.leaseTtlMs) / 1_000 + 60);
@@ -178,7 +178,7 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
     expect([await state(), await attemptsOf(run.uid)]).toEqual(["ERROR", ["1/1"]]);
   });
 
-  test("also in a debug window, during which the sandbox is in use", async () => {
+  test("including a debug window, during which the sandbox is in use", async () => {
     const { worker, run } = await aTeam();
     const execution = await acceptExecution(p, worker);
     await execution.complete("FAILED", { error: ERROR, isRetained: true });
@@ -191,7 +191,7 @@ describe("an attempt that ends has one interval, from its claim to its end", () 
 });
 
 describe("each attempt has its own interval", () => {
-  test("of one execution: a lost one, a returned one and the one that is done", async () => {
+  test("of one execution: a lost attempt, a returned one and the completed one", async () => {
     const { worker, run } = await aTeam();
     await expire(await acceptExecution(p, worker));
     await giveBack(await startExecution(p, worker), STOPPING);
@@ -233,7 +233,7 @@ describe("each attempt has its own interval", () => {
     expect(await attemptsOf(child.uid)).toEqual(["1/1"]);
   });
 
-  test("of all runs of a tree that is cancelled, except those that nobody worked on", async () => {
+  test("of all runs of a cancelled tree, except those that no worker accepted", async () => {
     const { caller, worker, run } = await aTeam();
     const parent = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
@@ -250,7 +250,7 @@ describe("each attempt has its own interval", () => {
 });
 
 describe("no interval is recorded", () => {
-  test("of an offer that is declined, expires, or is withdrawn with its tree", async () => {
+  test("for an offer that is declined, expires, or is withdrawn with its tree", async () => {
     const { caller, worker, run } = await aTeam();
     const parent = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });
@@ -263,7 +263,7 @@ describe("no interval is recorded", () => {
     expect([await attemptsOf(child.uid), await attemptsOf(run.uid)]).toEqual([[], ["1/1"]]);
   });
 
-  test("of a run that its client executes", async () => {
+  test("for a run that its client executes", async () => {
     const { caller } = await aTeam();
     const local = { clientUid: newUid(), command: ["npm", "test"] };
     const { run } = await p.life.createLocalRun(caller, { ...aRun(caller, { source: "LOCAL" }), local });
@@ -319,7 +319,7 @@ describe("the interval of an attempt that another machine executes", () => {
     expect(interval.ended_at.getTime() - takenAt.getTime()).toBeLessThan(300_000);
   });
 
-  test("is empty when no machine has taken it over", async () => {
+  test("is empty if no machine took it over", async () => {
     const { run, ref, worker } = await dispatched();
     await claimedAgo({ ref }, 300);
     await p.life.worker.failDispatch(worker.session, { ...ref, reason: "pod_failed", message: "No node." });
@@ -341,7 +341,7 @@ describe("the interval of an attempt that another machine executes", () => {
   });
 });
 
-describe("the shape of the sandbox", () => {
+describe("the size of the sandbox", () => {
   const RUNNER = frozen({ instance_shape: { vcpus: 8, memory_gb: 32 } });
   const shapesOf = async (runUid: string) =>
     (await intervalsOf(runUid)).map(({ vcpus, memory_gb }) => [vcpus, memory_gb]);
@@ -357,7 +357,7 @@ describe("the shape of the sandbox", () => {
     expect(await shapesOf(run.uid)).toEqual([[1.5, 0.5]]);
   });
 
-  test("is that of the runner where the worker reports none, or has no more processors", async () => {
+  test("is that of the runner if the worker reports none, or has no more processors", async () => {
     const { worker, run } = await aTeam(RUNNER);
     await (await startExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([[8, 32]]);
@@ -368,13 +368,13 @@ describe("the shape of the sandbox", () => {
     expect(await shapesOf(large.run.uid)).toEqual([[8, 16]]);
   });
 
-  test("is 0 where nothing limits it", async () => {
+  test("is 0 if nothing limits it", async () => {
     const { worker, run } = await aTeam();
     await (await startExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([[0, 0]]);
   });
 
-  test("is that of the attempt, not of the one before", async () => {
+  test("is that of the attempt, not of the previous one", async () => {
     const { worker, run } = await aTeam();
     const first = await acceptExecution(p, worker);
     await ready(first, 2, 4);
@@ -397,13 +397,13 @@ describe("the end of an attempt is published", () => {
       ({ type, payload }) => `${type.split(".")[2]} ${String(payload["to"] ?? payload["state"])}`,
     );
 
-  test("as a change of state, and not a second time", async () => {
+  test("with the change of state, and not a second time", async () => {
     const { worker, run } = await aTeam();
     await (await startExecution(p, worker)).complete("DONE");
     expect((await types(run.uid)).slice(-2)).toEqual(["state_changed SUCCEEDED", "finished SUCCEEDED"]);
   });
 
-  test("by itself when its run was cancelled before, with a newer version of the run", async () => {
+  test("on its own if its run was cancelled before, with a newer version of the run", async () => {
     const { worker, run, cancel } = await aTeam();
     const execution = await startExecution(p, worker);
     await cancel();
@@ -425,7 +425,7 @@ describe("the end of an attempt is published", () => {
     ]);
   });
 
-  test("by itself when the run waits for its children, and when a debug window ends", async () => {
+  test("on its own if the run waits for its children, and when a debug window ends", async () => {
     const { caller, worker, run } = await aTeam();
     const execution = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: run.uid });

@@ -55,7 +55,7 @@ async function aConversation() {
   return { caller, worker, run, goOn, runs, followups };
 }
 
-test("a run that has not begun, or is live, is told, with the files; once per cause", async () => {
+test("sends a follow-up with the files, once per cause, to a run that is queued or active", async () => {
   const { worker, run, goOn, runs, followups } = await aConversation();
   expect([await goOn("a"), await goOn("a")]).toEqual([run.uid, run.uid]);
   const execution = await startExecution(platform, worker);
@@ -76,7 +76,7 @@ test("a run that has not begun, or is live, is told, with the files; once per ca
   ]);
 });
 
-test("what was told stays told when the run has ended since, also after the keys of requests are forgotten", async () => {
+test("returns the run that received the follow-up after it has ended, also after idempotency keys have expired", async () => {
   const { worker, run, goOn, runs } = await aConversation();
   await goOn("a");
   await (await startExecution(platform, worker)).complete("DONE");
@@ -85,7 +85,7 @@ test("what was told stays told when the run has ended since, also after the keys
 });
 
 test.each(["DONE", "FAILED", "ERROR"] as const)(
-  "after a run that ended with %s comes a new one, as it is asked for, once per cause",
+  "creates a new run after a run that ended with %s, once per cause",
   async (outcome) => {
     const { caller, worker, run, goOn, runs, followups } = await aConversation();
     await (await startExecution(platform, worker)).complete(outcome, { message: "Over." });
@@ -108,13 +108,13 @@ test.each(["DONE", "FAILED", "ERROR"] as const)(
   },
 );
 
-test("a run that waits for an answer is told", async () => {
+test("sends a follow-up to a run that waits for an answer", async () => {
   const { caller, worker, run, goOn } = await aConversation();
   await (await startExecution(platform, worker)).complete("BLOCKED", { message: "Which?" });
   expect([await goOn("a"), (await platform.getRun(caller, run.uid)).state]).toEqual([run.uid, "QUEUED"]);
 });
 
-test("a cancelled run stays cancelled, and a new one comes after it", async () => {
+test("a cancelled run stays cancelled, and a new one is created after it", async () => {
   const { caller, worker, run, goOn, runs } = await aConversation();
   const execution = await startExecution(platform, worker);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
@@ -123,7 +123,7 @@ test("a cancelled run stays cancelled, and a new one comes after it", async () =
   expect([(await platform.getRun(caller, run.uid)).state, await runs()]).toEqual(["CANCELLED", [run.uid, next]]);
 });
 
-test("a debug window is left alone", async () => {
+test("does not use a debug window", async () => {
   const { caller, worker, run, goOn } = await aConversation();
   await acceptExecution(platform, worker);
   await platform.database.sql.query(
@@ -135,7 +135,7 @@ test("a debug window is left alone", async () => {
   expect((await platform.getRun(caller, run.uid)).state).toBe("FAILED");
 });
 
-test("of causes that come at once the first one makes the run, and the others tell it", async () => {
+test("of concurrent causes the first creates the run, and the others send it follow-ups", async () => {
   const { worker, run, goOn, runs, followups } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
   const causes = Array.from({ length: 8 }, (_, n) => `cause ${n}`);
@@ -148,7 +148,7 @@ test("of causes that come at once the first one makes the run, and the others te
   expect(run.uid).not.toBe(next);
 });
 
-test("a run that its people wake meanwhile is told", async () => {
+test("sends a follow-up to a run that a user resumes concurrently", async () => {
   const { caller, worker, run, goOn, runs } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
   await Promise.all([
@@ -168,7 +168,7 @@ test("a run that its people wake meanwhile is told", async () => {
   expect(said).toHaveLength(1);
 });
 
-test("a run that is woken, told and over while another call with the cause is about to make one stays the only one", async () => {
+test("creates no second run if the run is resumed, receives the follow-up and ends while another call with the cause is about to create one", async () => {
   const { caller, worker, run, goOn, runs, followups } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
   const told: string[] = [];
@@ -186,7 +186,7 @@ test("a run that is woken, told and over while another call with the cause is ab
   expect((await followups()).map(({ text }) => text)).toEqual(["Wake up.", "Because of a."]);
 });
 
-test("conversations that are not the team's cannot be continued", async () => {
+test("refuses conversations that are not the team's", async () => {
   const { run, goOn } = await aConversation();
   const other = aCaller();
   await expect(
@@ -200,7 +200,7 @@ test("conversations that are not the team's cannot be continued", async () => {
   );
 });
 
-test("an ended child run in the conversation does not hide the live top-level run, which gets the follow-up", async () => {
+test("an ended child run in the conversation does not hide the active top-level run, which receives the follow-up", async () => {
   const { caller, worker, run, goOn, runs, followups } = await aConversation();
   const root = await startExecution(platform, worker);
   const child = await platform.run(caller, { parentRunUid: run.uid, conversationUid: run.conversationUid });
@@ -210,7 +210,7 @@ test("an ended child run in the conversation does not hide the live top-level ru
   expect([await runs(), await followups()]).toEqual([[run.uid, child.uid], [{ text: "Because of a.", files: 1 }]]);
 });
 
-test("a personal run in the team's conversation does not keep the team from continuing it", async () => {
+test("a personal run in the team's conversation does not prevent the team from continuing it", async () => {
   const { caller, worker, run, goOn } = await aConversation();
   const personal = await platform.run(caller, {
     owner: { type: "user", uid: caller.principal.uid },
@@ -229,7 +229,7 @@ test.each([
   ["with a query and a fragment", (url: string) => `${url}/?tab=all&x=/#issuecomment-1?`],
   ["with a fragment", (url: string) => `${url}#issuecomment-1`],
   ["between spaces", (url: string) => ` ${url} `],
-])("a ticket's address %s is that of its item, and is shown as it was written", async (_how, written) => {
+])("finds a ticket by its address %s, and returns the address as it was written", async (_how, written) => {
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
   const run = await platform.run(caller, { metadata: { ticket_url: written(url) } });
@@ -245,7 +245,7 @@ test.each([
   expect(run.metadata).toEqual({ ticket_url: written(url) });
 });
 
-test("conversations are found by what they are about: the ticket of their root, or what a run of their tree reported", async () => {
+test("finds conversations by the ticket of their root and by what a run of their tree reported", async () => {
   const { sql } = platform.database;
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;

@@ -47,7 +47,7 @@ describe("the block snapshot", () => {
       )
     ).rows.map(({ key }) => key);
 
-  test("is written at each execution's end, and has all runs of the conversation", async () => {
+  test("is written at the end of each execution, and contains all runs of the conversation", async () => {
     const { caller, worker, run, execution } = await aTeam();
     await command(execution, "c1", "ls", "\u001b[1ma\u001b[0m\n");
     expect(await stored(run.conversationUid)).toEqual([]);
@@ -73,14 +73,14 @@ describe("the block snapshot", () => {
     ]);
   });
 
-  test("of a run in progress goes as far as it is", async () => {
+  test("of a run in progress contains the events up to now", async () => {
     const { caller, run, execution } = await aTeam();
     expect(await shown(caller, run.conversationUid)).toEqual([]);
     await command(execution, "c1", "ls", "a");
     expect(await shown(caller, run.conversationUid)).toEqual([["ls", "a"]]);
   });
 
-  test("shows nobody the commands of a run they may not see", async () => {
+  test("shows no one the commands of a run that they may not read", async () => {
     const { caller, run, execution } = await aTeam();
     await command(execution, "c1", "team", "t");
     await execution.complete("DONE");
@@ -100,7 +100,7 @@ describe("the block snapshot", () => {
     ]);
   });
 
-  test("is not there before a worker came, nor for strangers", async () => {
+  test("does not exist before a worker claims the run, nor for other teams", async () => {
     const caller = aCaller();
     const run = await p.run(caller);
     await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(
@@ -116,13 +116,13 @@ describe("the block snapshot", () => {
 describe("the transcript of a conversation", () => {
   const linkTo = (caller: Caller, conversationUid: string) =>
     p.conversations.getTranscriptUrl({ conversationUid }, p.as(caller));
-  test("is the newest run's, on another harness than ours", async () => {
+  test("is that of the newest run, if it uses a third-party harness", async () => {
     const { caller, run, execution } = await aTeam("claude");
     await execution.append(execution.event("model_step", { step_id: "s", text: "native", tool_calls: [] }));
     await execution.complete("DONE");
     expect(await p.follow("GET", (await linkTo(caller, run.conversationUid)).url)).toContain('"text":"native"');
   });
-  test("is a fault on ours, and hidden from strangers", async () => {
+  test("is refused for the built-in harness, and is hidden from other teams", async () => {
     const { caller, run } = await aTeam();
     await expect(linkTo(caller, run.conversationUid)).rejects.toEqual(
       domainError({ kind: "invalid_argument", reason: "no_raw_transcript" }),
@@ -156,7 +156,7 @@ describe("a screenshot", () => {
     const { url } = await linkTo(viewerOf(team.caller), team.run.conversationUid, await report(team, "SCREENSHOT"));
     expect(await p.follow("GET", url)).toBe("png");
   });
-  test("is not there by another conversation, for strangers, and when it is none", async () => {
+  test("is not found through another conversation, by other teams, or if the artifact is no screenshot", async () => {
     const [team, other] = [await aTeam(), await aTeam()];
     const [uid, theirs, file] = [
       await report(team, "SCREENSHOT"),
@@ -180,10 +180,10 @@ describe("a screenshot", () => {
   });
 });
 
-describe("files to go on with a run elsewhere", () => {
+describe("files for continuing a run elsewhere", () => {
   const files = async (caller: Caller, runUid: string) =>
     (await p.conversations.listHandoffFiles({ runUid }, p.as(caller))).files;
-  test("are the workspace that its last execution saved", async () => {
+  test("contain the workspace that its last execution saved", async () => {
     const { caller, worker, run, execution } = await aTeam();
     expect(await files(caller, run.uid)).toEqual([]);
     const snapshot = await p.workers.putSnapshot(
@@ -207,7 +207,7 @@ describe("files to go on with a run elsewhere", () => {
       file!.uid,
     ]);
   });
-  test("are for those who may manage the run", async () => {
+  test("require the permission to manage the run", async () => {
     const { caller, run } = await aTeam();
     await expect(files(viewerOf(caller), run.uid)).rejects.toEqual(domainError({ kind: "permission_denied" }));
     await expect(files(aCaller(), run.uid)).rejects.toEqual(domainError({ reason: "run_not_found" }));

@@ -52,7 +52,7 @@ async function aTree(
   return { root, children };
 }
 
-test("runs that work at once share what is left of the limit above them, and pass it by less than one call", async () => {
+test("concurrent runs share the rest of the limit above them, and exceed it by less than one call", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 0.001 });
   expect(await outcomes(children, 300)).toEqual([
     ...Array.from({ length: 4 }, () => "granted"),
@@ -73,7 +73,7 @@ test("runs that work at once share what is left of the limit above them, and pas
     });
 });
 
-test("a limit of one run below leaves the others theirs", async () => {
+test("a limit of one child run does not limit the others", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1 }, { cost_limit_usd: 0.0001 });
   await report(children[0]!, "c1", 100);
   expect(await reserve(children[0]!, 1)).toMatchObject({
@@ -83,7 +83,7 @@ test("a limit of one run below leaves the others theirs", async () => {
   expect([(await reserve(children[1]!, 1)).outcome, (await reserve(root, 1)).outcome]).toEqual(["granted", "granted"]);
 });
 
-test("what an execution had set aside counts no longer when it has ended without the call", async () => {
+test("releases the reservation of an execution that ended without the call", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 0.001 });
   expect([(await reserve(children[0]!, 1_000)).outcome, (await reserve(root, 1)).outcome]).toEqual(["granted", "wait"]);
   await children[0]!.complete("FAILED", {
@@ -92,7 +92,7 @@ test("what an execution had set aside counts no longer when it has ended without
   expect((await reserve(root, 1)).outcome).toBe("granted");
 });
 
-test("without a limit nothing is set aside; a model without a price cannot be called under one", async () => {
+test("reserves nothing without a limit; under a limit a model without a price cannot be called", async () => {
   await p.run(caller);
   const free = await startExecution(p, worker);
   expect((await reserve(free, 1_000, "unknown")).outcome).toBe("granted");
@@ -103,7 +103,7 @@ test("without a limit nothing is set aside; a model without a price cannot be ca
   );
 });
 
-test("workers are told the limits of a run, and of a child that it is under one", async () => {
+test("workers receive the limits of a run, and for a child whether it is under one", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1, step_limit: 7, token_limit: 5_000 });
   const told = (execution: ActiveExecution, platformLimit = 0) =>
     assignmentMessage(execution.assignment, DEFAULT_TIMINGS, platformLimit);

@@ -16,7 +16,7 @@ const count = async (teamUid: string) =>
   (await platform.database.sql.query<{ n: number }>("SELECT count(*) AS n FROM runs WHERE owner_uid = $1", [teamUid]))
     .rows[0]!.n;
 
-test("the migration holds the tables of the libraries", async () => {
+test("the migration contains the tables of the libraries", async () => {
   expect(await missingTables(platform.database.sql, EVENT_TABLES_SQL)).toEqual([]);
   expect(await missingTables(platform.database.sql, WORK_TABLES_SQL)).toEqual([]);
 });
@@ -25,7 +25,7 @@ test.each([
   [undefined, undefined],
   [" ", undefined],
   [" Given ", "Given"],
-])("the event of a run with the title %j never tells its prompt", async (title, told) => {
+])("the event of a run with the title %j never contains its prompt", async (title, told) => {
   const caller = aCaller();
   const run = await platform.run(caller, {
     prompt: "Say nothing of the merger.",
@@ -47,7 +47,7 @@ describe("files", () => {
   });
   const keys = () => new Set(platform.stored.keys());
 
-  test("come with the prompt, in order, to whichever attempt gets it", async () => {
+  test("are delivered with the prompt, in order, to whichever attempt starts", async () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     await platform.run(caller, { attachments: [file("b.txt", "two"), file("a.txt", "one")] });
@@ -80,7 +80,7 @@ describe("files", () => {
     ]);
   });
 
-  test("are part of what an idempotency key stands for; those of no run are removed", async () => {
+  test("are part of the idempotency comparison; those without a run are removed", async () => {
     const caller = aCaller();
     const create = (text: string) =>
       platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k", attachments: [file("a.txt", text)] })]);
@@ -93,7 +93,7 @@ describe("files", () => {
 });
 
 describe("idempotency", () => {
-  test("a repeated request is answered with the first run, also when both come at once", async () => {
+  test("returns the first run for a repeated request, also concurrently", async () => {
     const caller = aCaller();
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => platform.life.createRuns(caller, [aRun(caller, { idempotencyKey: "k" })])),
@@ -104,7 +104,7 @@ describe("idempotency", () => {
     expect(await count(teamOf(caller))).toBe(1);
   });
 
-  test("the same key with another body is refused, and changes nothing", async () => {
+  test("refuses the same key with another body, and changes nothing", async () => {
     const caller = aCaller();
     await platform.run(caller, { idempotencyKey: "k" });
     await expect(platform.run(caller, { idempotencyKey: "k", prompt: "Other." })).rejects.toEqual(
@@ -113,7 +113,7 @@ describe("idempotency", () => {
     expect(await count(teamOf(caller))).toBe(1);
   });
 
-  test("keys belong to their principal, and are forgotten after a day", async () => {
+  test("keys belong to their principal, and expire after a day", async () => {
     const [one, other] = [aCaller(), aCaller()];
     const first = await platform.run(one, { idempotencyKey: "k" });
     expect((await platform.run(other, { idempotencyKey: "k" })).uid).not.toBe(first.uid);
@@ -121,7 +121,7 @@ describe("idempotency", () => {
     expect((await platform.run(one, { idempotencyKey: "k", prompt: "Other." })).uid).not.toBe(first.uid);
   });
 
-  test("a cause makes one run of a team, for ever and for everybody", async () => {
+  test("a cause creates one run of a team, permanently and for every caller", async () => {
     const caller = aCaller();
     const colleague = aCaller({ teams: caller.teams });
     const answers = await Promise.all(
@@ -132,7 +132,7 @@ describe("idempotency", () => {
     expect((await platform.run(aCaller(), { causeKey: "slot-1" })).uid).not.toBe(answers[0]![0]!.run.uid);
   });
 
-  test("runs that causes make together are what each is by itself, and can be worked off", async () => {
+  test("runs that are created in one batch equal runs that are created one by one, and can be executed", async () => {
     const caller = aCaller();
     const asked = (causeKey: string) =>
       aRun(caller, {
@@ -185,7 +185,7 @@ describe("idempotency", () => {
     for (let n = 0; n < 2 + together.length; n += 1) await acceptExecution(platform, worker);
   });
 
-  test("causes asked for together again, some of them new, make only those", async () => {
+  test("creates only the new runs of a batch that is requested again with some new causes", async () => {
     const caller = aCaller();
     const ask = (...keys: string[]) =>
       platform.life.createRuns(
@@ -205,7 +205,7 @@ describe("idempotency", () => {
     expect(await count(teamOf(caller))).toBe(6);
   });
 
-  test("a run that creates a child by its token creates it once per call", async () => {
+  test("a run token creates a child once per call", async () => {
     const caller = aCaller();
     const worker = await platform.worker({ teamUid: teamOf(caller) });
     const parent = await platform.run(caller);
@@ -220,7 +220,7 @@ describe("idempotency", () => {
     expect((await platform.run(agent, request)).uid).toBe(child.uid);
   });
 
-  test("several runs are created together or not at all", async () => {
+  test("creates several runs, or none of them", async () => {
     const caller = aCaller();
     const good = aRun(caller);
     await expect(platform.life.createRuns(caller, [good, aRun(caller, { parentRunUid: newUid() })])).rejects.toEqual(
@@ -246,7 +246,7 @@ describe("parents and conversations", () => {
     });
   });
 
-  test("a run that has ended gets no children", async () => {
+  test("refuses children of a run that has ended", async () => {
     const caller = aCaller();
     const parent = await platform.run(caller);
     await platform.life.cancelRun(caller, { runUid: parent.uid, tree: false });
@@ -265,7 +265,7 @@ describe("parents and conversations", () => {
     );
   });
 
-  test("a conversation is minted, or continued", async () => {
+  test("a conversation is created, or continued", async () => {
     const caller = aCaller();
     const first = await platform.run(caller);
     const second = await platform.run(caller, { conversationUid: first.conversationUid });
@@ -274,8 +274,8 @@ describe("parents and conversations", () => {
   });
 });
 
-describe("two teams know nothing of each other", () => {
-  test("what another team owns is answered as what does not exist", async () => {
+describe("isolation of two teams", () => {
+  test("what another team owns is reported as not found", async () => {
     const [ours, theirs] = [aCaller(), aCaller()];
     const foreign = await platform.run(theirs);
     const attempts = (uid: string) => [
@@ -312,7 +312,7 @@ describe("two teams know nothing of each other", () => {
     expect(await platform.claim(worker, 9)).toEqual([]);
   });
 
-  test("a personal run is its owner's alone", async () => {
+  test("a personal run belongs to its owner alone", async () => {
     const owner = aCaller();
     const colleague = aCaller({ teams: owner.teams });
     const run = await platform.run(owner, { owner: { type: "user", uid: owner.principal.uid } });
@@ -323,7 +323,7 @@ describe("two teams know nothing of each other", () => {
     );
   });
 
-  test("a viewer sees runs of the team, and may neither make nor stop them", async () => {
+  test("a viewer reads the team's runs, and may neither create nor stop them", async () => {
     const owner = aCaller();
     const viewer = aCaller({ teams: [{ teamUid: teamOf(owner), verbs: ["run.view"] }] });
     const run = await platform.run(owner);
@@ -343,7 +343,7 @@ describe("two teams know nothing of each other", () => {
   });
 });
 
-test("runs that are asked for at the same time share transactions, and a refused one takes none of the others along", async () => {
+test("concurrent creations share transactions, and a refused one does not fail the others", async () => {
   const caller = aCaller();
   const asked = Array.from({ length: 12 }, (_, n) =>
     platform.life.createRuns(caller, [aRun(caller, n === 5 ? { agentUid: "no uid" } : { prompt: `number ${n}` })]),

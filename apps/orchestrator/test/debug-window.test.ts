@@ -66,7 +66,7 @@ async function kept() {
 
 const FAILED = { state: "FAILED", status: { message: ERROR.message, errorCode: ERROR.code, retryable: false } };
 
-test("a failed setup that is kept ends its run, holds its worker and its capacity, and tells how long it is open", async () => {
+test("a retained failed setup ends its run, still uses its worker and capacity, and reports how long the window is open", async () => {
   const { caller, execution, now, events } = await kept();
   const run = await now();
   expect(run).toMatchObject({ ...FAILED, debugWindow: { isActive: false } });
@@ -84,7 +84,7 @@ test("a failed setup that is kept ends its run, holds its worker and its capacit
   expect((await events()).filter(([kind]) => kind === "debug_window_opened")).toHaveLength(1);
 });
 
-test("a follow-up in the window goes to what is kept, and leaves state, message and error code as they are", async () => {
+test("a follow-up in the window goes to the retained session, and leaves state, message and error code unchanged", async () => {
   const { follow, execution, now, fates, run } = await kept();
   const before = await now();
   expect(await follow("Look.")).toMatchObject({ outcome: "live_session", runUid: run.uid });
@@ -111,7 +111,7 @@ test("a follow-up in the window goes to what is kept, and leaves state, message 
   });
 });
 
-test("a follow-up that was sent while the setup ran is heard in the window; one from before the start is not", async () => {
+test("the window delivers a follow-up that was sent during the setup, and none from before the start", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
@@ -128,7 +128,7 @@ test("a follow-up that was sent while the setup ran is heard in the window; one 
   expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
 });
 
-test("when the window ends, what nobody heard is undeliverable, everything is free, and the next follow-up starts anew", async () => {
+test("when the window ends, undelivered follow-ups are undeliverable, everything is released, and the next follow-up starts a new execution", async () => {
   const { caller, worker, follow, execution, now, fates, events } = await kept();
   await follow("Too late.");
   const { runTimeMs } = await now();
@@ -150,7 +150,7 @@ test("when the window ends, what nobody heard is undeliverable, everything is fr
   ]);
 });
 
-test("when the worker is lost, so is what it kept, and the run says nothing else", async () => {
+test("when the worker is lost, its window ends, and the run is otherwise unchanged", async () => {
   const { caller, follow, execution, now, fates, reap, events } = await kept();
   await follow("Anybody?");
   await platform.expire(execution.ref.executionId);
@@ -188,7 +188,7 @@ test.each([
   expect(next.assignment.inputs.map(({ text }) => text)).toEqual(["Do it.", "Go on."]);
 });
 
-test("a worker that keeps it for longer than twice the window is cut off", async () => {
+test("a worker that retains it for longer than twice the window is fenced off", async () => {
   const { execution, now, reap, events } = await kept();
   const openFor = (minutes: number) =>
     platform.database.sql.query(
@@ -205,7 +205,7 @@ test("a worker that keeps it for longer than twice the window is cut off", async
   expect((await events()).at(-1)).toMatchObject(["debug_window_ended", { reason: "window_over" }]);
 });
 
-test("nothing is kept where the environment does not say so, where the agent had begun, or where the run was cancelled", async () => {
+test("retains nothing if the environment does not request it, the agent had started, or the run was cancelled", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const end = async (
@@ -227,7 +227,7 @@ test("nothing is kept where the environment does not say so, where the agent had
   ]);
 });
 
-test("a window is no live run: it cannot be cancelled or interrupted, but it goes with its tree", async () => {
+test("a window is no active run: it cannot be cancelled or interrupted, but it ends with its tree", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const root = await platform.run(caller);

@@ -69,7 +69,7 @@ describe("staging", () => {
     await expect(activate(1)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
   });
 
-  test("reports unknown models and environments as errors and stores nothing; what may still come as warnings", async () => {
+  test("reports unknown models and environments as errors and stores nothing; later additions are warnings", async () => {
     const wrong = aDefinition({
       agents: [
         { name: "a", model: "no-such-model", environment_id: "x".repeat(22), worker_host: "nowhere" },
@@ -106,7 +106,7 @@ describe("staging", () => {
     ).toEqual([["automations/b/automation.md", ["runner"], 'runner: the factory has no runner "nowhere".']]);
   });
 
-  test("is for the owner of definitions only", async () => {
+  test("is permitted to the owner of definitions only", async () => {
     const ask = { factoryUid, teamUid: caller.teams[0]!.teamUid, version: 1n, definition: aDefinition() as never };
     await expect(p.definitionsByGateway.stageDefinition(ask, p.as(serviceCaller("gateway", newUid())))).rejects.toEqual(
       domainError({ reason: "service_not_allowed" }),
@@ -121,12 +121,12 @@ describe("activating", () => {
     expect((await find(0))?.version).toBe(3);
   });
 
-  test("twice at once is once", async () => {
+  test("twice concurrently has one effect", async () => {
     await stage({ version: 1 });
     expect(await Promise.all([activate(1), activate(1), activate(1)])).toEqual([1, 1, 1]);
   });
 
-  test("keeps the version before, for dispatches that name it; an unknown version means the active one", async () => {
+  test("retains the previous version for dispatches that name it; an unknown version means the active one", async () => {
     for (const version of [1, 2, 3]) {
       await stage({ version });
       await activate(version);
@@ -139,7 +139,7 @@ describe("activating", () => {
     ]).toEqual([3, 2, 3, 3]);
   });
 
-  test("by the event does the same, and fails loudly for what was never staged", async () => {
+  test("by the event does the same, and fails if the version was never staged", async () => {
     await stage({ version: 1 });
     const event = (version: number) => ({ payload: { factory_uid: factoryUid, version } }) as unknown as StoredEvent;
     const hear = (version: number) =>
@@ -150,7 +150,7 @@ describe("activating", () => {
     await expect(hear(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
   });
 
-  test("names a runner by the uid that is made of its factory and name, and finds it by the one of earlier releases too", async () => {
+  test("names a runner by the uid derived from its factory and name, and also finds it by the uid of earlier releases", async () => {
     await stage({ version: 1 });
     await activate(1);
     const [{ uid, formerUid } = { uid: "", formerUid: "" }] = (await find(0))!.runners;
@@ -169,7 +169,7 @@ describe("activating", () => {
     ]);
   });
 
-  test("keeps a runner's uid while its name lives", async () => {
+  test("reuses a runner's uid as long as its name exists", async () => {
     await stage({ version: 1 });
     await activate(1);
     const before = (await find(0))!.runners[0]!;
@@ -198,7 +198,7 @@ describe("activating", () => {
   });
 });
 
-test("the runners in force are listed for the scoring service with what decides how runs on them come out, for one team", async () => {
+test("lists a team's active runners for the scoring service, with the settings that affect results", async () => {
   const listed = async (teamUid: string = caller.teams[0]!.teamUid) =>
     (await p.evidence.listRunners({ teamUid }, p.as(serviceCaller("scoring", newUid())))).runners;
   await stage({ version: 1 });
@@ -213,7 +213,7 @@ test("the runners in force are listed for the scoring service with what decides 
   ).rejects.toEqual(domainError({ reason: "service_not_allowed" }));
 });
 
-test("dropping forgets a stage, never the active version", async () => {
+test("drops a staged version, never the active one", async () => {
   await stage({ version: 1 });
   await stage({ version: 2 });
   await activate(1);
@@ -222,7 +222,7 @@ test("dropping forgets a stage, never the active version", async () => {
   await expect(activate(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
 });
 
-test("a definition of another form, or a uid that is none, is refused", async () => {
+test("refuses a definition of another format, and a malformed uid", async () => {
   await expect(stage({ version: 1, definition: { runners: {} } })).rejects.toEqual(
     domainError({ reason: "definition_malformed" }),
   );

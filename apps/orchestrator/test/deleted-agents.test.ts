@@ -9,7 +9,7 @@ let platform: TestPlatform;
 beforeAll(async () => void (platform = await testPlatform()));
 afterAll(() => platform.close());
 
-test("the deletion of an agent is noted once as work to do, and once more for runs that were being made meanwhile, in the name of whoever deleted it", async () => {
+test("the deletion of an agent enqueues one cleanup now and one for runs that are being created, on behalf of the caller that deleted it", async () => {
   const [agentUid, teamUid, user] = [newUid(), newUid(), newUid()];
   const event = {
     entityUid: agentUid,
@@ -29,7 +29,7 @@ test("the deletion of an agent is noted once as work to do, and once more for ru
   ]);
 });
 
-test("what a deleted agent has left alive is cancelled; runs of others, and those that have ended, are not touched", async () => {
+test("cancels the active runs of a deleted agent; runs of others and ended runs are unchanged", async () => {
   const caller = aCaller();
   const [agent, other, teamUid] = [newUid(), newUid(), teamOf(caller)];
   const worker = await platform.worker({ teamUid });
@@ -47,7 +47,7 @@ test("what a deleted agent has left alive is cancelled; runs of others, and thos
   expect(states).toEqual(["CANCELLED", "SUCCEEDED", "CANCELLED", "QUEUED"]);
 });
 
-test("one that is just being handed to a worker is tried again", async () => {
+test("retries a run that is being offered to a worker", async () => {
   const caller = aCaller();
   const [agent, teamUid] = [newUid(), teamOf(caller)];
   const worker = await platform.worker({ teamUid });

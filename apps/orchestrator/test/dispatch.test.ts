@@ -59,7 +59,7 @@ const watch = async (session: WorkerSession, ...watched: LeaseRef[]) => {
 
 const GONE = domainError({ kind: "unauthenticated", reason: "offer_gone" });
 
-test("a dispatched run is claimed, is taken over with all that it is asked and its secrets, and goes to its end as any other", async () => {
+test("a dispatched run is claimed, taken over with its inputs and secrets, and ends like any other", async () => {
   const { caller, worker, run, offerToken, lease, dispatch } = await dispatched();
   expect(offerToken).toMatch(new RegExp(`^mwo_${lease.executionId}_1_[\\w-]{40,}$`));
   expect(dispatch.job.run.runUid).toBe(run.uid);
@@ -90,7 +90,7 @@ test("a dispatched run is claimed, is taken over with all that it is asked and i
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
-test("a token is taken by one process, which may register again, and by no other", async () => {
+test("a token is accepted from one process, which may register again, and from no other", async () => {
   const { offerToken, lease } = await dispatched();
   const [first, second] = await Promise.allSettled([take(offerToken, "one"), take(offerToken, "two")]);
   expect([first.status, second.status].toSorted()).toEqual(["fulfilled", "rejected"]);
@@ -100,13 +100,13 @@ test("a token is taken by one process, which may register again, and by no other
   await expect(take(offerToken, holder === "one" ? "two" : "one")).rejects.toEqual(GONE);
 });
 
-test("what a token opens gets no other work, though it says that it has slots", async () => {
+test("a session of a token gets no other work, although it reports free slots", async () => {
   const { caller, offerToken } = await dispatched();
   await platform.run(caller);
   expect(await platform.claim({ session: await take(offerToken) }, 5)).toEqual([]);
 });
 
-test("what a token opens serves whom its dispatcher serves: one team, or all for a worker of the platform", async () => {
+test("a session of a token serves the same teams as its dispatcher: one team, or all for a worker of the platform", async () => {
   const { caller, offerToken } = await dispatched();
   expect((await take(offerToken)).teamUid).toBe(teamOf(caller));
   await platform.run(aCaller());
@@ -117,7 +117,7 @@ test("what a token opens serves whom its dispatcher serves: one team, or all for
   expect((await platform.life.worker.accept(session, dispatches)).assignments).toHaveLength(1);
 });
 
-test("a token of another attempt, a cut one, and one of a lease that ran out open nothing", async () => {
+test("a token of another attempt, a truncated one, and one of an expired lease are refused", async () => {
   const { worker, lease, offerToken } = await dispatched();
   await expect(take(offerToken.replace(`_${lease.attempt}_`, "_2_"))).rejects.toEqual(GONE);
   await expect(take(offerToken.slice(0, -1))).rejects.toEqual(GONE);
@@ -129,13 +129,13 @@ test("a token of another attempt, a cut one, and one of a lease that ran out ope
   expect(await watch(worker.session, lease)).toEqual(["LOST"]);
 });
 
-test("a token whose dispatcher's key was revoked opens nothing", async () => {
+test("a token whose dispatcher's key was revoked is refused", async () => {
   const { worker, offerToken } = await dispatched();
   platform.keys.delete(worker.key);
   await expect(take(offerToken)).rejects.toEqual(domainError({ kind: "unauthenticated", reason: "key_invalid" }));
 });
 
-test("dispatching again answers a new token, and the earlier one is dead", async () => {
+test("dispatching again returns a new token, and revokes the earlier one", async () => {
   const { worker, offerToken, lease } = await dispatched();
   const again = await platform.life.worker.dispatch(worker.session, [lease]);
   await expect(take(offerToken)).rejects.toEqual(GONE);
@@ -144,7 +144,7 @@ test("dispatching again answers a new token, and the earlier one is dead", async
   expect((await platform.life.worker.dispatch(worker.session, [lease])).lost).toEqual([lease]);
 });
 
-test("the worker that dispatched it renews it only until it is taken; afterwards it lives and dies with who took it", async () => {
+test("the dispatching worker renews the lease only until a process takes it over; afterwards only that process renews it", async () => {
   const { caller, worker, run, offerToken, lease } = await dispatched();
   const expiry = async () =>
     (
@@ -167,7 +167,7 @@ test("the worker that dispatched it renews it only until it is taken; afterwards
   expect(await execution.complete("DONE")).toMatchObject({ error: "LEASE_LOST" });
 });
 
-test("waiting for a machine is no part of the setup, whose time limit begins when it is taken", async () => {
+test("waiting for a machine does not count as setup, whose time limit starts at the take-over", async () => {
   const { caller, run, offerToken, lease } = await dispatched();
   const hourLater = () =>
     platform.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '1 hour' WHERE id = $1", [
@@ -186,7 +186,7 @@ test("waiting for a machine is no part of the setup, whose time limit begins whe
   expect(await look()).toBe("FAILED");
 });
 
-test("other teams' workers learn nothing of it", async () => {
+test("hides it from other teams' workers", async () => {
   const { offerToken, lease } = await dispatched();
   const stranger = await platform.worker({ teamUid: teamOf(aCaller()) });
   const never = { executionId: 999_999_999, attempt: 1 };
@@ -230,7 +230,7 @@ test("a queued run waits for a busy worker while its machines work, and for any 
 });
 
 describe("a run that is cancelled", () => {
-  test("before it is taken cannot be taken any more, and is completed by the worker that dispatched it", async () => {
+  test("before take-over cannot be taken over any more, and is completed by the worker that dispatched it", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
     expect(await watch(worker.session, lease)).toEqual(["WAITING stopping"]);
@@ -240,7 +240,7 @@ describe("a run that is cancelled", () => {
     expect(await platform.inUse(teamOf(caller))).toBe(0);
   });
 
-  test("after it was taken is stopped by who took it", async () => {
+  test("after take-over is stopped by the process that took it over", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const execution = await (await executionOf(offerToken, lease)).start();
     await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
@@ -255,7 +255,7 @@ describe("a run that is cancelled", () => {
 describe("a dispatch that failed", () => {
   const failure = (lease: LeaseRef) => ({ ...lease, reason: "image_pull", message: "The image x cannot be pulled." });
 
-  test("queues the run again with the reason told, three times, then ends it as an infrastructure fault", async () => {
+  test("queues the run again with the reason, three times, then ends it as an infrastructure error", async () => {
     const { caller, worker, run, lease } = await dispatched();
     let now = lease;
     for (let tries = 1; tries <= 3; tries++) {
@@ -286,7 +286,7 @@ describe("a dispatch that failed", () => {
     expect(await platform.inUse(teamOf(caller))).toBe(0);
   });
 
-  test("of a run that was taken loses the attempt at once, if the worker knows that it was, and whoever took it has nothing to say any more", async () => {
+  test("of a run that was taken over loses the attempt at once if the worker reports the take-over, and later calls of the process are refused", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const execution = await (await executionOf(offerToken, lease)).start();
     expect(await platform.life.worker.failDispatch(worker.session, failure(lease))).toEqual({ isTaken: true });
@@ -305,7 +305,7 @@ describe("a dispatch that failed", () => {
     });
   });
 
-  test("changes nothing for another worker, nor for an attempt that has ended or was not dispatched", async () => {
+  test("changes nothing if another worker reports it, or the attempt has ended or was not dispatched", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const stranger = await platform.worker({ teamUid: teamOf(caller) });
     const execution = await (await executionOf(offerToken, lease)).start();

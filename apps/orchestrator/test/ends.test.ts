@@ -276,7 +276,7 @@ async function local() {
   return { caller, run, clientUid };
 }
 
-test.each(ENDS)("a run ends with a cause that programs can read when %s", async (_how, act, state, code, reason) => {
+test.each(ENDS)("a run ends with a machine-readable cause when %s", async (_how, act, state, code, reason) => {
   const { caller, run } = await act();
   const { status, ...ended } = await platform.getRun(caller, run.uid);
   const { payload } = (await platform.events(run.uid)).findLast(({ kind }) => kind === "run_finished")!;

@@ -119,7 +119,7 @@ describe("DescribeRuns", () => {
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 
-  test("is for the scoring service alone", async () => {
+  test("is permitted to the scoring service alone", async () => {
     const run = await p.run(caller);
     await expect(
       p.evidenceByGateway.describeRuns({ runUids: [run.uid] }, p.as(serviceCaller("gateway", newUid()))),
@@ -182,7 +182,7 @@ describe("GetRunEvidence", () => {
     });
   });
 
-  test("includes what runs below it did and left behind", async () => {
+  test("includes what child runs did and stored", async () => {
     const parent = await p.run(caller, { prompt: "Delegate." });
     const execution = await startExecution(p, worker);
     const child = await p.run(caller, { prompt: "Do a part.", parentRunUid: parent.uid });
@@ -232,7 +232,7 @@ describe("GetRunRepositories", () => {
   const repositoriesOf = async (runUid: string) =>
     (await p.evidence.getRunRepositories({ runUid }, scoring())).repositories;
 
-  test("returns the commits of a run's first clones, whatever it was continued on", async () => {
+  test("returns the commits of a run's first clones, also after it continued on others", async () => {
     const run = await p.run(caller);
     const cloned = (execution: ActiveExecution, name: string, sha: string) =>
       execution.event("repository_cloned", { owner: "acme", name, branch: "agent/x", base_sha: sha.repeat(40) });

@@ -147,7 +147,7 @@ const shown = ({
 });
 
 describe("ListRunFacts", () => {
-  test("returns what the tables hold of trees that share a conversation", async () => {
+  test("returns the stored facts of trees that share a conversation", async () => {
     const runs = Object.values(await sharedConversation());
     const found = await listFacts(...runs.map(({ uid }) => uid));
     expect(found).toHaveLength(runs.length);
@@ -182,7 +182,7 @@ describe("ListRunFacts", () => {
     });
   });
 
-  test("prices model calls as they were recorded, and leaves unknown counts and costs absent", async () => {
+  test("prices model calls as recorded, and leaves unknown counts and costs absent", async () => {
     const { root, again } = await sharedConversation();
     const [first, second] = (await factsOf(root.uid)).modelCalls;
     expect(first).toMatchObject({
@@ -231,7 +231,7 @@ describe("ListRunFacts", () => {
     await p.life.cancelRun(caller, { runUid: uid, tree: false });
   });
 
-  test("returns no agent type without an agent, nor of a run from before agent types were kept", async () => {
+  test("returns no agent type without an agent, nor of a run from before agent types were stored", async () => {
     const [bare, old] = [await p.run(caller), await p.run(caller, { agentUid: anAgent("SPEC").uid })];
     await rowsOf("UPDATE runs SET frozen = frozen - 'agent_type' WHERE uid = $1", old.uid);
     expect(await listFacts(bare.uid, old.uid)).toMatchObject([{ agentType: "" }, { agentType: "" }]);
@@ -301,12 +301,12 @@ describe("ListRunFacts", () => {
   });
 });
 
-describe("follow-ups of persons", () => {
+describe("follow-ups of users", () => {
   const followUp = (who: Caller, runUid: string) =>
     p.life.createFollowup(who, { target: { runUid }, message: "And now?", mode: "", attachmentUids: [] });
   const count = async (uid: string) => (await factsOf(uid)).personFollowUps;
 
-  test("count, in whatever state the run is; its prompt does not", async () => {
+  test("count in every state of the run; its prompt does not", async () => {
     const run = await p.run(caller);
     expect(await count(run.uid)).toBe(0);
     await followUp(caller, run.uid);
@@ -317,7 +317,7 @@ describe("follow-ups of persons", () => {
     await execution.complete("CANCELLED");
   });
 
-  test("do not count when an agent relays them, with a run token or in its own name", async () => {
+  test("do not count when an agent sends them, with a run token or under its own identity", async () => {
     const run = await p.run(caller);
     const binding = { runUid: run.uid, rootRunUid: run.rootRunUid, executionId: "1", attempt: 1 };
     await followUp({ ...caller, run: binding }, run.uid);
@@ -344,7 +344,7 @@ describe("follow-ups of persons", () => {
     await p.life.cancelRun(caller, { runUid: run.uid, tree: false });
   });
 
-  test("count by their author where the version before recorded them", async () => {
+  test("count by author if the previous version recorded it", async () => {
     const run = await p.run(caller);
     await followUp(caller, run.uid);
     await followUp({ ...caller, principal: { type: "agent", uid: newUid() } }, run.uid);
@@ -374,7 +374,7 @@ describe("WalkRuns", () => {
     await p.life.cancelRun(person, { runUid: personal.uid, tree: false });
   });
 
-  test("includes runs that are created while it goes on", async () => {
+  test("includes runs that are created during the walk", async () => {
     const [first, second] = [await p.run(caller), await p.run(caller)];
     let page = await walk(1);
     while (page.runUids[0] !== first.uid) page = await walk(1, page.nextPageToken);
@@ -389,7 +389,7 @@ describe("WalkRuns", () => {
 });
 
 describe("the facts of runs", () => {
-  test("are for the metrics service alone", async () => {
+  test("are permitted to the metrics service alone", async () => {
     for (const [client, service] of [
       [p.runFactsByGateway, "gateway"],
       [p.runFactsByScoring, "scoring"],
@@ -402,7 +402,7 @@ describe("the facts of runs", () => {
     }
   });
 
-  test("are hidden from persons", async () => {
+  test("are hidden from users", async () => {
     await expect(p.runFactsByGateway.listRunFacts({ runUids: [] }, p.as(caller))).rejects.toEqual(
       domainError({ reason: "run_not_found" }),
     );

@@ -46,7 +46,7 @@ const texts = (execution: ActiveExecution) => execution.assignment.inputs.map(({
 const deliver = async (execution: ActiveExecution, uid: string) =>
   execution.append(execution.event("message", { role: "user", text: "…", message_uid: uid }));
 
-test("before the start it becomes part of the prompt, also while the run is on offer", async () => {
+test("before the start it becomes part of the prompt, also while the run is offered", async () => {
   const { caller, worker, run, follow } = await team();
   expect(await follow("Second.")).toEqual({ outcome: "queued_prompt", runUid: run.uid });
   const offers = await platform.claim(worker);
@@ -59,7 +59,7 @@ test("before the start it becomes part of the prompt, also while the run is on o
   });
 });
 
-test("during setup it is kept for the session, and delivered once", async () => {
+test("during setup it is queued for the session, and delivered once", async () => {
   const { worker, follow } = await team();
   const execution = await acceptExecution(platform, worker);
   const { outcome, followupUid } = await follow("Second.");
@@ -70,7 +70,7 @@ test("during setup it is kept for the session, and delivered once", async () => 
   ]);
 });
 
-test("a live session is told", async () => {
+test("a live session receives it", async () => {
   const { worker, follow, state } = await team();
   const execution = await startExecution(platform, worker);
   const { outcome, followupUid } = await follow("Second.");
@@ -81,7 +81,7 @@ test("a live session is told", async () => {
   expect(await state()).toBe("SUCCEEDED");
 });
 
-test("one that arrives while the run ends starts a further execution instead of being lost", async () => {
+test("one that arrives while the run ends starts another execution instead of being lost", async () => {
   const { worker, run, follow, state } = await team();
   const execution = await startExecution(platform, worker);
   await follow("Second.");
@@ -96,7 +96,7 @@ test("one that arrives while the run ends starts a further execution instead of 
 });
 
 test.each(["DONE", "FAILED", "BLOCKED", "ERROR"] as const)(
-  "a run that ended with %s goes on in a new execution",
+  "a run that ended with %s continues in a new execution",
   async (outcome) => {
     const { caller, worker, run, follow, state } = await team();
     const execution = await startExecution(platform, worker);
@@ -206,7 +206,7 @@ test("a workspace is restored for runs of the same owner only", async () => {
   });
 });
 
-test("a workspace of another attempt cannot be passed off as one's own", async () => {
+test("a workspace of another attempt cannot be completed with", async () => {
   const { worker, run, follow } = await team();
   const execution = await startExecution(platform, worker);
   await execution.complete("DONE", { snapshotKey: "snapshots/somebody-else" });
@@ -215,7 +215,7 @@ test("a workspace of another attempt cannot be passed off as one's own", async (
   expect(run.uid).toBeTruthy();
 });
 
-test("a cancelled run goes on too, once its old execution is gone", async () => {
+test("a cancelled run also continues, after its old execution has ended", async () => {
   const { caller, worker, run, follow, state } = await team();
   const execution = await startExecution(platform, worker);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
@@ -228,7 +228,7 @@ test("a cancelled run goes on too, once its old execution is gone", async () => 
   expect(texts(next)).toEqual(["Go on."]);
 });
 
-test("what a cancelled run was told and did not see is reported undelivered", async () => {
+test("a follow-up that a cancelled run had not received is reported undeliverable", async () => {
   const { caller, worker, run, follow } = await team();
   const execution = await startExecution(platform, worker);
   const { followupUid } = await follow("Too late.");
@@ -240,7 +240,7 @@ test("what a cancelled run was told and did not see is reported undelivered", as
   expect(await fate()).toEqual({ followup_uid: followupUid, reason: "run_cancelled" });
 });
 
-test("every follow-up has one fate, read in order and in pages: queued, delivered, or undeliverable with the reason", async () => {
+test("every follow-up has one delivery state, read in order and in pages: queued, delivered, or undeliverable with the reason", async () => {
   const { caller, worker, run, follow } = await team();
   const execution = await startExecution(platform, worker);
   const [seen, unseen] = [(await follow("Seen.")).followupUid!, (await follow("Unseen.")).followupUid!];
@@ -272,7 +272,7 @@ describe("an interrupt", () => {
   const interrupt = (caller: ReturnType<typeof aCaller>, runUid: string) =>
     platform.life.interruptRun(caller, { runUid });
 
-  test("of a live run is told to its worker, in order with follow-ups, and leaves the run as it is", async () => {
+  test("of an active run is sent to its worker, in order with follow-ups, and leaves the run unchanged", async () => {
     const { caller, worker, run, follow, state } = await team();
     const execution = await startExecution(platform, worker);
     await follow("Before.");
@@ -287,7 +287,7 @@ describe("an interrupt", () => {
     expect(await platform.kinds(run.uid)).toContain("interrupt_requested");
   });
 
-  test("is refused by the state, and changes nothing", async () => {
+  test("is refused in other states, and changes nothing", async () => {
     const { caller, worker, run } = await team();
     const early = domainError({ kind: "conflict", reason: "run_not_started", retryable: true });
     await expect(interrupt(caller, run.uid)).rejects.toEqual(early);
@@ -300,7 +300,7 @@ describe("an interrupt", () => {
     expect(await platform.kinds(run.uid)).not.toContain("interrupt_requested");
   });
 
-  test("is for our own harness only", async () => {
+  test("is supported by the built-in harness only", async () => {
     const { caller, worker, run } = await team();
     await startExecution(platform, worker);
     await platform.database.sql.query(
@@ -312,7 +312,7 @@ describe("an interrupt", () => {
     );
   });
 
-  test("of a conversation is of its newest run; of somebody else's it is unknown", async () => {
+  test("of a conversation interrupts its newest run; that of another team is unknown", async () => {
     const { caller, worker, run } = await team();
     const execution = await startExecution(platform, worker);
     const { conversationUid } = run;
@@ -325,7 +325,7 @@ describe("an interrupt", () => {
   });
 });
 
-test("of a lost attempt's messages those that its agent did not see are told to the next one, each once", async () => {
+test("the messages of a lost attempt that its agent did not receive are sent to the next one, each once", async () => {
   const { worker, follow } = await team();
   const lost = await startExecution(platform, worker);
   const { followupUid } = await follow("Second.");
@@ -339,7 +339,7 @@ test("of a lost attempt's messages those that its agent did not see are told to 
   expect((await execution.heartbeat()).directives).toEqual([]);
 });
 
-test("many at once keep one fate each, whatever the run does meanwhile", async () => {
+test("concurrent follow-ups have one delivery state each, whatever the run does", async () => {
   const { caller, worker, run, follow } = await team();
   const seen: string[] = [];
   const answers: Promise<{ followupUid?: string }>[] = [];
@@ -383,7 +383,7 @@ test("an empty message and an unknown attachment are refused", async () => {
   expect(await platform.kinds(run.uid)).toEqual(["run_created"]);
 });
 
-test("the newest run of a conversation is meant by its conversation; a repeated key is answered once", async () => {
+test("a conversation's follow-up goes to its newest run; a repeated key has one effect", async () => {
   const { caller, run } = await team();
   const newest = await platform.run(caller, { conversationUid: run.conversationUid });
   const request = {

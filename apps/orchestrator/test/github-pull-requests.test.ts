@@ -108,7 +108,7 @@ test("the platform opens it with the team's token, against the default branch", 
   ]);
 });
 
-test("one that the forge has already is adopted; the forge is not asked again for one that we know", async () => {
+test("an existing one is adopted, and the forge is not called again for a known one", async () => {
   pulls.push({ number: 7, head: branch, base: "trunk", title: "by hand" });
   expect(await open()).toMatchObject({ number: 7, adopted: true });
   const before = asked.length;
@@ -116,14 +116,14 @@ test("one that the forge has already is adopted; the forge is not asked again fo
   expect(asked).toHaveLength(before);
 });
 
-test("where no connection serves the owner, nothing is asked of anybody", async () => {
+test("calls no forge if no connection serves the owner", async () => {
   await expect(open({ owner: "elsewhere", repo: "lib" })).rejects.toEqual(
     domainError({ reason: "code_host_not_connected", code: "integration_not_configured" }),
   );
   expect(asked).toEqual([]);
 });
 
-test("services are told what filters select by, of all named pull requests together, as the connection's token sees them", async () => {
+test("services read the filtered properties of all named pull requests in one request, with the connection's token", async () => {
   const [connection] = (await p.catalogue.listCodeHosts({}, p.as(caller))).codeHosts;
   const named = { teamUid: connection!.teamUid, codeHostUid: connection!.uid, repository: "acme/app", numbers: [8, 9] };
   const service = p.as(serviceCaller("factories", newUid()));

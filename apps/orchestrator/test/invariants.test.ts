@@ -70,7 +70,7 @@ const BREACHES = `
    WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
      AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state IN ('STOPPING', 'DEBUG'))`;
 
-test("whatever happens at once, rows agree with each other, nothing deadlocks, and everything can be finished", async () => {
+test("under concurrent random operations rows stay consistent, nothing deadlocks, and every run can be finished", async () => {
   const seed = 20_260_101;
   const next = random(seed);
   const caller = aCaller();
@@ -171,7 +171,7 @@ test("whatever happens at once, rows agree with each other, nothing deadlocks, a
   expect(stats[0]!.deadlocks).toBe(0);
 });
 
-test("by itself: a silent worker's run is held by another attempt, an unanswered offer is queued again", async () => {
+test("the loops assign a silent worker's run to another attempt, and queue an unanswered offer again", async () => {
   const timings = { ...scaleTimings(30), offerTtlMs: 500, leaseTtlMs: 1500 };
   const own = await testPlatform({ timings, log: memoryLog() });
   own.life.start();

@@ -61,7 +61,7 @@ async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = perso
   return { run, snapshotKey };
 }
 
-describe("what is reserved for the scoring service", () => {
+describe("requests that only the scoring service may make", () => {
   test.each<[string, Partial<NewRun>]>([
     ["a judge", { judge, source: "RUN_SCORER" }],
     ["the workspace of a run", { workspaceOfRunUid: newUid() }],
@@ -81,7 +81,7 @@ describe("what is reserved for the scoring service", () => {
 });
 
 describe("a judge run", () => {
-  test("belongs to its factory and takes nothing of its configuration but the default model", async () => {
+  test("belongs to its factory and inherits only the default model of its configuration", async () => {
     const factoryUid = newUid();
     p.known.teamLayer.config = { base_prompt: "Team.", environment_id: "nowhere" };
     const run = await judgeRun({ factoryUid, config: { secrets: [] } });
@@ -110,7 +110,7 @@ describe("a judge run", () => {
     });
   });
 
-  test("takes no follow-ups, in no state", async () => {
+  test("refuses follow-ups in every state", async () => {
     const run = await judgeRun();
     const follow = () =>
       p.life.createFollowup(person, {
@@ -129,14 +129,14 @@ describe("a judge run", () => {
     );
   });
 
-  test("has the source of judges, and a scorer", async () => {
+  test("requires the source of judges, and a scorer", async () => {
     await expect(judgeRun({ source: "API" })).rejects.toEqual(domainError({ reason: "judge_invalid" }));
     await expect(judgeRun({ judge: { ...judge, scorerUid: "" } })).rejects.toEqual(
       domainError({ reason: "judge_invalid" }),
     );
   });
 
-  test("is limited in cost where its model has a price, and by its steps alone where it has none", async () => {
+  test("has a cost limit if its model has a price, and only a step limit otherwise", async () => {
     const limited = { cost_limit_usd: 2, step_limit: 60 };
     await judgeRun({ config: { ...limited, model_id: "gpt-5.1" } });
     await judgeRun({ config: { ...limited, model_id: "openai/unpriced" } });
@@ -152,7 +152,7 @@ describe("a judge run", () => {
     await Promise.all([priced.complete("DONE"), unpriced.complete("DONE")]);
   });
 
-  test("on another harness is a conflict", async () => {
+  test("on a third-party harness is a conflict", async () => {
     await expect(judgeRun({ config: { harness: { type: "claude" } } })).rejects.toEqual(
       domainError({ reason: "config_conflict" }),
     );
@@ -173,7 +173,7 @@ describe("the workspace of a run", () => {
     await execution.complete("DONE");
   });
 
-  test("that is as its clones were is cloned again", async () => {
+  test("that is unchanged since its clones is cloned again", async () => {
     const { run } = await endedRun("unchanged");
     await judgeRun({ workspaceOfRunUid: run.uid });
     const execution = await acceptExecution(p, worker);
@@ -186,7 +186,7 @@ describe("the workspace of a run", () => {
     await execution.complete("DONE");
   });
 
-  test("that is missing is refused: unknown, lost, of a run that has not ended, or of another owner", async () => {
+  test("is refused if it is unknown, lost, of a run that has not ended, or of another owner", async () => {
     const [lost, foreign] = [await endedRun("lost"), await endedRun("saved", aCaller())];
     const live = await p.run(person);
     for (const uid of [newUid(), "nonsense", lost.run.uid, foreign.run.uid, live.uid]) {
@@ -197,7 +197,7 @@ describe("the workspace of a run", () => {
     await p.life.cancelRun(person, { runUid: live.uid, tree: false });
   });
 
-  test("stays stored while a run that starts from it is active, whatever its age, and is removed afterwards", async () => {
+  test("is stored while a run that starts from it is active, whatever its age, and is removed afterwards", async () => {
     const { run, snapshotKey } = await endedRun("saved");
     const borrower = await judgeRun({ workspaceOfRunUid: run.uid });
     const future = new Date(Date.now() + 3600_000);
@@ -273,7 +273,7 @@ test("every run below a benchmark trial inherits its pinned commits and its over
 
 describe("in the queue", () => {
   test.each(["RUN_SCORER", "BENCHMARK_TRIAL"])(
-    "a run with the source %s gives way to a later run of a person, and does not wait for ever",
+    "a run with the source %s is claimed after a later run of a user, and does not wait for ever",
     async (source) => {
       const background = await p.run(scoring, { ...owned(), source });
       const foreground = await p.run(person);

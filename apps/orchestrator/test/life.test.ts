@@ -89,7 +89,7 @@ test("a run goes from the queue to its end, and every step can be read", async (
   expect(facts.map((fact) => fact.entity_version)).toEqual([1, 2, 3, 4, 5, 5]);
 });
 
-test("many are accepted and completed in one call, each with what is its own", async () => {
+test("several executions are accepted and completed in one call, each with its own result", async () => {
   const { caller, worker } = await team();
   const runs = [];
   for (const prompt of ["first", "second", "third", "fourth"]) runs.push(await platform.run(caller, { prompt }));
@@ -131,7 +131,7 @@ test("many are accepted and completed in one call, each with what is its own", a
   }
 });
 
-test("an execution that cannot be set up ends its run with the reason, and no worker is given it", async () => {
+test("an execution that cannot be set up ends its run with the reason, and is assigned to no worker", async () => {
   const failing = await testPlatform({
     prepareAssignment: async () => {
       throw new DomainError({ kind: "not_found", reason: "secret_not_found", message: "No such secret." });
@@ -150,7 +150,7 @@ test("an execution that cannot be set up ends its run with the reason, and no wo
   await failing.close();
 });
 
-test("a declined offer is queued again with a higher attempt, and the old one is worth nothing", async () => {
+test("a declined offer is queued again with a higher attempt, and the old attempt is refused", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const offers = await platform.claim(worker);
@@ -162,7 +162,7 @@ test("a declined offer is queued again with a higher attempt, and the old one is
   expect(execution.assignment.attempt).toBe(2);
 });
 
-test("history leaves out what an attempt lost in its setup wrote, and keeps what one wrote whose agent had started; the losses stay", async () => {
+test("history omits what an attempt lost in its setup wrote, includes what one wrote whose agent had started, and includes the losses", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const lose = async ({ ref }: ActiveExecution) => {
@@ -200,7 +200,7 @@ test("history leaves out what an attempt lost in its setup wrote, and keeps what
   expect(seqs).toEqual(seqs.map((_, n) => n + 1));
 });
 
-test("history covers the earlier runs of a conversation that have the same owner, page by page, and tells long messages whole", async () => {
+test("history covers the earlier runs of a conversation that have the same owner, in pages, with complete long messages", async () => {
   const { caller, worker } = await team();
   const begun = await platform.run(caller);
   const first = await startExecution(platform, worker);
@@ -257,7 +257,7 @@ test("revoking a worker's key ends its session when the key is checked again", a
   );
 });
 
-test("what cannot be stored is cleaned, not refused", async () => {
+test("text that cannot be stored is cleaned, not refused", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller, { prompt: "a\0b", title: "t\0" });
   expect(run).toMatchObject({ prompt: "a\uFFFDb", title: "t\uFFFD" });
@@ -265,7 +265,7 @@ test("what cannot be stored is cleaned, not refused", async () => {
   expect(execution.assignment.inputs[0]!.text).toBe("a\uFFFDb");
 });
 
-test("a run waits in the queue for a reason that can be read", async () => {
+test("a queued run has a machine-readable reason", async () => {
   const caller = aCaller();
   const run = await platform.run(caller);
   expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({

@@ -60,7 +60,7 @@ describe("a walk", () => {
   });
 
   test.each(SORTS)(
-    "by %s %s during writes shows what did not change exactly once, and nothing twice",
+    "by %s %s during writes returns unchanged runs exactly once, and none twice",
     async (sortBy, sortOrder) => {
       const uids = await createTied(40);
       const changed = uids.filter((_, n) => n % 4 === 0);
@@ -77,7 +77,7 @@ describe("a walk", () => {
     },
   );
 
-  test("by agent has runs without a skill last in both directions", async () => {
+  test("by agent returns runs without a skill last in both directions", async () => {
     const uids = await createTied(30);
     const without = (list: string[]) => list.map((uid) => uids.indexOf(uid) + 1).map((n) => n % 3 === 0);
     for (const sortOrder of ["asc", "desc"])
@@ -87,7 +87,7 @@ describe("a walk", () => {
       ]);
   });
 
-  test("that fits into one page has no cursor; so has one that ends with it", async () => {
+  test("that fits into one page has no cursor, also if it ends exactly with the page", async () => {
     await createTied(7);
     expect((await p.runs.listRuns({ pageSize: 7 }, p.as(caller))).nextPageToken).toBe("");
     expect((await p.runs.listRuns({ pageSize: 6 }, p.as(caller))).nextPageToken).not.toBe("");
@@ -95,7 +95,7 @@ describe("a walk", () => {
 });
 
 describe("a cursor", () => {
-  test("goes on with an explicit default sort and another page size, not with another sort or filter", async () => {
+  test("continues with an explicit default sort and another page size, not with another sort or filter", async () => {
     await createTied(10);
     const { nextPageToken: pageToken } = await p.runs.listRuns({ pageSize: 3 }, p.as(caller));
     const next = (ask: Ask) => p.runs.listRuns({ ...ask, pageToken }, p.as(caller));
@@ -111,7 +111,7 @@ describe("a cursor", () => {
     }
   });
 
-  test.each(["x", "AAAA", "A".repeat(60)])("that is none (%s) is refused", async (pageToken) => {
+  test.each(["x", "AAAA", "A".repeat(60)])("that is malformed (%s) is refused", async (pageToken) => {
     await expect(p.runs.listRuns({ pageToken }, p.as(caller))).rejects.toEqual(
       domainError({ reason: "invalid_cursor", kind: "invalid_argument" }),
     );
@@ -155,9 +155,9 @@ describe("filters", () => {
     ["a schedule", { scheduleUid: "schedule-1" }],
     ["several filters together", { name: "nightly", sources: ["CLI"], search: "mend" }],
     ["words of title, prompt and skill, in any case and order", { search: "  ROOF leaks\nmend" }],
-    ["what a pattern would take for a joker, literally", { search: "100%_off" }],
+    ["characters that are wildcards in a pattern, literally", { search: "100%_off" }],
     ["words of other alphabets", { search: "крыша ÜBER" }],
-    ["words that lose their case letter by letter", { search: "ΟΔΟΣ İSTANBUL" }],
+    ["words whose lower case differs letter by letter", { search: "ΟΔΟΣ İSTANBUL" }],
   ])("%s", async (_name, ask) => {
     await p.run(caller, { prompt: "Nothing of the kind: 100 and off" });
     const wanted = await p.run(caller, {
@@ -175,7 +175,7 @@ describe("filters", () => {
     expect(await walk(ask)).toEqual([wanted.uid]);
   });
 
-  test("top-level runs by what became of them; running while anything of the tree is", async () => {
+  test("return top-level runs by task status; running while any run of the tree is", async () => {
     const states = ["QUEUED", "SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED"] as const;
     const uids = Object.fromEntries(
       await Promise.all(states.map(async (state) => [state, (await p.run(caller)).uid] as const)),
@@ -195,7 +195,7 @@ describe("filters", () => {
     await expect(of("done")).rejects.toEqual(domainError({ reason: "invalid_task_status" }));
   });
 
-  test("every pair of metadata, the executor, and where a run is executed", async () => {
+  test("match every pair of metadata, the executor, and the execution location", async () => {
     const [both, one] = [
       await p.run(caller, { metadata: { a: "1", b: "2" } }),
       await p.run(caller, { metadata: { a: "1" } }),
@@ -218,7 +218,7 @@ describe("filters", () => {
     );
   });
 
-  test("runs without an environment, of one creator, with an artifact of a type", async () => {
+  test("match runs without an environment, of one creator, with an artifact of a type", async () => {
     const [bare, other, personal] = [
       await p.run(caller),
       await p.run(caller),
@@ -239,7 +239,7 @@ describe("filters", () => {
     expect(await walk({ artifactType: "PLAN" })).toEqual([bare.uid]);
   });
 
-  test("a run's id or the address of its page is that run alone", async () => {
+  test("match a run alone by its id or the address of its page", async () => {
     const run = await p.run(caller);
     await p.run(caller, { prompt: `Go on with ${run.uid}.` });
     for (const search of [
@@ -259,14 +259,14 @@ describe("filters", () => {
     );
   });
 
-  test("a factory nobody knows matches nothing", async () => {
+  test("an unknown factory matches nothing", async () => {
     await p.run(caller);
     for (const uid of [newUid(), "nonsense"]) expect(await walk({ factoryUids: [uid] })).toEqual([]);
   });
 });
 
-describe("who sees what", () => {
-  test("a team its own, a user its personal runs too, and with a team named only that team's", async () => {
+describe("visibility", () => {
+  test("a team reads its own runs, a user also personal runs, and with a team named only that team's", async () => {
     const other = aCaller();
     const mine = await p.run(caller);
     const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } });
@@ -288,7 +288,7 @@ describe("a run by an external reference", () => {
       [runUid, url, at],
     );
 
-  test("is the first reporter among those the caller sees, whatever the spelling of the URL", async () => {
+  test("is the first reporter among those that the caller can read, whatever the spelling of the URL", async () => {
     const [first, second, theirs] = [await p.run(caller), await p.run(caller), await p.run(aCaller())];
     await report(theirs.uid, "https://t.example/1", "2026-01-01");
     await report(second.uid, "https://t.example/1", "2026-01-03");

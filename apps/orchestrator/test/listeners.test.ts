@@ -120,7 +120,7 @@ const register = () =>
     as("mww_key"),
   );
 
-test("a worker takes a run from the first poll to its end through its door", async () => {
+test("a worker drives a run from the first poll to its end through its server", async () => {
   const { sessionToken, heartbeatMs, leaseTtlMs, publicUrl } = await register();
   expect({ heartbeatMs, leaseTtlMs, publicUrl }).toEqual({
     heartbeatMs: 10_000,
@@ -220,7 +220,7 @@ test("a worker takes a run from the first poll to its end through its door", asy
   );
 });
 
-test("the door refuses wrong keys, wrong sessions and wrong messages by name", async () => {
+test("the server refuses invalid keys, sessions and messages with their reasons", async () => {
   await expect(
     workers.register({ workerId: "w", instanceUid: "i", version: "0.1.0" }, as("mww_other")),
   ).rejects.toEqual(domainError({ reason: "key_invalid" }));
@@ -255,7 +255,7 @@ test("the door refuses wrong keys, wrong sessions and wrong messages by name", a
   expect((await workers.accept({ leases: [{ executionId: 999_999n, attempt: 1 }] }, session)).lost).toHaveLength(1);
 });
 
-test("a request that says nothing usable is refused before anything is written", async () => {
+test("a malformed request is refused before anything is written", async () => {
   const owner = { ownerType: "team", ownerUid: teamOf(caller) };
   const refused = async (request: object, reason: string) =>
     expect(runs.createRuns({ runs: [request] }, call(caller))).rejects.toEqual(

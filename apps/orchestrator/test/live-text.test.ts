@@ -16,7 +16,7 @@ afterAll(() => platform.close());
 
 const piece = (offset: number, text: string) => ({ stepId: "step", offset, text });
 
-test("what a model says reaches those who watch its run, as long as its attempt holds the execution, and is stored nowhere", async () => {
+test("a model's text reaches the watchers of its run while its attempt owns the execution, and is not stored", async () => {
   const caller = aCaller();
   const [worker, other] = [
     await platform.worker({ teamUid: teamOf(caller) }),
@@ -73,7 +73,7 @@ function aReader() {
   return { deps, add, say };
 }
 
-test("a reader gets events and what is published between them, to the end of the events", async () => {
+test("a reader gets events and the texts published between them, up to the last event", async () => {
   const { deps, add, say } = aReader();
   const told: string[] = [];
   const reading = (async () => {
@@ -89,7 +89,7 @@ test("a reader gets events and what is published between them, to the end of the
   expect(told).toEqual(["1", "a", "b", "2", "3"]);
 });
 
-test("a reader that takes nothing keeps little, and one that has gone keeps nothing", async () => {
+test("a reader that does not read buffers a bounded amount, and one that has left buffers nothing", async () => {
   const { deps, add, say } = aReader();
   const reader = watchRun(deps, aCaller(), "run", 0, new AbortController().signal);
   add();

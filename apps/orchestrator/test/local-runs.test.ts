@@ -64,7 +64,7 @@ test("a run that its client executes is INPROGRESS at once, uses no capacity, an
   ]);
 });
 
-test("what is reported is kept once, in order, however often it is sent; a gap adds nothing", async () => {
+test("stores reported events once, in order, however often they are sent; a gap adds nothing", async () => {
   const { run, report } = await started();
   expect((await report(output(1, "a"), output(2, "b"))).ackedSeq).toBe(2);
   expect((await report(output(1, "a"), output(2, "b"), output(3, "c"))).ackedSeq).toBe(3);
@@ -89,7 +89,7 @@ test.each<[string, object, string, string | undefined]>([
   expect(await platform.events(run.uid)).toEqual(before);
 });
 
-test("a client that dies leaves an ERROR that says so, nothing is resumed, and what it reports late is refused", async () => {
+test("a client that dies leaves an ERROR that states so, nothing is resumed, and its late reports are refused", async () => {
   const { caller, run, report, now, executionId } = await started();
   await platform.expire(await executionId());
   await platform.reaperIsAwake();
@@ -118,7 +118,7 @@ test("a report renews the lease, so a silent command lives as long as its client
   expect((await now()).state).toBe("INPROGRESS");
 });
 
-test("it cannot be cancelled, interrupted or done again from here", async () => {
+test("it cannot be cancelled, interrupted or retried from here", async () => {
   const { caller, run, report, now } = await started();
   await expect(platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).rejects.toEqual(
     domainError({ kind: "unsupported", reason: "run_not_cancellable" }),
@@ -137,7 +137,7 @@ test("it cannot be cancelled, interrupted or done again from here", async () => 
 });
 
 describe("a follow-up", () => {
-  test("is answered to the client until it says that the command was handed it", async () => {
+  test("is returned to the client until the client reports that the command received it", async () => {
     const { report, run, followUp } = await started();
     const { followupUid, outcome } = await followUp("And lint.");
     expect(outcome).toBe("live_session");
@@ -151,7 +151,7 @@ describe("a follow-up", () => {
       )?.payload,
     ).toMatchObject({ text: "And lint." });
   });
-  test("that the command was not handed, or that comes after its end, is for a worker: the run is REMOTE from then on", async () => {
+  test("that the command did not receive, or that arrives after its end, is for a worker: the run is REMOTE from then on", async () => {
     for (const when of ["before", "after"] as const) {
       const { caller, run, report, followUp, now } = await started();
       if (when === "before") await followUp("And then?");
@@ -168,7 +168,7 @@ describe("a follow-up", () => {
       expect((await platform.life.cancelRun(caller, { runUid: run.uid, tree: false })).state).toBe("CANCELLED");
     }
   });
-  test("says that its files are not brought to where the command runs", async () => {
+  test("states that its files are not copied to where the command runs", async () => {
     const { report, followUp } = await started();
     const { followupUid } = await followUp("See the file.");
     await platform.database.sql.query(
@@ -179,7 +179,7 @@ describe("a follow-up", () => {
       { uid: followupUid, text: "See the file.\n[1 attached: not brought to a command that its client executes]" },
     ]);
   });
-  test("of another run tells its client nothing", async () => {
+  test("of another run is not returned to its client", async () => {
     const theirs = await started();
     const { followupUid } = await theirs.followUp("Secret.");
     const { run, report } = await started();
@@ -189,7 +189,7 @@ describe("a follow-up", () => {
   });
 });
 
-test("another client, team or viewer can report nothing", async () => {
+test("another client, team or viewer cannot report", async () => {
   const { caller, run, clientUid } = await started();
   const asked = { runUid: run.uid, clientUid, events: [output(1, "x")] };
   expect(await platform.life.reportLocalRun(caller, { ...asked, clientUid: newUid() })).toMatchObject({
@@ -228,7 +228,7 @@ test("a parent that waits is told of the end of a run that a client executes", a
   expect((await platform.getRun(caller, parent.uid)).state).toBe("QUEUED");
 });
 
-test("a cancelled tree includes a run that a client executes; the client learns of it from its next report", async () => {
+test("a cancelled tree includes a run that a client executes; the client is informed by its next report", async () => {
   const caller = aCaller();
   const parent = await platform.run(caller);
   const { now, report } = await started(caller, { parentRunUid: parent.uid });

@@ -25,7 +25,7 @@ async function valuesOf(name: string): Promise<Record<string, number>> {
   );
 }
 
-test("the queue is told by what runs wait for, with what workers hold and what has ended", async () => {
+test("queue metrics report what runs wait for, what workers execute and what has ended", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 2 });
   await platform.run(aCaller()); // a run of a team without a worker
@@ -57,7 +57,7 @@ test("the queue is told by what runs wait for, with what workers hold and what h
   expect([first.state, (await valuesOf("millwright_leases"))["phase=SETUP"]]).toEqual(["QUEUED", undefined]);
 });
 
-test("words that workers and definitions choose do not become labels", async () => {
+test("values that workers and definitions choose do not become labels", async () => {
   const caller = aCaller();
   await platform.run(caller);
   const worker = await platform.worker({ teamUid: teamOf(caller), host: randomUUID() });

@@ -37,7 +37,7 @@ test("adds versions of a model, which every caller may list, newest first", asyn
   ]);
 });
 
-test("a version with a later time applies from then on, whichever was added last", async () => {
+test("a version with a later time applies from then on, in whichever order versions were added", async () => {
   const later = timestampFromDate(new Date(Date.now() + 3_600_000));
   await add({ modelId: "later", inputMicros: 1n });
   await add({ modelId: "later", inputMicros: 2n, effectiveFrom: later });

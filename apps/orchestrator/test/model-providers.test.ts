@@ -34,7 +34,7 @@ test("a team's managed secret enables its provider's models, for that team and i
   ).not.toContain("canary");
 });
 
-test("the access to a provider goes to the worker that accepts, beside the secrets; the team's own comes first", async () => {
+test("the accepting worker receives the provider's access beside the secrets; the team's own takes precedence", async () => {
   const before = await accepted("gpt-5.1");
   expect(before.details).toMatchObject({
     secrets: {},
@@ -54,13 +54,13 @@ test("the access to a provider goes to the worker that accepts, beside the secre
   expect((await accepted("scripted")).details.providerCredentials).toBeUndefined();
 });
 
-test("the platform's key goes to no team's worker, the team's own does", async () => {
+test("the platform's key is sent to no team's worker, the team's own is", async () => {
   expect((await accepted("gpt-5.1", { teamUid })).details.providerCredentials).toBeUndefined();
   p.known.secrets.set("OPENAI_API_KEY", "canary-team");
   expect((await accepted("gpt-5.1", { teamUid })).details.providerCredentials).toMatchObject({ apiKey: "canary-team" });
 });
 
-test("nothing of it is stored", async () => {
+test("the access is not stored", async () => {
   p.known.secrets.set("OPENAI_API_KEY", "canary-team");
   await accepted("gpt-5.1");
   const { sql } = p.database;
@@ -75,7 +75,7 @@ test("nothing of it is stored", async () => {
   expect(dump).not.toContain("canary");
 });
 
-test("a model of a provider that nobody configured is refused, with what to do", async () => {
+test("a model of an unconfigured provider is refused, with the remedy", async () => {
   await expect(accepted("google/gemini-next")).rejects.toEqual(domainError({ reason: "model_disabled" }));
   await expect(accepted("google/gemini-next")).rejects.toThrow("GOOGLE_API_KEY");
 });

@@ -85,7 +85,7 @@ const open = (headSha: string, over: Record<string, unknown> = {}) => {
 const pageOf = (url: string, who = caller) =>
   p.artifacts.getPullRequest({ pullRequestUid: url.split("/").at(-1)! }, p.as(who));
 
-test("an assignment says where the repository is and which branch is the run's", async () => {
+test("an assignment states the address of the repository and the branch of the run", async () => {
   expect(execution.assignment.details.repositories).toEqual([
     {
       owner: "acme",
@@ -100,7 +100,7 @@ test("an assignment says where the repository is and which branch is the run's",
   ]);
 });
 
-test("what was pushed becomes one pull request, with a page, an artifact and an event", async () => {
+test("a push becomes one pull request, with a page, an artifact and an event", async () => {
   const sha = push("hello.txt", "hi\n");
   const opened = await open(sha);
   expect(opened).toMatchObject({
@@ -169,7 +169,7 @@ test("a pull request is evidence of its run, with its diff", async () => {
   expect(evidence.artifacts).toMatchObject([{ artifactType: "PULL_REQUEST" }]);
 });
 
-describe("commits that refs are at", () => {
+describe("commits that refs point to", () => {
   const resolve = async (...refs: [repo: string, ref: string][]) =>
     (
       await p.evidence.resolveCommits(
@@ -196,7 +196,7 @@ describe("commits that refs are at", () => {
     await expect(resolve([repo, ref])).rejects.toThrow(message);
   });
 
-  test("are resolved by the connections of that team alone, for the scoring service alone", async () => {
+  test("are resolved by the connections of that team, and for the scoring service alone", async () => {
     const asked = { teamUid: caller.teams[0]!.teamUid, repositories: [{ owner: "acme", repo: "app", ref: "" }] };
     await expect(p.evidenceByGateway.resolveCommits(asked, p.as(caller))).rejects.toEqual(
       domainError({ kind: "not_found" }),
@@ -210,7 +210,7 @@ describe("commits that refs are at", () => {
   });
 });
 
-test("asked again, even at once, the same one is adopted; it follows the branch", async () => {
+test("a repeated request, also a concurrent one, adopts the same pull request, which follows the branch", async () => {
   const sha = push("hello.txt", "hi\n");
   const answers = await Promise.all([open(sha), open(sha), open(sha)]);
   expect(new Set(answers.map(({ url }) => url)).size).toBe(1);
@@ -222,7 +222,7 @@ test("asked again, even at once, the same one is adopted; it follows the branch"
   expect(rows).toEqual([{ last_number: 1 }]);
 });
 
-test("the diff stays when the base has taken the branch in", async () => {
+test("the diff remains when the base has merged the branch", async () => {
   const { url } = await open(push("hello.txt", "hi\n"));
   execFileSync("git", [
     "--git-dir",
@@ -234,7 +234,7 @@ test("the diff stays when the base has taken the branch in", async () => {
   expect((await pageOf(url)).files).toMatchObject([{ path: "hello.txt", additions: 1 }]);
 });
 
-test("what is not there, or not the run's, is refused", async () => {
+test("refuses branches that do not exist or are not the run's", async () => {
   const sha = push("hello.txt", "hi\n");
   await expect(open("0".repeat(40))).rejects.toEqual(domainError({ reason: "head_moved" }));
   await expect(open(sha, { repo: "other" })).rejects.toEqual(domainError({ reason: "repository_not_of_run" }));
@@ -244,7 +244,7 @@ test("what is not there, or not the run's, is refused", async () => {
   expect((await p.runs.listRuns({}, p.as(caller))).runs[0]?.artifacts).toEqual([]);
 });
 
-test("another team sees of the page what a random uid shows", async () => {
+test("another team gets for the page what an unknown uid gets", async () => {
   const { url } = await open(push("hello.txt", "hi\n"));
   await expect(pageOf(url, aCaller())).rejects.toEqual(domainError({ reason: "pull_request_not_found" }));
   await expect(pageOf("x/0199c2f0-1111-7abc-8def-0123456789ab")).rejects.toEqual(
@@ -252,7 +252,7 @@ test("another team sees of the page what a random uid shows", async () => {
   );
 });
 
-test("the metrics service reads when a pull request's head came into its base branch", async () => {
+test("the metrics service reads when a pull request's head was merged into its base branch", async () => {
   const { url } = await open(push("hello.txt", "hi\n"));
   const { teamUid } = caller.teams[0]!;
   const read = (over: object = {}) =>

@@ -123,7 +123,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   expect(await scanned(find)).toEqual([]);
 });
 
-test("tickets are found by their addresses, not among all that a team has", async () => {
+test("tickets are found by their addresses, without reading all of a team's tickets", async () => {
   expect((await planned((sql) => conversationsByUrl(sql, teamOf(caller), "https://t.example/1"))).join("\n")).toMatch(
     /Scan (on|using) runs_by_ticket\b/,
   );

@@ -28,7 +28,7 @@ const teamUpdated = (uid: string, version: number, payload: Record<string, unkno
 const factoryUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
   hear(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
 
-test("a changed limit is in force for what is queued already, and wakes the workers that wait", async () => {
+test("a changed limit applies to queued runs, and wakes the waiting workers", async () => {
   const caller = aCaller();
   const teamUid = teamOf(caller);
   const worker = await platform.worker({ teamUid });
@@ -50,7 +50,7 @@ test("a changed limit is in force for what is queued already, and wakes the work
   expect(await platform.inUse(teamUid)).toBe(2);
 });
 
-test("a factory's limit and pause come with its events, also before its first run", async () => {
+test("a factory's limit and pause are applied by its events, also before its first run", async () => {
   const caller = aCaller();
   const [factoryUid, teamUid] = [newUid(), teamOf(caller)];
   await teamUpdated(teamUid, 2, { concurrency_limit: 100, queue_paused: false, queue_weight: 1 });
@@ -73,7 +73,7 @@ test("a factory's limit and pause come with its events, also before its first ru
   });
 });
 
-test("a factory is closed without a live run, or stays open with it, however creating and closing race", async () => {
+test("a factory is closed without an active run, or stays open with it, however creating and closing race", async () => {
   const caller = aCaller();
   for (let n = 0; n < 20; n++) {
     const factoryUid = newUid();

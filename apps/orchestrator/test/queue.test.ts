@@ -23,7 +23,7 @@ async function alone<T>(
   }
 }
 
-test("twenty workers that claim at once share the queue: no execution is offered twice", async () => {
+test("twenty concurrent claims offer no execution twice", async () => {
   const caller = aCaller();
   const workers = await Promise.all(
     Array.from({ length: 20 }, () => platform.worker({ teamUid: teamOf(caller), slots: 5 })),
@@ -49,7 +49,7 @@ test("twenty workers that claim at once share the queue: no execution is offered
   expect(created).toHaveLength(60);
 });
 
-test("a cap is never exceeded, whatever claims at once", async () => {
+test("a limit is never exceeded by concurrent claims", async () => {
   await alone({ poolSize: 24, limits: { team: 10, agent: 3 } }, async (own) => {
     const caller = aCaller();
     const agents = Array.from({ length: 5 }, () => newUid());
@@ -68,7 +68,7 @@ test("a cap is never exceeded, whatever claims at once", async () => {
   });
 });
 
-test("teams take turns: one with a long queue does not hold up another", async () => {
+test("teams take turns: a long queue of one does not delay another", async () => {
   await alone({}, async (own) => {
     const [busy, small] = [aCaller(), aCaller()];
     await own.life.createRuns(
@@ -96,7 +96,7 @@ test("teams take turns: one with a long queue does not hold up another", async (
   });
 });
 
-test("a team that was away has saved nothing up", async () => {
+test("an inactive team accumulates no claims", async () => {
   await alone({}, async (own) => {
     const [first, late] = [aCaller(), aCaller()];
     await own.life.createRuns(
@@ -186,7 +186,7 @@ test("teams that wait for scarce workers take turns, however fast others are ser
   });
 });
 
-test("what a team's own workers do for it costs it no turn on the platform's", async () => {
+test("runs on a team's own workers do not count against its share of the platform's", async () => {
   await alone({}, async (own) => {
     const [equipped, other] = [aCaller(), aCaller()];
     for (const caller of [equipped, other])
@@ -199,7 +199,7 @@ test("what a team's own workers do for it costs it no turn on the platform's", a
   });
 });
 
-test("the backlog of a capped agent, team or factory hides nobody's runs", async () => {
+test("the backlog of a capped agent, team or factory does not block other runs", async () => {
   const [capped, free] = [aCaller(), aCaller()];
   const [slowAgent, quickAgent, factoryUid] = [newUid(), newUid(), newUid()];
   const limits = new Map<string | undefined, number>([[slowAgent, 1]]);
@@ -230,7 +230,7 @@ test("the backlog of a capped agent, team or factory hides nobody's runs", async
   );
 });
 
-test("a level of priority counts as five minutes of waiting, so that nobody waits for ever", async () => {
+test("a level of priority counts as five minutes of waiting, so that no run waits for ever", async () => {
   const caller = aCaller();
   const [urgent, later] = [newUid(), newUid()];
   const priorities = new Map<string | undefined, number>([
@@ -271,7 +271,7 @@ test("a level of priority counts as five minutes of waiting, so that nobody wait
   );
 });
 
-test("what is paused is not started, says so, and goes on when the pause ends", async () => {
+test("a paused scope is not claimed, is the reason for waiting, and continues when the pause ends", async () => {
   const caller = aCaller();
   let version = 1;
   const settings = { isPaused: true };
@@ -291,7 +291,7 @@ test("what is paused is not started, says so, and goes on when the pause ends", 
   });
 });
 
-test("a worker is never given more than it registered, whatever it says is free", async () => {
+test("a worker never gets more executions than it registered slots, whatever number it reports as free", async () => {
   await alone({ poolSize: 16 }, async (own) => {
     const caller = aCaller();
     await own.life.createRuns(
@@ -310,7 +310,7 @@ test("a worker is never given more than it registered, whatever it says is free"
   });
 });
 
-test("a run that needs an image goes to a worker that has it, or that takes any", async () => {
+test("a run that needs an image goes to a worker that has it, or that accepts any", async () => {
   await alone({}, async (own) => {
     const caller = aCaller();
     const [plain, special] = [await own.run(caller), await own.run(caller, { config: { image: "node:24" } })];
@@ -397,7 +397,7 @@ test("descendants are served before roots of the same team", async () => {
   await held.complete("DONE");
 });
 
-test("a worker gets only what is meant for it", async () => {
+test("a worker is offered only the runs that it serves", async () => {
   await alone({}, async (own) => {
     const [ours, theirs] = [aCaller(), aCaller()];
     const routed = await own.run(ours, { config: { worker_host: "mac" } });
@@ -418,7 +418,7 @@ test("a worker gets only what is meant for it", async () => {
   });
 });
 
-test("a waiting poll is answered when work comes, and ends when its worker goes", async () => {
+test("a waiting poll returns when a run is queued, and ends when its worker leaves", async () => {
   platform.life.start();
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
@@ -432,7 +432,7 @@ test("a waiting poll is answered when work comes, and ends when its worker goes"
   expect(await abandoned).toEqual([]);
 });
 
-test("a draining worker is offered nothing", async () => {
+test("a draining worker gets no offers", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   await platform.run(caller);

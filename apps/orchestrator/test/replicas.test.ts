@@ -81,7 +81,7 @@ needs(
   },
 );
 
-needs("nats-server", "what a model says at one replica is heard by those who watch at another, once", async () => {
+needs("nats-server", "a model's text at one replica reaches the watchers at another, once", async () => {
   const [here, there] = await twoReplicas();
   const caller = aCaller();
   const worker = await here.worker({ teamUid: teamOf(caller) });

@@ -126,7 +126,7 @@ test("a run of a factory's agent is frozen with everything it needs", async () =
   });
 });
 
-test("a run is labelled by what the request says, else by the skill it names, else by its agent", async () => {
+test("a run is labelled by the request, else by its skill, else by its agent", async () => {
   const label = async (over: Partial<ResolveRunRequest>) =>
     (await resolve({ agentUid: AGENT, ...over })).agentConfig["name"];
   expect(await label({})).toBe("implementer");
@@ -137,7 +137,7 @@ test("a run is labelled by what the request says, else by the skill it names, el
   ]);
 });
 
-test("a run of no agent has the team's configuration and acts as its creator", async () => {
+test("a run without an agent has the team's configuration and acts as its creator", async () => {
   const resolved = await resolve({
     config: { model_id: "auto", idle_timeout_minutes: 0, worker_host: "mine", name: "n" },
   });
@@ -155,7 +155,7 @@ test("a run of no agent has the team's configuration and acts as its creator", a
   });
 });
 
-test("a run below a benchmark trial has the pinned commits of its own repositories and what is overridden for its agent", async () => {
+test("a run below a benchmark trial has the pinned commits of its own repositories and the overrides of its agent", async () => {
   const commit = "a".repeat(40);
   const trial = {
     pinned_repositories: [
@@ -185,7 +185,7 @@ test("a run needs the architecture that its runner names, and none otherwise", a
   });
 });
 
-test("a request names a runner by uid and a skill by name; both are answered resolved", async () => {
+test("a request names a runner by uid and a skill by name; the response contains both, resolved", async () => {
   const { agentConfig } = await resolve({ agentUid: AGENT });
   const named = await resolve({ config: { runner_id: agentConfig["runner_id"]! }, agentUid: AGENT, skill: "review" });
   expect(named.frozen.setup_commands).toEqual(["npm ci"]);
@@ -199,7 +199,7 @@ test("a request names a runner by uid and a skill by name; both are answered res
   expect(named.agentConfig).toMatchObject({ name: "review", skills: [REVIEW], runner_id: agentConfig["runner_id"] });
 });
 
-test("an environment brings repositories, commands and secrets of its own, before the factory's", async () => {
+test("an environment adds repositories, commands and secrets, before the factory's", async () => {
   const config = {
     name: "E",
     github_repos: [{ owner: "other", repo: "lib" }],
@@ -222,7 +222,7 @@ test("an environment brings repositories, commands and secrets of its own, befor
   });
 });
 
-test("limits only narrow: the lowest of all levels counts, and is shown", async () => {
+test("limits only narrow: the lowest of all levels applies, and is shown", async () => {
   p.known.teamLayer.config = { step_limit: 50, cost_limit_usd: 2.5 } as never;
   const { frozen, agentConfig } = await resolve({
     agentUid: AGENT,
@@ -237,7 +237,7 @@ test("limits only narrow: the lowest of all levels counts, and is shown", async 
   expect(agentConfig).toMatchObject({ step_limit: 50, token_limit: 1_000, cost_limit_usd: 2.5 });
 });
 
-test("a run of another agent program goes to its provider, and its secret to the worker alone", async () => {
+test("the secret of a third-party harness is sent to the worker alone", async () => {
   p.known.secrets.set("CLAUDE_KEY", "claude-value");
   const config = {
     harness: { type: "claude", model_id: "claude-opus-5-5", reasoning_level: "high" },
@@ -290,7 +290,7 @@ test.each([
   });
 });
 
-describe("refused", () => {
+describe("refuses", () => {
   test.each<[string, Partial<ResolveRunRequest>, string, string]>([
     ["an unknown agent", { agentUid: newUid() }, "agent_not_found", "not_found"],
     ["an unknown model", { config: { model_id: "nope" } }, "model_unknown", "invalid_argument"],
@@ -325,7 +325,7 @@ describe("refused", () => {
       "cost_limit_unpriced",
       "invalid_argument",
     ],
-    ["a server of tools that is none", { config: { mcp_servers: { a: {} } } }, "config_invalid", "invalid_argument"],
+    ["an MCP server without an address", { config: { mcp_servers: { a: {} } } }, "config_invalid", "invalid_argument"],
     ["a wrong type", { config: { idle_timeout_minutes: "10" } }, "config_invalid", "invalid_argument"],
   ])("%s: %s %s", async (_, request, reason, kind) => {
     await expect(resolve(request)).rejects.toEqual(domainError({ reason, kind }));
@@ -356,15 +356,15 @@ describe("refused", () => {
   });
 });
 
-test("what only agents and factories may say is not heard from a request", async () => {
+test("ignores settings that only agents and factories may make in a request", async () => {
   const { frozen } = await resolve({
     config: { prompt: "Obey me.", factory_secrets: ["STOLEN"], repositories: [{ owner: "x", repo: "y" }] },
   });
   expect(frozen).toMatchObject({ agent_prompt: "", secret_names: [], repositories: [] });
 });
 
-describe("an accepted execution is handed", () => {
-  test("the values of its secrets, and git credentials apart from them; nothing of it is stored", async () => {
+describe("an accepted execution receives", () => {
+  test("the values of its secrets, and git credentials separately; none of it is stored", async () => {
     for (const [name, value] of [
       ["AGENT_KEY", "a-value"],
       ["SHARED", "s-value"],
@@ -408,7 +408,7 @@ describe("an accepted execution is handed", () => {
     expect(rows).toEqual([]);
   });
 
-  test("public clone URLs where no connection serves the owner", async () => {
+  test("public clone URLs if no connection serves the owner", async () => {
     for (const name of ["AGENT_KEY", "SHARED"]) p.known.secrets.set(name, "v");
     await p.run(caller, { agentUid: AGENT });
     const { assignment } = await acceptExecution(p, await p.worker());

@@ -39,7 +39,7 @@ async function failed(request: Partial<NewRun> = {}, caller = aCaller()) {
   return { caller, worker, run };
 }
 
-test("a retry is a new run with the configuration the first was frozen with, its prompt, files, title, mode and metadata", async () => {
+test("a retry is a new run with the first run's frozen configuration, prompt, files, title, mode and metadata", async () => {
   model = "first";
   const { caller, worker, run } = await failed({
     prompt: "Do it well.",
@@ -73,7 +73,7 @@ test("a retry is a new run with the configuration the first was frozen with, its
   ]).toEqual(["Do it well.", "a.txt", "one"]);
 });
 
-test("follow-ups that were sent before the start belong to what is done again", async () => {
+test("follow-ups that were sent before the start are part of the retry", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
@@ -88,13 +88,13 @@ test("follow-ups that were sent before the start belong to what is done again", 
 });
 
 describe("retries with one key", () => {
-  test("are one run, also when they come at once", async () => {
+  test("create one run, also concurrently", async () => {
     const { caller, run } = await failed();
     const answers = await Promise.all(Array.from({ length: 4 }, () => retry(caller, run.uid, { idempotencyKey: "k" })));
     expect(new Set(answers.map((answer) => answer.run.uid)).size).toBe(1);
     expect(answers.filter(({ created }) => created)).toHaveLength(1);
   });
-  test("are refused for another run, and without a key each is its own", async () => {
+  test("are refused for another run, and without a key each creates a run", async () => {
     const { caller, run } = await failed();
     const { run: other } = await failed({}, caller);
     await retry(caller, run.uid, { idempotencyKey: "k" });
@@ -103,7 +103,7 @@ describe("retries with one key", () => {
     );
     expect((await retry(caller, run.uid)).run.uid).not.toBe((await retry(caller, run.uid)).run.uid);
   });
-  test("of a tool call are one run for ever", async () => {
+  test("of a tool call create one run permanently", async () => {
     const { caller, run } = await failed();
     const causeKey = `${newUid()}:call-1`;
     expect((await retry(caller, run.uid, { causeKey })).run.uid).toBe(
@@ -112,7 +112,7 @@ describe("retries with one key", () => {
   });
 });
 
-test("a run that has not ended cannot be done again, nor one of another team, and nothing changes", async () => {
+test("a run that has not ended, or of another team, cannot be retried, and nothing changes", async () => {
   const caller = aCaller();
   const run = await platform.run(caller);
   await expect(retry(caller, run.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "run_not_finished" }));
@@ -121,13 +121,13 @@ test("a run that has not ended cannot be done again, nor one of another team, an
   expect(rows).toEqual([]);
 });
 
-test("whoever may only see runs may not do them again", async () => {
+test("a caller who may only read runs may not retry them", async () => {
   const { caller, run } = await failed();
   const viewer = aCaller({ ...caller, teams: [{ ...caller.teams[0]!, verbs: ["run.view"] }] });
   await expect(retry(viewer, run.uid)).rejects.toEqual(domainError({ kind: "permission_denied" }));
 });
 
-test("a run of an agent that is gone is not done again; a living agent's acts as that agent", async () => {
+test("a run of a deleted agent cannot be retried; the retry of an existing agent's run acts as that agent", async () => {
   const agentUid = newUid();
   const { caller, run } = await failed({ agentUid });
   expect((await retry(caller, run.uid)).run).toMatchObject({ agentUid, executorUid: agentUid });
@@ -135,7 +135,7 @@ test("a run of an agent that is gone is not done again; a living agent's acts as
   await expect(retry(caller, run.uid)).rejects.toMatchObject({ reason: "agent_not_found" });
 });
 
-test("what was done by one member for itself, another one does as itself", async () => {
+test("the retry of another member's run acts as the member who retries it", async () => {
   const { caller, run } = await failed();
   const colleague = aCaller({ teams: caller.teams });
   const { run: again } = await retry(colleague, run.uid);

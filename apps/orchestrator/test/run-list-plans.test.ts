@@ -119,7 +119,7 @@ async function readFor(query: RunListQuery): Promise<number> {
   return read;
 }
 
-test("a page passes no more runs than a walk and those that match, where only the oldest do and the newest are asked for", async () => {
+test("a page reads no more runs than a walk and the matches, if only the oldest runs match and the newest are requested", async () => {
   // A walk reads at most 2500 √10 runs, and 800 of 40,000 runs match.
   for (const sort of SORTS) expect(await readFor({ states: [], ...sort, name: "bygone" })).toBeLessThan(10_000);
 });
@@ -137,7 +137,7 @@ test.each<[string, Partial<RunListQuery>]>([
     ]);
 });
 
-test("words with typos are found by the index of texts, by those who may see the runs", async () => {
+test("words with typos are found by the text index, for callers who may read the runs", async () => {
   const { searches } = platform.database;
   const { rows } = await searches.query<{ body: string }>(
     "SELECT prosrc AS body FROM pg_proc WHERE proname = 'similar_run_texts'",
@@ -246,7 +246,7 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
     (row) => row.creator_uid === "rare",
   ],
   ["rare metadata", { metadata: { k: "rare" } }, (row) => row.creator_uid === "rare"],
-  ["nobody", { creatorUid: "nobody" }, () => false],
+  ["an unknown creator", { creatorUid: "nobody" }, () => false],
   [
     "a common model and an environment",
     { modelId: "m2", environmentUid: "environment7" },
@@ -296,29 +296,26 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ],
   ["running tasks", { taskStatuses: ["running"] }, (row) => row.state === "QUEUED"],
   ["running or complete tasks", { taskStatuses: ["running", "complete"] }, (row) => row.state !== "BLOCKED"],
-])(
-  "by %s the pages of one team, and of two, are those that they should be, in every order",
-  async (_, filter, holds) => {
-    for (const { sort, rows } of await runsInOrder()) {
-      const matching = rows.filter(holds);
-      for (const [who, expected] of [
-        [caller, matching.filter((row) => row.owner_uid === OWN)],
-        [both, matching],
-      ] as const) {
-        const query = { states: [], ...filter, ...sort };
-        const first = await listRuns(platform.database.searches, who, query, undefined, 30);
-        const second =
-          first.length < 30 ? [] : await listRuns(platform.database.searches, who, query, first.at(-1)?.position, 30);
-        expect([sort, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([
-          sort,
-          ...expected.slice(0, 60).map(({ uid }) => uid),
-        ]);
-      }
+])("by %s the pages of one team, and of two, are the expected ones in every order", async (_, filter, holds) => {
+  for (const { sort, rows } of await runsInOrder()) {
+    const matching = rows.filter(holds);
+    for (const [who, expected] of [
+      [caller, matching.filter((row) => row.owner_uid === OWN)],
+      [both, matching],
+    ] as const) {
+      const query = { states: [], ...filter, ...sort };
+      const first = await listRuns(platform.database.searches, who, query, undefined, 30);
+      const second =
+        first.length < 30 ? [] : await listRuns(platform.database.searches, who, query, first.at(-1)?.position, 30);
+      expect([sort, ...[...first, ...second].map(({ run }) => run.uid)]).toEqual([
+        sort,
+        ...expected.slice(0, 60).map(({ uid }) => uid),
+      ]);
     }
-  },
-);
+  }
+});
 
-test("a list that takes longer than two seconds is cancelled and says so; the next one is answered", async () => {
+test("a list that takes longer than two seconds is cancelled with an error; the next one succeeds", async () => {
   const { searches } = platform.database;
   const slow: Sql = {
     query: (text, params) => searches.query(text.replace("SELECT ", "SELECT pg_sleep(60), "), params),

@@ -76,7 +76,7 @@ const SHOP = {
 };
 
 describe("skills of repositories", () => {
-  test("are those of the places where agents look, with the environments that have the repository", async () => {
+  test("are those in the directories that agents read, with the environments that have the repository", async () => {
     commit("shop", SHOP);
     const uid = await environment("web", "shop");
     await environment("other", "nowhere");
@@ -112,7 +112,7 @@ describe("skills of repositories", () => {
     expect(await ids({ repo: "acme/c" })).toEqual([]);
   });
 
-  test("that are malformed say why, when they are asked for", async () => {
+  test("that are malformed are listed with the reason on request", async () => {
     commit(
       "shop",
       {
@@ -135,7 +135,7 @@ describe("skills of repositories", () => {
     ]);
   });
 
-  test("are kept for ten minutes, unless they shall be read anew", async () => {
+  test("are cached for ten minutes, unless a request refreshes them", async () => {
     commit("shop", { "skills/one/SKILL.md": skill("one") });
     await environment("web", "shop");
     const names = async (ask = {}) => (await ids(ask)).map(([name]) => name);
@@ -150,7 +150,7 @@ describe("skills of repositories", () => {
     expect(await names()).toEqual(["one", "three", "two"]);
   });
 
-  test("are found by their names and paths for the agents of a team, also those that came after the repository was read", async () => {
+  test("are found by their names and paths for the agents of a team, also those added after the repository was read", async () => {
     commit("shop", { "skills/one/SKILL.md": skill("one") });
     await environment("web", "shop");
     const find = async (texts: string[], who = caller) =>
@@ -165,7 +165,7 @@ describe("skills of repositories", () => {
     await expect(find([one], aCaller())).rejects.toEqual(domainError({ reason: "team_not_found" }));
   });
 
-  test("stay when a repository cannot be read for a while", async () => {
+  test("are retained while a repository cannot be read", async () => {
     commit("shop", { "skills/one/SKILL.md": skill("one") });
     await environment("web", "shop");
     expect(await ids()).toHaveLength(1);
@@ -199,7 +199,7 @@ describe("skills of factories", () => {
     expect((await list({ includeMalformed: true }))[0]).toMatchObject({ name: "bad", variants: [{ error: "why" }] });
     expect(await ids({ repo: `factory/${factoryUid}` })).toHaveLength(1);
   });
-  test("go with a factory that is closed", async () => {
+  test("are removed with a closed factory", async () => {
     await p.database.sql.query("INSERT INTO closed_factories (factory_uid) VALUES ($1)", [factoryUid]);
     expect(await ids()).toEqual([]);
   });
@@ -219,7 +219,7 @@ describe("skills of factories", () => {
   const runsOf = async (skillSpec: string) =>
     (await p.runs.listRuns({ skillSpec }, p.as(caller))).runs.map(({ uid }) => uid);
 
-  test("are stored by runs and filtered by under the ids that are listed, and two factories' skills of one path are never mixed", async () => {
+  test("are stored by runs and filtered by the listed ids, and skills of two factories with one path are separate", async () => {
     const other = newUid<FactoryUid>();
     const service = p.as(serviceCaller("factories", newUid()));
     const definition = {
@@ -264,7 +264,7 @@ describe("skills of connected workers", () => {
     body: "b",
     error: "",
   };
-  test("are shown with their worker while it is connected, to its team", async () => {
+  test("are listed with their worker while it is connected, for its team", async () => {
     await p.worker({ teamUid, host: "w1", skills: [reported] });
     await p.worker({ host: "of the platform", skills: [{ ...reported, name: "hidden" }] });
     const [lab, ...others] = await list();
@@ -291,7 +291,7 @@ test("skills are sorted by name, or by their newest run with those never run las
 
 describe("a run", () => {
   test.each(["acme/shop:skills/review/SKILL.md", "acme/shop:review", "shop:skills/review/SKILL.md", "shop:review"])(
-    "of %s is given what the repository has",
+    "of %s receives the repository's skill",
     async (text) => {
       commit("shop", { "skills/review/SKILL.md": skill("review", "Reviews.", "Look closely.") });
       await environment("web", "shop");
@@ -319,7 +319,7 @@ describe("a run", () => {
   });
 });
 
-test("a team's skills are nobody else's", async () => {
+test("a team's skills are visible to no other team", async () => {
   commit("shop", { "skills/one/SKILL.md": skill("one") });
   await environment("web", "shop");
   expect(await ids()).toHaveLength(1);

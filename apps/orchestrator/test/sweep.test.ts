@@ -75,7 +75,7 @@ const keyOf = async (artifactUid: string): Promise<string> =>
   (await p.database.sql.query<{ key: string }>("SELECT blob_key AS key FROM artifacts WHERE uid = $1", [artifactUid]))
     .rows[0]!.key;
 
-describe("an announced upload that is never committed", () => {
+describe("an announced upload that is not committed", () => {
   let execution: ActiveExecution;
   let artifactUid: string;
   let key: string;
@@ -97,7 +97,7 @@ describe("an announced upload that is never committed", () => {
     expect(await isThere(key)).toBe(true);
   });
 
-  test("is forgotten then, and its bytes are gone an hour later", async () => {
+  test("is deleted after a day, and its bytes an hour later", async () => {
     clock.advance(25 * HOUR_MS);
     await sweep();
     await expect(commit()).rejects.toEqual(domainError({ reason: "artifact_not_found" }));
@@ -106,7 +106,7 @@ describe("an announced upload that is never committed", () => {
     expect(await isThere(key)).toBe(false);
   });
 
-  test("committed in time it stays", async () => {
+  test("is retained if it is committed in time", async () => {
     await commit();
     clock.advance(100 * DAY_MS);
     await sweep();
@@ -114,7 +114,7 @@ describe("an announced upload that is never committed", () => {
     expect(await isThere(key)).toBe(true);
   });
 
-  describe("swept in the middle of", () => {
+  describe("swept during", () => {
     /** Returns transactions, the second of which starts only after `between`. */
     const interrupted = (between: () => Promise<unknown>): Transaction => {
       let turn = 0;
@@ -139,7 +139,7 @@ describe("an announced upload that is never committed", () => {
       );
     });
 
-    test("its repeated announcement: that one is a new artifact, at a place that nobody is about to delete", async () => {
+    test("its repeated announcement: that one is a new artifact, with a key that is not being deleted", async () => {
       const { rows } = await p.database.sql.query<{ id: string }>(
         "SELECT client_artifact_id AS id FROM artifacts WHERE uid = $1",
         [artifactUid],
@@ -163,7 +163,7 @@ describe("an announced upload that is never committed", () => {
   });
 });
 
-test("files that nothing names go after a day, in every folder; those that something names stay", async () => {
+test("unreferenced files are deleted after a day, in every folder; referenced ones are retained", async () => {
   const [created] = await p.life.createRuns(caller, [
     {
       prompt: "Do it.",
@@ -217,7 +217,7 @@ test("files that nothing names go after a day, in every folder; those that somet
   expect([await present(named), await present(orphans)]).toEqual([6, 0]);
 });
 
-test("a transcript that was replaced a moment ago stays for those who have a link to it", async () => {
+test("a transcript that was just replaced is retained for readers that have a link to it", async () => {
   const run = await p.run(caller);
   const execution = await startExecution(p, worker);
   await execution.complete("BLOCKED", { message: "Why?" });
@@ -260,7 +260,7 @@ describe("a workspace", () => {
     return (await startExecution(p, worker)).assignment.snapshotUrl;
   };
 
-  test("with which no execution ended goes after a day", async () => {
+  test("that is not the result of an execution is deleted after a day", async () => {
     const run = await p.run(caller);
     const key = await storeWorkspace("unnamed", { isNamed: false });
     clock.advance(23 * HOUR_MS);
@@ -273,7 +273,7 @@ describe("a workspace", () => {
     expect([await isThere(key), await base(run.uid)]).toEqual([false, ""]);
   });
 
-  test("that was the newest checkpoint of an execution which ended without another stays", async () => {
+  test("that was the newest checkpoint of an execution which ended without another is retained", async () => {
     const run = await p.run(caller);
     const key = await storeWorkspace("checkpoint", { isNamed: false, isCheckpoint: true });
     clock.advance(25 * HOUR_MS);
@@ -283,7 +283,7 @@ describe("a workspace", () => {
     expect(await base(run.uid)).toContain(key);
   });
 
-  test("goes when a newer one of its conversation is a day old; the newest stays", async () => {
+  test("is deleted when a newer one of its conversation is a day old; the newest is retained", async () => {
     const run = await p.run(caller);
     const first = await storeWorkspace("first");
     await follow(run.uid);
@@ -295,7 +295,7 @@ describe("a workspace", () => {
     expect(await base(run.uid)).toContain(second);
   });
 
-  test("stays while a run of its conversation is alive, which may begin with it again", async () => {
+  test("is retained while a run of its conversation is active, which may start from it again", async () => {
     const run = await p.run(caller);
     const first = await storeWorkspace("first");
     await follow(run.uid);
@@ -323,7 +323,7 @@ describe("a workspace", () => {
     expect([await isThere(ours), await isThere(theirs)]).toEqual([true, true]);
   });
 
-  test("is kept for a follow-up for 30 days; then it begins with fresh clones", async () => {
+  test("is retained for a follow-up for 30 days; then the follow-up starts with fresh clones", async () => {
     const run = await p.run(caller);
     const key = await storeWorkspace("kept");
     clock.advance(29 * DAY_MS);
@@ -337,7 +337,7 @@ describe("a workspace", () => {
   });
 });
 
-test("drafts that a dead process left go after a day", async () => {
+test("drafts of a terminated process are deleted after a day", async () => {
   await p.blobs.put("artifacts/x/y", bytes("x"), { contentType: "text/plain" });
   await writeFile(join(p.dir, ".drafts", "half"), "half");
   clock.advance(23 * HOUR_MS);
@@ -348,7 +348,7 @@ test("drafts that a dead process left go after a day", async () => {
   expect(await readdir(join(p.dir, ".drafts"))).toEqual([]);
 });
 
-test("every sweep plans the next, once for all replicas, also when it fails", async () => {
+test("every sweep schedules the next, once for all replicas, also when it fails", async () => {
   const planned = async () =>
     (
       await p.database.sql.query<{ at: Date; state: string }>(

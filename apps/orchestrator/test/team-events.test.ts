@@ -57,7 +57,7 @@ function watch(caller: Caller, asked: Asked = {}) {
 }
 
 describe("pages", () => {
-  test("have each state of each run of the team once, in order, at once", async () => {
+  test("contain each state of each run of the team once, in order, immediately", async () => {
     const team = await aTeam();
     const [one, two] = [await live(team), await live(team)];
     const all = await list(team.caller);
@@ -76,7 +76,7 @@ describe("pages", () => {
     }
     expect(walked).toEqual(all.events);
   });
-  test("of named runs have only theirs; what is nobody's, or another team's, has none", async () => {
+  test("of named runs contain only theirs; of unknown runs and another team's, nothing", async () => {
     const [team, other] = [await aTeam(), await aTeam()];
     const [one, theirs] = [await live(team), await live(other)];
     await live(team);
@@ -89,7 +89,7 @@ describe("pages", () => {
       domainError({ kind: "invalid_argument", reason: "too_many_runs" }),
     );
   });
-  test("have nothing of other teams, of teams without the right to view, and of personal runs", async () => {
+  test("contain nothing of other teams, of teams without the right to read, and of personal runs", async () => {
     const team = await aTeam();
     await live(team);
     await p.run(team.caller, { owner: { type: "user", uid: team.caller.principal.uid } });
@@ -101,7 +101,7 @@ describe("pages", () => {
     ]).toEqual([[], [], []]);
     expect((await list(team.caller, { teamUid: teamOf(team.caller) })).events).toHaveLength(WHOLE_LIFE.length);
   });
-  test("of several teams are in one order", async () => {
+  test("of several teams have one order", async () => {
     const [one, two] = [await aTeam(), await aTeam()];
     const both = { ...one.caller, teams: [...one.caller.teams, ...two.caller.teams] };
     const runs = [await live(one), await live(two), await live(one)];
@@ -110,7 +110,7 @@ describe("pages", () => {
 });
 
 describe("a watcher", () => {
-  test("is told what comes from now on, and from where it was", async () => {
+  test("receives events from now on, and from its cursor", async () => {
     const team = await aTeam();
     await live(team);
     const now = watch(team.caller);
@@ -126,7 +126,7 @@ describe("a watcher", () => {
     expect([later.from, later.told[0]]).toEqual([[second!.sequence], third]);
   });
 
-  test("is told everything once and in order while many write, whenever it began, as often as it broke off", async () => {
+  test("receives everything once and in order while many write, whenever it starts and reconnects", async () => {
     const teams = await Promise.all([aTeam(), aTeam(), aTeam()]);
     const all = { ...teams[0].caller, teams: teams.flatMap(({ caller }) => caller.teams) };
     const watchers = [watch(all, { afterSequence: 0n }), watch(teams[1].caller, { afterSequence: 0n })];
@@ -150,7 +150,7 @@ describe("a watcher", () => {
     expect([watchers[0]!.told, watchers[1]!.told, [...told, ...broken.told]]).toEqual([expected, ofOne, expected]);
   });
 
-  test("is told that the connection lives while nothing happens", async () => {
+  test("receives keep-alives while there are no events", async () => {
     const { caller } = await aTeam();
     const stop = new AbortController();
     let empty = 0;

@@ -26,7 +26,7 @@ const told = async (runUid: string): Promise<string[]> =>
     [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "),
   );
 
-test("a worker gets the trace that its run came from, and what it does is told in it, whatever trace its calls are in", async () => {
+test("a worker gets the trace that its run came from, and its actions are recorded in it, whatever trace its calls have", async () => {
   const { caller, worker } = await team();
   const run = await inRequest("a", () => platform.run(caller));
   const execution = await inRequest("e", async () => {
@@ -45,7 +45,7 @@ test("a worker gets the trace that its run came from, and what it does is told i
   ]);
 });
 
-test("what a person does is told in the trace of the request", async () => {
+test("a user's actions are recorded in the trace of the request", async () => {
   const { caller, worker } = await team();
   const run = await inRequest("a", () => platform.run(caller));
   await startExecution(platform, worker);
@@ -53,7 +53,7 @@ test("what a person does is told in the trace of the request", async () => {
   expect((await told(run.uid)).slice(-2)).toEqual(["state_changed CANCELLED b", "finished CANCELLED b"]);
 });
 
-test("a follow-up to an ended run begins an execution in its own trace; a woken parent goes on in the run's", async () => {
+test("a follow-up to an ended run starts an execution in its own trace; a resumed parent continues in the run's", async () => {
   const { caller, worker } = await team();
   const parent = await inRequest("a", () => platform.run(caller));
   const execution = await startExecution(platform, worker);
@@ -80,7 +80,7 @@ test("a follow-up to an ended run begins an execution in its own trace; a woken 
   expect((await acceptExecution(platform, worker)).assignment.job.traceparent).toBe(traceparent("d"));
 });
 
-test("a run that nobody's request made has no trace", async () => {
+test("a run that no request created has no trace", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   expect((await acceptExecution(platform, worker)).assignment.job.traceparent).toBe("");

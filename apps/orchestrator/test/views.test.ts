@@ -72,13 +72,13 @@ test("the timeline has the published names in their order", async () => {
 });
 
 describe("the conversation", () => {
-  test("of a queued run is there and empty", async () => {
+  test("of a queued run exists and is empty", async () => {
     const run = await p.run(caller);
     const answer = await p.conversations.getConversation({ runUid: run.uid }, p.as(caller));
     expect(answer).toMatchObject({ conversationUid: run.conversationUid, steps: [] });
   });
 
-  test("shows what was said and done", async () => {
+  test("contains messages and actions", async () => {
     const { run } = await finishedRun();
     const [step] = await conversation(run.uid);
     expect(step!.messages.map(({ role, content }) => [role, ...content.map(({ type }) => type)])).toEqual([
@@ -89,7 +89,7 @@ describe("the conversation", () => {
     expect(step).toMatchObject({ steps: [], started_at: expect.any(String), completed_at: expect.any(String) });
   });
 
-  test("keeps what a lost attempt did, says that its worker was lost, and goes on", async () => {
+  test("retains what a lost attempt did, reports the loss of its worker, and continues", async () => {
     const run = await p.run(caller);
     const lost = await startExecution(p, worker);
     await lost.append(lost.event("model_step", { text: "half an answer" }));
@@ -107,7 +107,7 @@ describe("the conversation", () => {
     expect(texts).toEqual(["Do it.", "half an answer", "worker_lost", "agent_resumed", "another answer"]);
   });
 
-  test("nests the runs that a run made, with their own messages; a stranger's eyes see none of it", async () => {
+  test("nests child runs with their own messages, and shows them only to those who may read them", async () => {
     const parent = await p.run(caller);
     const execution = await startExecution(p, worker);
     const { run: child } = await finishedRun({ parentRunUid: parent.uid, title: "The child" });
@@ -137,7 +137,7 @@ describe("the conversation", () => {
     await expect(conversation(parent.uid, aCaller())).rejects.toEqual(domainError({ reason: "run_not_found" }));
   });
 
-  test("by its own uid holds every visible run that serves it", async () => {
+  test("by its own uid contains every visible run of it", async () => {
     const { run } = await finishedRun();
     await finishedRun({ conversationUid: run.conversationUid, prompt: "Go on." });
     const { steps } = await p.conversations.getConversation({ conversationUid: run.conversationUid }, p.as(caller));
@@ -155,7 +155,7 @@ describe("the conversation", () => {
 });
 
 describe("events", () => {
-  test("come in pages, gapless", async () => {
+  test("are returned in pages, without gaps", async () => {
     const { run } = await finishedRun();
     const all = await p.runEvents.listRunEvents({ runUid: run.uid }, p.as(caller));
     expect(all.events.map(({ seq }) => Number(seq))).toEqual(all.events.map((_, n) => n + 1));
@@ -183,7 +183,7 @@ describe("events", () => {
     return { events, ended, stop: () => stopped.abort() };
   }
 
-  test("are streamed live from where the reader stood, and end with the run", async () => {
+  test("are streamed live from the reader's cursor, and end with the run", async () => {
     const run = await p.run(caller);
     const [whole, later] = [watch(run.uid), watch(run.uid, 2n)];
     await eventually(() => expect(whole.events.length).toBeGreaterThan(0));
@@ -197,14 +197,14 @@ describe("events", () => {
     expect(whole.events.at(-1)?.kind).toBe("run_finished");
   });
 
-  test("of a run that has ended are streamed once and the stream ends", async () => {
+  test("of an ended run are streamed once, and the stream ends", async () => {
     const { run } = await finishedRun();
     const watched = watch(run.uid);
     await watched.ended;
     expect(watched.events).toHaveLength((await p.events(run.uid)).length);
   });
 
-  test("keep a quiet stream alive", async () => {
+  test("send keep-alives while there are none", async () => {
     const run = await p.run(caller);
     const stopped = new AbortController();
     let batches = 0;
@@ -220,7 +220,7 @@ describe("events", () => {
     await expect(ended).rejects.toEqual(domainError({ kind: "unavailable" }));
   });
 
-  test("are nobody else's", async () => {
+  test("are visible to no other team", async () => {
     const { run } = await finishedRun();
     const stream = (async () => {
       for await (const _ of p.runEvents.watchRunEvents({ runUid: run.uid }, p.as(aCaller())))
@@ -240,7 +240,7 @@ describe("the transcript", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as { seq: number });
 
-  test("holds every event; of a run in progress, as far as it is", async () => {
+  test("contains every event; of a run in progress, those up to now", async () => {
     const run = await p.run(caller);
     await expect(lines(run.uid)).rejects.toEqual(domainError({ reason: "transcript_not_found" }));
     const execution = await startExecution(p, worker);
@@ -271,7 +271,7 @@ describe("the transcript", () => {
     expect(again.rows).toEqual(rows);
   });
 
-  test("leaves no blob behind that nobody needs, also when a shorter one comes late", async () => {
+  test("leaves no unreferenced blob, also when a shorter one is written late", async () => {
     const { run } = await finishedRun();
     const { sql } = p.database;
     const replace = (lastSeq: number) => transcriptStore.replace(sql, run.uid, { blobKey: `t-${lastSeq}`, lastSeq });
@@ -281,7 +281,7 @@ describe("the transcript", () => {
     expect(await transcriptStore.find(sql, run.uid)).toEqual({ blobKey: "t-1007", lastSeq: 1007 });
   });
 
-  test("is nobody else's", async () => {
+  test("is visible to no other team", async () => {
     const { run } = await finishedRun();
     await expect(p.conversations.getTranscriptUrl({ runUid: run.uid }, p.as(aCaller()))).rejects.toEqual(
       domainError({ reason: "run_not_found" }),
@@ -319,7 +319,7 @@ describe("a conversation described for a task", () => {
     }
   });
 
-  test("of a team has the team's runs and their outputs only, not those of the caller's personal run in it", async () => {
+  test("of a team contains the team's runs and their outputs only, not those of the caller's personal run in it", async () => {
     const root = await p.run(caller, { prompt: "The team's." });
     const ofTeam = await startExecution(p, worker);
     const personal = await p.run(caller, {
@@ -354,7 +354,7 @@ describe("a conversation described for a task", () => {
     await expect(described(newUid())).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
   });
 
-  test("is unknown to strangers, as a random one is to all", async () => {
+  test("is unknown to other teams", async () => {
     const run = await p.run(caller);
     for (const [target, who] of [
       [{ conversationUid: run.conversationUid }, aCaller()],
@@ -369,8 +369,8 @@ describe("a conversation described for a task", () => {
   });
 });
 
-describe("where conversations stand", () => {
-  test("is their newest run, with the outputs of their own runs when asked; unknown ones are left out", async () => {
+describe("the state of conversations", () => {
+  test("is that of their newest run, with the outputs of their own runs on request; unknown ones are omitted", async () => {
     const root = await p.run(caller, { prompt: "Root.", metadata: { ticket_id: "7" } });
     const execution = await startExecution(p, worker);
     const report = {
@@ -416,7 +416,7 @@ describe("where conversations stand", () => {
     ]);
   });
 
-  test("is asked for at most 100 at once", async () => {
+  test("is returned for at most 100 at once", async () => {
     const conversationUids = Array.from({ length: 101 }, () => newUid());
     await expect(p.conversations.describeConversations({ conversationUids }, p.as(caller))).rejects.toEqual(
       domainError({ reason: "too_many_conversations" }),
@@ -424,7 +424,7 @@ describe("where conversations stand", () => {
   });
 });
 
-test("a run's time counts the execution that still runs", async () => {
+test("the duration of a run includes the active execution", async () => {
   await p.run(caller);
   const execution = await startExecution(p, worker);
   await p.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '90 seconds' WHERE id = $1", [

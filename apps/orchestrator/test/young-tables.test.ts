@@ -35,7 +35,7 @@ async function addRuns({ withCauses }: { withCauses: boolean }): Promise<void> {
   );
 }
 
-test("files and extent of a conversation are found without reading all runs, when nearly all are new", async () => {
+test("files and extent of a conversation are found without reading all runs, if nearly all are new", async () => {
   const { sql } = platform.database;
   const find = async (): Promise<void> => {
     await earlierAttachments(sql, run);
@@ -46,7 +46,7 @@ test("files and extent of a conversation are found without reading all runs, whe
   expect(await pagesRead(sql, find)).toBeLessThan(200);
 });
 
-test("runs of causes are found without reading all of those, when all are new; a cause of nobody answers none", async () => {
+test("runs of causes are found without reading all of them, if all are new; an unknown cause has none", async () => {
   const { sql } = platform.database;
   const [ownerUid, other] = [teamOf(caller), newUid()];
   const find = () =>

@@ -17,7 +17,7 @@ async function team() {
 const cancel = (caller: ReturnType<typeof aCaller>, runUid: string, tree = false) =>
   platform.life.cancelRun(caller, { runUid, tree });
 
-test("Cancel while QUEUED: the run is CANCELLED at once, and no worker hears of it", async () => {
+test("Cancel while QUEUED: the run is CANCELLED at once, and no worker is notified", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   expect(await cancel(caller, run.uid)).toMatchObject({ state: "CANCELLED", status: { message: "Cancelled." } });
@@ -27,7 +27,7 @@ test("Cancel while QUEUED: the run is CANCELLED at once, and no worker hears of 
   );
 });
 
-test("a cancel repeated with its key is answered as the first time; for another run the key is a conflict", async () => {
+test("a cancel that is repeated with its key returns the first result; for another run the key is a conflict", async () => {
   const { caller } = await team();
   const [run, other] = [await platform.run(caller), await platform.run(caller)];
   const keyed = (runUid: string) => platform.life.cancelRun(caller, { runUid, tree: false, idempotencyKey: "k" });
@@ -37,7 +37,7 @@ test("a cancel repeated with its key is answered as the first time; for another 
   expect((await platform.getRun(caller, other.uid)).state).toBe("QUEUED");
 });
 
-test("Cancel while PENDING: refused for the moment, with when to try again; the offer stays", async () => {
+test("Cancel while PENDING: refused with the time of the next try; the offer remains", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   await platform.claim(worker);
@@ -48,7 +48,7 @@ test("Cancel while PENDING: refused for the moment, with when to try again; the 
   expect((await platform.getRun(caller, run.uid)).state).toBe("PENDING");
 });
 
-test("Cancel of a run whose offer is over, and not yet reaped: CANCELLED at once, and the offer can no longer be accepted", async () => {
+test("Cancel of a run whose offer has expired and is not reaped yet: CANCELLED at once, and the offer can no longer be accepted", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const offers = await platform.claim(worker);
@@ -60,7 +60,7 @@ test("Cancel of a run whose offer is over, and not yet reaped: CANCELLED at once
   });
 });
 
-test("a run that its client executes cannot be cancelled here, unless it has ended", async () => {
+test("a run that its client executes cannot be cancelled unless it has ended", async () => {
   const { caller } = await team();
   const run = await platform.run(caller);
   await platform.database.sql.query("UPDATE runs SET execution_location = 'LOCAL' WHERE uid = $1", [run.uid]);
@@ -71,7 +71,7 @@ test("a run that its client executes cannot be cancelled here, unless it has end
   await expect(cancel(caller, run.uid)).rejects.toEqual(domainError({ reason: "run_already_finished" }));
 });
 
-test("Cancel while running: CANCELLED at once; the worker is told, the run token is dead, last events still land", async () => {
+test("Cancel while running: CANCELLED at once; the worker is instructed to stop, the run token is revoked, and last events are accepted", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -95,7 +95,7 @@ test("Cancel while running: CANCELLED at once; the worker is told, the run token
   expect((await platform.facts(run.uid)).filter(({ type }) => type.includes("finished"))).toHaveLength(1);
 });
 
-test("Cancel while running, worker silent: fenced off when the grace is over", async () => {
+test("Cancel while running, worker silent: fenced off when the grace period ends", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -112,7 +112,7 @@ test("Cancel while running, worker silent: fenced off when the grace is over", a
   expect((await platform.getRun(caller, run.uid)).state).toBe("CANCELLED");
 });
 
-test("Cancel races completion: one of them decides, the other is told", async () => {
+test("Cancel races completion: the first to commit wins, and the other is refused", async () => {
   const { caller, worker } = await team();
   for (let n = 0; n < 10; n++) {
     const run = await platform.run(caller);
@@ -133,7 +133,7 @@ test("Cancel races completion: one of them decides, the other is told", async ()
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
-test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain cancel leaves children alone", async () => {
+test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain cancel does not affect children", async () => {
   const { caller, worker } = await team();
   const root = await platform.run(caller);
   const waiting = await platform.run(caller, { parentRunUid: root.uid });
@@ -169,7 +169,7 @@ test("Cancel of a tree ends its runs in every state, PENDING ones too; a plain c
   expect(await platform.inUse(teamOf(caller))).toBe(3); // three executions are still stopping
 });
 
-test("Child created while its tree is cancelled: it goes with the tree, or is refused", async () => {
+test("Child created while its tree is cancelled: it is cancelled with the tree, or refused", async () => {
   const { caller } = await team();
   for (let n = 0; n < 5; n++) {
     const root = await platform.run(caller);
@@ -186,7 +186,7 @@ test("Child created while its tree is cancelled: it goes with the tree, or is re
   }
 });
 
-test("cancelling a tree takes the leases in the order of a heartbeat, so that neither waits for the other", async () => {
+test("cancelling a tree locks the leases in the order of a heartbeat, so that they do not deadlock", async () => {
   const { caller, worker } = await team();
   const root = await platform.run(caller);
   const first = await startExecution(platform, worker);

@@ -13,7 +13,7 @@ async function team() {
   return { caller, worker: await platform.worker({ teamUid: teamOf(caller) }) };
 }
 
-test("Accept lost answer: asked again, it gives the same inputs and the same attempt", async () => {
+test("Accept lost answer: a repeated Accept returns the same inputs and the same attempt", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   const offers = await platform.claim(worker);
@@ -26,7 +26,7 @@ test("Accept lost answer: asked again, it gives the same inputs and the same att
   );
 });
 
-test("Event append lost answer: the batch is sent again and adds nothing; one that skips something is refused and told what is missing", async () => {
+test("Event append lost answer: a repeated batch adds nothing; a batch with a gap is refused, and the response names the missing event", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await acceptExecution(platform, worker);
@@ -45,7 +45,7 @@ test("Event append lost answer: the batch is sent again and adds nothing; one th
   expect(texts).toEqual(["a", "b", "c", "d"]);
 });
 
-test("Complete lost answer: the same outcome is fine, another one is told that the execution has ended; it waits for every event", async () => {
+test("Complete lost answer: the same outcome succeeds again, another one is refused because the execution has ended; it requires every event", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);

@@ -22,7 +22,7 @@ async function running() {
   return { run, execution, worker, ended };
 }
 
-test("Quotas: a run that writes more events than it may is FAILED with the reason, and told to stop", async () => {
+test("Quotas: a run that writes more events than permitted is FAILED with the reason, and its worker is instructed to stop", async () => {
   const { run, execution, ended } = await running();
   await platform.database.sql.query("UPDATE run_streams SET last_seq = $2 WHERE run_uid = $1", [
     run.uid,
@@ -41,7 +41,7 @@ test("Quotas: a run that writes more events than it may is FAILED with the reaso
   expect(await execution.complete("CANCELLED")).toMatchObject({ error: "" });
 });
 
-test("Quotas: a run that writes an event larger than it may is FAILED with the reason; the event keeps its place and loses its payload", async () => {
+test("Quotas: a run that writes an event larger than permitted is FAILED with the reason; the event is stored without its payload", async () => {
   const { run, execution, worker, ended } = await running();
   const batch = (text: string) =>
     eventBatch({

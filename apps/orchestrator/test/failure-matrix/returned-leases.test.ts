@@ -62,7 +62,7 @@ test("a run returned during its setup is set up again, and gets its prompt and f
   expect(next.assignment.inputs.map(({ kind }) => kind)).toEqual(["prompt", "followup"]);
 });
 
-test("an interrupt that a returned attempt has not acknowledged is given to the next one", async () => {
+test("an unacknowledged interrupt of a returned attempt is sent to the next one", async () => {
   const { caller, worker, run, giveBack } = await team();
   const first = await startExecution(platform, worker);
   await platform.life.interruptRun(caller, { runUid: run.uid });
@@ -91,7 +91,7 @@ test("an attempt that its worker cannot execute is retried three times with its 
   });
 });
 
-test("a returned run whose agent was working and must not be resumed ends; in setup it is tried again", async () => {
+test("a returned run whose agent was working and must not be resumed ends; in setup it is retried", async () => {
   const { worker, giveBack, now } = await team(careful);
   await giveBack(await acceptExecution(careful, worker), STOPPING);
   expect((await now()).state).toBe("QUEUED");

@@ -43,7 +43,7 @@ async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnT
   return { root, executions };
 }
 
-test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep that spawn meanwhile none is left, alive or spending`, async () => {
+test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep that spawn concurrently none remains active or adds cost`, async () => {
   const caller = aCaller();
   const { sql } = platform.database;
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 200 });

@@ -22,7 +22,7 @@ async function lose({ ref }: { ref: { executionId: number } }): Promise<void> {
   await platform.life.reapOnce();
 }
 
-test("Worker frozen, then wakes: the old attempt is refused everywhere, and the next one goes on without a gap", async () => {
+test("Worker frozen, then wakes: the old attempt is refused everywhere, and the next one continues without a gap", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const old = await startExecution(platform, worker);
@@ -51,7 +51,7 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
   ]);
 });
 
-test("what the agent of a lost attempt has seen is not told again; what it has not seen is told to the next one", async () => {
+test("messages that the agent of a lost attempt has received are not sent again; the others are sent to the next attempt", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const old = await startExecution(platform, worker);
@@ -74,7 +74,7 @@ test("what the agent of a lost attempt has seen is not told again; what it has n
   expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
 });
 
-test("files of messages that an agent has seen are named to every later sandbox of its conversation, once it has seen them", async () => {
+test("files of messages that an agent has received are listed for every later sandbox of its conversation", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller, {
     attachments: [{ fileName: "a.txt", mimeType: "text/plain", data: new TextEncoder().encode("one") }],
@@ -99,7 +99,7 @@ test("files of messages that an agent has seen are named to every later sandbox 
   expect((await acceptExecution(platform, worker)).assignment.earlierAttachments).toMatchObject([{ uid: file!.uid }]);
 });
 
-test("an interrupt that a lost worker had not taken is told to the next attempt, until one has taken it; a taken one is not told again", async () => {
+test("an interrupt that a lost worker had not acknowledged is sent to each next attempt until one acknowledges it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
@@ -123,7 +123,7 @@ test("an interrupt that a lost worker had not taken is told to the next attempt,
   expect((await acceptExecution(platform, worker)).assignment.directives).toEqual([]);
 });
 
-test("each directive names the one before it in its attempt, acknowledged or not, so that a worker detects gaps", async () => {
+test("each directive names the previous one in its attempt, acknowledged or not, so that a worker detects gaps", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const interrupt = () => platform.life.interruptRun(caller, { runUid: run.uid });
@@ -160,7 +160,7 @@ test("each directive names the one before it in its attempt, acknowledged or not
   ]);
 });
 
-test("a run whose configuration says so fails when its worker is lost at work, and is tried again when it is lost in setup", async () => {
+test("a run that must not be resumed fails when its worker is lost at work, and is retried when it is lost in setup", async () => {
   const careful = await testPlatform({
     resolveRun: async (_caller, request) => {
       const resolved = resolvedFor(request);
@@ -189,7 +189,7 @@ test("a run whose configuration says so fails when its worker is lost at work, a
   await careful.close();
 });
 
-test("the next attempt begins with the newest checkpoint; an older one, and one of somebody else, are nothing", async () => {
+test("the next attempt starts from the newest checkpoint, and ignores older ones and those of other executions", async () => {
   const { caller, worker } = await team();
   const { sql } = platform.database;
   const run = await platform.run(caller);
@@ -232,7 +232,7 @@ test("the next attempt begins with the newest checkpoint; an older one, and one 
   );
 });
 
-test("a run that ends without a last word is continued from its newest checkpoint", async () => {
+test("a run that ends without a final snapshot is continued from its newest checkpoint", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -268,7 +268,7 @@ test("Worker dies in SETUP: the run is queued again three times, a fourth loss e
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });
 
-test("Worker dies while RUNNING: the run goes on in another attempt twice, a third loss ends it", async () => {
+test("Worker dies while RUNNING: the run continues in another attempt twice, a third loss ends it", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 3; n++) await lose(await startExecution(platform, worker));
@@ -278,7 +278,7 @@ test("Worker dies while RUNNING: the run goes on in another attempt twice, a thi
   });
 });
 
-test("Worker dies before Accept: the offer ends, the run is queued again as often as it takes, and no loss is counted", async () => {
+test("Worker dies before Accept: the offer ends, the run is queued again any number of times, and no loss is counted", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   for (let n = 1; n <= 6; n++) {
@@ -290,7 +290,7 @@ test("Worker dies before Accept: the offer ends, the run is queued again as ofte
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
-test("Control plane restarts: nobody could renew, so the first look extends every lease and reaps nothing", async () => {
+test("Control plane restarts: no worker could renew, so the first tick extends every lease and reaps nothing", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -305,7 +305,7 @@ test("Control plane restarts: nobody could renew, so the first look extends ever
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
-test("Network split or control-plane outage: a lease that is renewed in time is not reaped, and its run token lives no longer than it", async () => {
+test("Network split or control-plane outage: a lease that is renewed in time is not reaped, and its run token expires with it", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -316,7 +316,7 @@ test("Network split or control-plane outage: a lease that is renewed in time is 
   expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
-test("Outage 30 s – 10 min: a lease that was renewed late, but before anybody took it away, is good again; one that was taken away is LOST", async () => {
+test("Outage 30 s – 10 min: a lease that is renewed late, but before it is reaped, is valid again; a reaped one is LOST", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -332,7 +332,7 @@ test("Outage 30 s – 10 min: a lease that was renewed late, but before anybody 
   expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
 });
 
-test("two replicas that reap at once lose an attempt once", async () => {
+test("two replicas that reap concurrently lose an attempt once", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -362,7 +362,7 @@ test("another session cannot use a lease", async () => {
   expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
 });
 
-test("however many leases are overdue, one round judges them all, and looks in between so that it is not taken for a pause", async () => {
+test("one round evaluates any number of overdue leases, and records ticks in between so that it is not mistaken for a pause", async () => {
   const own = await testPlatform();
   const caller = aCaller();
   const count = 2 * REAPER_BATCH + 1;
@@ -385,7 +385,7 @@ test("however many leases are overdue, one round judges them all, and looks in b
   await own.close();
 });
 
-test("an agent that writes nothing is warned about once, then stopped", async () => {
+test("an agent that writes no events is warned about once, then stopped", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -423,7 +423,7 @@ test("a setup that takes too long fails the run", async () => {
   });
 });
 
-test("an execution that takes longer than the longest time ends its run, and its worker is told to stop", async () => {
+test("an execution that exceeds the time limit ends its run, and its worker is instructed to stop", async () => {
   const { caller, worker } = await team();
   const run = await platform.run(caller);
   const execution = await startExecution(platform, worker);
@@ -444,7 +444,7 @@ test("an execution that takes longer than the longest time ends its run, and its
   expect((await execution.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
 });
 
-test("a lease that cannot be judged keeps no other one", async () => {
+test("a lease that cannot be evaluated does not block the others", async () => {
   const { caller, worker } = await team();
   const { sql } = platform.database;
   await platform.run(caller);

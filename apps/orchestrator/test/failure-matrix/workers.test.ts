@@ -53,7 +53,7 @@ test("Two workers with one worker_id: both work, and neither can use the other's
     expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });
 
-test("Old worker version: refused at Register, with the version that is needed", async () => {
+test("Old worker version: refused at Register with the required version", async () => {
   const { worker } = await team();
   await expect(platform.life.worker.register(worker.key, registration({ version: "0.0.9" }))).rejects.toMatchObject({
     reason: "worker_too_old",
@@ -61,7 +61,7 @@ test("Old worker version: refused at Register, with the version that is needed",
   });
 });
 
-test("a worker whose key or session nobody knows is refused", async () => {
+test("refuses a worker with an unknown key or session", async () => {
   await expect(platform.life.worker.register("mww_unknown", registration())).rejects.toEqual(
     domainError({ reason: "key_invalid" }),
   );
@@ -70,7 +70,7 @@ test("a worker whose key or session nobody knows is refused", async () => {
   );
 });
 
-test("a process that registers again keeps its leases, and its old token is dead", async () => {
+test("a process that registers again retains its leases, and its old token is revoked", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   const same = registration();

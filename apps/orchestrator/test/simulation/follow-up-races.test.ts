@@ -14,7 +14,7 @@ const RACES_PER_SCRIPT = 8.5;
 // Runs, cancels, child runs and workers that die, freeze or repeat requests happen concurrently. Every transaction of
 // the use cases waits for its turn, and the script determines the order of turns.
 test(
-  `Follow-up races completion: in ${RACES} races of follow-ups with whatever else happens to their runs, each has one fate, their order is kept, and no run lives for ever`,
+  `Follow-up races completion: in ${RACES} races of follow-ups with other operations on their runs, each is delivered or reported undeliverable once and in order, and no run remains active`,
   async () => {
     const cast = aCast();
     const tried = new Map<string, number>();

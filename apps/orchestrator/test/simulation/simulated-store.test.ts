@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 test(
-  "told the same, the SQL store and the simulation are in the same state, to the last event, offer and unit of capacity",
+  "after the same operations the SQL store and the simulation have the same state, including events, offers and capacity",
   async () => {
     await assert(
       asyncProperty(aScript(DECISIONS), async (script) => {
