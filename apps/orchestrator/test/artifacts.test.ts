@@ -152,8 +152,8 @@ test("updates a plan that is reported again under its title; another title creat
   const { artifactUid } = await plan("call-1", "Plan", "# One");
   for (const again of ["call-2", "call-2"]) expect(await plan(again, "Plan", "# Two")).toMatchObject({ artifactUid });
   expect(await plan("call-1", "Plan", "# One")).toMatchObject({ artifactUid }); // a late retry of the first call
-  const { artifactUid: other } = await plan("call-3", "Other", "# Other");
-  expect((await shown()).map(({ uid }) => uid)).toEqual([artifactUid, other]);
+  const { artifactUid: otherUid } = await plan("call-3", "Other", "# Other");
+  expect((await shown()).map(({ uid }) => uid)).toEqual([artifactUid, otherUid]);
   expect((await read(artifactUid)).data).toMatchObject({ content: "# Two", title: "Plan" });
   expect((await p.kinds(runUid)).filter((kind) => kind.startsWith("artifact_"))).toEqual([
     "artifact_created",
@@ -220,9 +220,11 @@ describe("an attempt that lost its lease", () => {
 });
 
 test("another session cannot write under the lease", async () => {
-  const other = await p.worker();
+  const otherWorker = await p.worker();
   const report = { ...lease(), clientArtifactId: "x", artifactType: "PLAN", data: {}, content: bytes("x") };
-  await expect(p.workers.createArtifact(report, bearer(other))).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  await expect(p.workers.createArtifact(report, bearer(otherWorker))).rejects.toEqual(
+    domainError({ reason: "lease_lost" }),
+  );
 });
 
 describe("access to an artifact", () => {
@@ -333,8 +335,8 @@ test("stores one snapshot per attempt and content, with the announced size, up t
     sha256: createHash("sha256").update(text).digest("hex"),
   });
   const put = (request: object) => p.workers.putSnapshot({ ...announced("tar"), ...request }, bearer(worker));
-  const [first, again, other] = [await put({}), await put({}), await put(announced("other"))];
-  expect([again.snapshotKey, other.snapshotKey === first.snapshotKey]).toEqual([first.snapshotKey, false]);
+  const [first, again, different] = [await put({}), await put({}), await put(announced("other"))];
+  expect([again.snapshotKey, different.snapshotKey === first.snapshotKey]).toEqual([first.snapshotKey, false]);
   await p.follow("PUT", first.uploadUrl, bytes("tar"));
   await expect(p.follow("PUT", first.uploadUrl, bytes("rat"))).rejects.toEqual(
     domainError({ reason: "blob_content_mismatch" }),
@@ -350,10 +352,10 @@ test("stores one transcript of a third-party harness per attempt and content, up
     sha256: createHash("sha256").update(text).digest("hex"),
   });
   const put = (request: object) => p.workers.putTranscript({ ...announced("lines"), ...request }, bearer(worker));
-  const [first, again, other] = (await Promise.all([put({}), put({}), put(announced("other"))])).map(
+  const [first, again, different] = (await Promise.all([put({}), put({}), put(announced("other"))])).map(
     ({ uploadUrl }) => new URL(uploadUrl).pathname,
   );
-  expect([again, other === first]).toEqual([first, false]);
+  expect([again, different === first]).toEqual([first, false]);
   await p.follow("PUT", (await put({})).uploadUrl, bytes("lines"));
   await expect(put({ sizeBytes: 1n << 40n })).rejects.toEqual(domainError({ reason: "transcript_too_large" }));
   await expect(put({ sha256: "../.." })).rejects.toEqual(domainError({ reason: "transcript_invalid" }));
@@ -361,6 +363,6 @@ test("stores one transcript of a third-party harness per attempt and content, up
 
 test("lists only the team's own artifacts", async () => {
   await create();
-  const other = aCaller({ teams: [{ teamUid: newUid<TeamUid>(), verbs: ["run.view"] }] });
-  expect((await p.runs.listRuns({}, p.as(other))).runs).toEqual([]);
+  const otherTeam = aCaller({ teams: [{ teamUid: newUid<TeamUid>(), verbs: ["run.view"] }] });
+  expect((await p.runs.listRuns({}, p.as(otherTeam))).runs).toEqual([]);
 });

@@ -28,9 +28,9 @@ function actions(caller: Caller, runUid: string) {
     (await p.life.prepareAttachments(caller, { runUid }, files)).attachments;
   /** Prepares and uploads a file. */
   const upload = async (content: string, file = NOTE) => {
-    const [one] = await prepare(file);
-    await p.follow("PUT", one!.upload.url, bytes(content));
-    return { uid: one!.uid, url: one!.upload.url };
+    const [prepared] = await prepare(file);
+    await p.follow("PUT", prepared!.upload.url, bytes(content));
+    return { uid: prepared!.uid, url: prepared!.upload.url };
   };
   const follow = (attachmentUids: string[], over: object = {}) =>
     p.life.createFollowup(caller, { target: { runUid }, message: "See.", mode: "normal", attachmentUids, ...over });
@@ -123,7 +123,7 @@ test("a file that is uploaded again between being recorded and being copied is d
 });
 
 describe("returns unknown_attachment and sends nothing if an id", () => {
-  const answerTo = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [
+  const refusalOf = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [
     await run.follow(uids).catch((error: unknown) => error),
     await p.kinds(run.run.uid),
   ];
@@ -131,24 +131,24 @@ describe("returns unknown_attachment and sends nothing if an id", () => {
     ["is unknown", newUid()],
     ["is malformed", "x"],
   ])("%s", async (_what, uid) =>
-    expect(await answerTo(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]),
+    expect(await refusalOf(await aTeam(), [uid])).toEqual([unknownAttachment(), ["run_created"]]),
   );
   test("is of another team, of another run, or of a run before the newest of the conversation", async () => {
-    const [one, other] = [await aTeam(), await aTeam()];
-    expect(await answerTo(one, [(await one.upload("ours")).uid, (await other.upload("theirs")).uid])).toEqual([
+    const [ours, theirs] = [await aTeam(), await aTeam()];
+    expect(await refusalOf(ours, [(await ours.upload("ours")).uid, (await theirs.upload("theirs")).uid])).toEqual([
       unknownAttachment(),
       ["run_created"],
     ]);
-    const { uid } = await one.upload("old");
-    const newer = await p.run(one.caller, { conversationUid: one.run.conversationUid });
-    const target = { conversationUid: one.run.conversationUid };
-    await expect(one.follow([uid], { target })).rejects.toEqual(unknownAttachment());
-    expect((await p.life.prepareAttachments(one.caller, target, [NOTE])).runUid).toBe(newer.uid);
+    const { uid } = await ours.upload("old");
+    const newer = await p.run(ours.caller, { conversationUid: ours.run.conversationUid });
+    const target = { conversationUid: ours.run.conversationUid };
+    await expect(ours.follow([uid], { target })).rejects.toEqual(unknownAttachment());
+    expect((await p.life.prepareAttachments(ours.caller, target, [NOTE])).runUid).toBe(newer.uid);
   });
   test("was announced and not uploaded", async () => {
     const run = await aTeam();
     const [file] = await run.prepare(NOTE);
-    expect(await answerTo(run, [file!.uid])).toEqual([unknownAttachment("attachment_not_uploaded"), ["run_created"]]);
+    expect(await refusalOf(run, [file!.uid])).toEqual([unknownAttachment("attachment_not_uploaded"), ["run_created"]]);
   });
   test("is a day old", async () => {
     const run = await aTeam();
@@ -157,7 +157,7 @@ describe("returns unknown_attachment and sends nothing if an id", () => {
       "UPDATE prepared_attachments SET created_at = created_at - interval '24 hours' WHERE uid = $1",
       [uid],
     );
-    expect(await answerTo(run, [uid])).toEqual([unknownAttachment(), ["run_created"]]);
+    expect(await refusalOf(run, [uid])).toEqual([unknownAttachment(), ["run_created"]]);
   });
 });
 

@@ -137,9 +137,9 @@ test.each([1, 2, 3])(
       { teamUid: teamOf(caller), scope: "team", period: "total", limitMicros: BigInt(LIMIT) },
       p.as(caller),
     );
-    const all = await agents();
-    expect(all).toHaveLength(AGENTS);
-    await spendAll(all, seed, ({ counted, spent }) => expect(counted).toBe(spent));
+    const allAgents = await agents();
+    expect(allAgents).toHaveLength(AGENTS);
+    await spendAll(allAgents, seed, ({ counted, spent }) => expect(counted).toBe(spent));
     expect(await publishedThresholds()).toEqual([50, 80, 100]);
     const { budgets } = await p.budgets.listBudgets({ teamUid: teamOf(caller) }, p.as(caller));
     expect(budgets[0]!.reservedMicros).toBe(0n);
@@ -149,9 +149,9 @@ test.each([1, 2, 3])(
 test("200 runs below one run exceed its cost limit by less than one reservation, whatever fails between reserving and recording", async () => {
   const root = await p.run(caller, { config: { cost_limit_usd: LIMIT / 1_000_000 } });
   await startExecution(p, worker);
-  const all = await agents({ parentRunUid: root.uid });
-  expect(all).toHaveLength(AGENTS);
-  await spendAll(all, 4, () => undefined);
+  const allAgents = await agents({ parentRunUid: root.uid });
+  expect(allAgents).toHaveLength(AGENTS);
+  await spendAll(allAgents, 4, () => undefined);
 });
 
 /** Ends an agent's attempt without completing its call: the attempt fails, or its worker is lost. */

@@ -74,9 +74,9 @@ describe("the scope of a budget", () => {
   };
 
   test("of a team covers all runs of the team, and no run of another team or of a user", async () => {
-    const other = aCaller();
+    const otherCaller = aCaller();
     await aBudget({ limitMicros: 100n });
-    const [ours, theirs] = [await aStartedRun(), await aStartedRun({}, other)];
+    const [ours, theirs] = [await aStartedRun(), await aStartedRun({}, otherCaller)];
     expect([limitedAtStart(ours), limitedAtStart(theirs)]).toEqual([true, false]);
     expect([(await report(ours, 100)).costLimited, (await report(theirs, 100)).costLimited]).toEqual([true, false]);
     expect([await outcome(ours), await outcome(theirs)]).toEqual(["exceeded", "granted"]);

@@ -188,13 +188,13 @@ describe("environments of others", () => {
 
   test("can be shared with teams of the caller, and with no other", async () => {
     const both = aCaller({ principal: caller.principal, teams: [...caller.teams, ...aCaller().teams] });
-    const other = both.teams[1]!.teamUid;
+    const otherTeam = both.teams[1]!.teamUid;
     const [personal, shared] = [
       await make(both, {}, { ownerType: "user", ownerUid: both.principal.uid }),
       await make(both),
     ];
     await grant(personal, "team", teamUid, both);
-    await grant(shared, "team", other, both);
+    await grant(shared, "team", otherTeam, both);
     expect((await resolve(caller, personal)).frozen.environment_uid).toBe(personal);
     expect(await uidsOf(aCaller({ teams: [both.teams[1]!] }))).toEqual([[shared, "granted"]]);
     for (const team of [aCaller().teams[0]!.teamUid, newUid(), "nonsense"])
@@ -202,7 +202,7 @@ describe("environments of others", () => {
     await expect(grant(shared, "team", teamUid, viewerOf(teamUid))).rejects.toEqual(
       domainError({ reason: "not_authorized" }),
     );
-    await expect(grant(shared, "robot", other, both)).rejects.toEqual(domainError({ reason: "invalid_grantee" }));
+    await expect(grant(shared, "robot", otherTeam, both)).rejects.toEqual(domainError({ reason: "invalid_grantee" }));
   });
 
   test("with link sharing are found by their uid, and are listed from their first use while sharing is on", async () => {

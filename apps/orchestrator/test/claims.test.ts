@@ -39,8 +39,8 @@ const leasedExecutions = async (): Promise<number[]> =>
 test(`one team floods the queue with ${FLOOD} runs: another team's single run is offered within two rounds of dispatch`, async () => {
   const workers = await Promise.all(Array.from({ length: 4 }, () => platform.worker({ slots: 4 })));
   for (const worker of workers) expect(await platform.claim(worker, 4)).toHaveLength(4);
-  const other = aCaller();
-  const run = await platform.run(other);
+  const otherCaller = aCaller();
+  const run = await platform.run(otherCaller);
   let rounds = 0;
   for (let isOffered = false; !isOffered; rounds++) {
     for (const worker of workers) {
@@ -48,7 +48,7 @@ test(`one team floods the queue with ${FLOOD} runs: another team's single run is
       await endSome(platform.database, [oldest!]);
       await platform.claim(worker, 1);
     }
-    isOffered = (await platform.getRun(other, run.uid)).state === "PENDING";
+    isOffered = (await platform.getRun(otherCaller, run.uid)).state === "PENDING";
   }
   expect(rounds).toBeLessThanOrEqual(2);
   await endSome(platform.database, await leasedExecutions());

@@ -61,7 +61,7 @@ async function expire(execution: Pick<ActiveExecution, "ref">): Promise<void> {
 
 const giveBack = ({ session, ref }: ActiveExecution, how: typeof STOPPING) =>
   p.life.worker.returnLeases(session, [{ ...ref, ...how }]);
-const graceIsOver = ({ ref }: ActiveExecution) =>
+const expireGrace = ({ ref }: ActiveExecution) =>
   rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
 type Team = Awaited<ReturnType<typeof aTeam>>;
 
@@ -101,7 +101,7 @@ describe("an attempt has one interval, from its claim to its end", () => {
       "CANCELLED",
       async (execution, { cancel }) => {
         await cancel();
-        await graceIsOver(execution);
+        await expireGrace(execution);
         await reap();
       },
     ],
@@ -431,11 +431,11 @@ describe("the end of an attempt is published", () => {
     const child = await p.run(caller, { parentRunUid: run.uid });
     await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
     expect((await types(run.uid)).at(-1)).toBe("attempt_ended INPROGRESS");
-    const kept = await aTeam();
-    const failed = await acceptExecution(p, kept.worker);
+    const retained = await aTeam();
+    const failed = await acceptExecution(p, retained.worker);
     await failed.complete("FAILED", { error: ERROR, isRetained: true });
-    expect((await types(kept.run.uid)).at(-1)).toBe("finished FAILED");
+    expect((await types(retained.run.uid)).at(-1)).toBe("finished FAILED");
     await failed.complete("FAILED", { message: "window_over" });
-    expect((await types(kept.run.uid)).at(-1)).toBe("attempt_ended FAILED");
+    expect((await types(retained.run.uid)).at(-1)).toBe("attempt_ended FAILED");
   });
 });

@@ -8,12 +8,12 @@ import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } f
 
 let platform: TestPlatform;
 /** Runs once, before the configuration of the next new run is resolved. */
-let meanwhile: (() => Promise<void>) | undefined;
+let beforeResolving: (() => Promise<void>) | undefined;
 beforeAll(async () => {
   platform = await testPlatform({
     resolveRun: async (_caller, request) => {
-      const happening = meanwhile;
-      meanwhile = undefined;
+      const happening = beforeResolving;
+      beforeResolving = undefined;
       await happening?.();
       return resolvedFor(request);
     },
@@ -27,7 +27,7 @@ async function aConversation() {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller, { prompt: "First." });
-  const goOn = (causeKey: string, more: Partial<NewRun> = {}) =>
+  const continueFor = (causeKey: string, more: Partial<NewRun> = {}) =>
     platform.life.continueConversation(
       caller,
       aRun(caller, {
@@ -52,18 +52,18 @@ async function aConversation() {
         [run.conversationUid],
       )
     ).rows;
-  return { caller, worker, run, goOn, runs, followups };
+  return { caller, worker, run, continueFor, runs, followups };
 }
 
 test("sends a follow-up with the files, once per cause, to a run that is queued or active", async () => {
-  const { worker, run, goOn, runs, followups } = await aConversation();
-  expect([await goOn("a"), await goOn("a")]).toEqual([run.uid, run.uid]);
+  const { worker, run, continueFor, runs, followups } = await aConversation();
+  expect([await continueFor("a"), await continueFor("a")]).toEqual([run.uid, run.uid]);
   const execution = await startExecution(platform, worker);
   expect(execution.assignment.inputs.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
     ["First.", 0],
     ["Because of a.", 1],
   ]);
-  expect([await goOn("b"), await goOn("b"), await goOn("a")]).toEqual([run.uid, run.uid, run.uid]);
+  expect([await continueFor("b"), await continueFor("b"), await continueFor("a")]).toEqual([run.uid, run.uid, run.uid]);
   expect((await execution.heartbeat()).directives).toMatchObject([
     { kind: "followup", payload: { text: "Because of b.", attachments: [{ file_name: "event-payload.json" }] } },
   ]);
@@ -77,20 +77,20 @@ test("sends a follow-up with the files, once per cause, to a run that is queued 
 });
 
 test("returns the run that received the follow-up after it has ended, also after idempotency keys have expired", async () => {
-  const { worker, run, goOn, runs } = await aConversation();
-  await goOn("a");
+  const { worker, run, continueFor, runs } = await aConversation();
+  await continueFor("a");
   await (await startExecution(platform, worker)).complete("DONE");
   await platform.database.sql.query("DELETE FROM idempotency_keys");
-  expect([await goOn("a"), await runs()]).toEqual([run.uid, [run.uid]]);
+  expect([await continueFor("a"), await runs()]).toEqual([run.uid, [run.uid]]);
 });
 
 test.each(["DONE", "FAILED", "ERROR"] as const)(
   "creates a new run after a run that ended with %s, once per cause",
   async (outcome) => {
-    const { caller, worker, run, goOn, runs, followups } = await aConversation();
+    const { caller, worker, run, continueFor, runs, followups } = await aConversation();
     await (await startExecution(platform, worker)).complete(outcome, { message: "Over." });
-    const next = await goOn("a", { title: "Again", metadata: { automation_uid: "x" } });
-    expect([next === run.uid, await goOn("a"), await runs(), await followups()]).toEqual([
+    const next = await continueFor("a", { title: "Again", metadata: { automation_uid: "x" } });
+    expect([next === run.uid, await continueFor("a"), await runs(), await followups()]).toEqual([
       false,
       next,
       [run.uid, next],
@@ -109,47 +109,49 @@ test.each(["DONE", "FAILED", "ERROR"] as const)(
 );
 
 test("sends a follow-up to a run that waits for an answer", async () => {
-  const { caller, worker, run, goOn } = await aConversation();
+  const { caller, worker, run, continueFor } = await aConversation();
   await (await startExecution(platform, worker)).complete("BLOCKED", { message: "Which?" });
-  expect([await goOn("a"), (await platform.getRun(caller, run.uid)).state]).toEqual([run.uid, "QUEUED"]);
+  expect([await continueFor("a"), (await platform.getRun(caller, run.uid)).state]).toEqual([run.uid, "QUEUED"]);
 });
 
 test("a cancelled run stays cancelled, and a new one is created after it", async () => {
-  const { caller, worker, run, goOn, runs } = await aConversation();
+  const { caller, worker, run, continueFor, runs } = await aConversation();
   const execution = await startExecution(platform, worker);
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  const next = await goOn("a");
+  const next = await continueFor("a");
   await execution.complete("CANCELLED");
   expect([(await platform.getRun(caller, run.uid)).state, await runs()]).toEqual(["CANCELLED", [run.uid, next]]);
 });
 
 test("does not use a debug window", async () => {
-  const { caller, worker, run, goOn } = await aConversation();
+  const { caller, worker, run, continueFor } = await aConversation();
   await acceptExecution(platform, worker);
   await platform.database.sql.query(
     "UPDATE executions SET state = 'DEBUG', debug_until = now() + interval '1 hour' WHERE run_uid = $1",
     [run.uid],
   );
   await platform.database.sql.query("UPDATE runs SET state = 'FAILED' WHERE uid = $1", [run.uid]);
-  expect(await goOn("a")).not.toBe(run.uid);
+  expect(await continueFor("a")).not.toBe(run.uid);
   expect((await platform.getRun(caller, run.uid)).state).toBe("FAILED");
 });
 
 test("of concurrent causes the first creates the run, and the others send it follow-ups", async () => {
-  const { worker, run, goOn, runs, followups } = await aConversation();
+  const { worker, run, continueFor, runs, followups } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
   const causes = Array.from({ length: 8 }, (_, n) => `cause ${n}`);
-  const told = await Promise.all(
-    causes.flatMap((cause) => [goOn(cause), goOn(cause)].map((one) => one.catch(() => goOn(cause)))),
+  const runUids = await Promise.all(
+    causes.flatMap((cause) =>
+      [continueFor(cause), continueFor(cause)].map((result) => result.catch(() => continueFor(cause))),
+    ),
   );
   const [, next, ...more] = await runs();
-  expect([new Set(told), more]).toEqual([new Set([next]), []]);
+  expect([new Set(runUids), more]).toEqual([new Set([next]), []]);
   expect((await followups()).length).toBe(causes.length - 1);
   expect(run.uid).not.toBe(next);
 });
 
 test("sends a follow-up to a run that a user resumes concurrently", async () => {
-  const { caller, worker, run, goOn, runs } = await aConversation();
+  const { caller, worker, run, continueFor, runs } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
   await Promise.all([
     platform.life.createFollowup(caller, {
@@ -158,67 +160,67 @@ test("sends a follow-up to a run that a user resumes concurrently", async () => 
       mode: "normal",
       attachmentUids: [],
     }),
-    goOn("a"),
+    continueFor("a"),
   ]);
   // Whichever call came first, the message is stored once: for the run that was woken, or by a new run created before.
-  const { rows: said } = await platform.database.sql.query(
+  const { rows: messages } = await platform.database.sql.query(
     "SELECT 1 FROM messages WHERE run_uid = ANY($1::uuid[]) AND text = 'Because of a.'",
     [await runs()],
   );
-  expect(said).toHaveLength(1);
+  expect(messages).toHaveLength(1);
 });
 
 test("creates no second run if the run is resumed, receives the follow-up and ends while another call with the cause is about to create one", async () => {
-  const { caller, worker, run, goOn, runs, followups } = await aConversation();
+  const { caller, worker, run, continueFor, runs, followups } = await aConversation();
   await (await startExecution(platform, worker)).complete("DONE");
-  const told: string[] = [];
-  meanwhile = async () => {
+  const runUids: string[] = [];
+  beforeResolving = async () => {
     await platform.life.createFollowup(caller, {
       target: { runUid: run.uid },
       message: "Wake up.",
       mode: "normal",
       attachmentUids: [],
     });
-    told.push(await goOn("a"));
+    runUids.push(await continueFor("a"));
     await (await startExecution(platform, worker)).complete("DONE");
   };
-  expect([await goOn("a"), told, await runs()]).toEqual([run.uid, [run.uid], [run.uid]]);
+  expect([await continueFor("a"), runUids, await runs()]).toEqual([run.uid, [run.uid], [run.uid]]);
   expect((await followups()).map(({ text }) => text)).toEqual(["Wake up.", "Because of a."]);
 });
 
 test("refuses conversations that are not the team's", async () => {
-  const { run, goOn } = await aConversation();
-  const other = aCaller();
+  const { run, continueFor } = await aConversation();
+  const otherCaller = aCaller();
   await expect(
     platform.life.continueConversation(
-      other,
-      aRun(other, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }),
+      otherCaller,
+      aRun(otherCaller, { prompt: "x", conversationUid: run.conversationUid, causeKey: "a" }),
     ),
   ).rejects.toEqual(domainError({ reason: "conversation_not_found" }));
-  await expect(goOn("a", { conversationUid: newUid() })).rejects.toEqual(
+  await expect(continueFor("a", { conversationUid: newUid() })).rejects.toEqual(
     domainError({ reason: "conversation_not_found" }),
   );
 });
 
 test("an ended child run in the conversation does not hide the active top-level run, which receives the follow-up", async () => {
-  const { caller, worker, run, goOn, runs, followups } = await aConversation();
+  const { caller, worker, run, continueFor, runs, followups } = await aConversation();
   const root = await startExecution(platform, worker);
   const child = await platform.run(caller, { parentRunUid: run.uid, conversationUid: run.conversationUid });
   await (await startExecution(platform, worker)).complete("DONE");
-  expect(await goOn("a")).toBe(run.uid);
+  expect(await continueFor("a")).toBe(run.uid);
   expect((await root.heartbeat()).directives.map(({ kind }) => kind)).toContain("followup");
   expect([await runs(), await followups()]).toEqual([[run.uid, child.uid], [{ text: "Because of a.", files: 1 }]]);
 });
 
 test("a personal run in the team's conversation does not prevent the team from continuing it", async () => {
-  const { caller, worker, run, goOn } = await aConversation();
+  const { caller, worker, run, continueFor } = await aConversation();
   const personal = await platform.run(caller, {
     owner: { type: "user", uid: caller.principal.uid },
     conversationUid: run.conversationUid,
   });
-  expect(await goOn("a")).toBe(run.uid);
+  expect(await continueFor("a")).toBe(run.uid);
   await (await startExecution(platform, worker)).complete("DONE");
-  const next = await goOn("b");
+  const next = await continueFor("b");
   expect([next === run.uid, next === personal.uid]).toEqual([false, false]);
 });
 
@@ -233,13 +235,13 @@ test.each([
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
   const run = await platform.run(caller, { metadata: { ticket_url: written(url) } });
-  for (const other of [
+  for (const otherUrl of [
     `${url}0`,
     `${url}/files`,
     url.replace("/issues/", "/pull/"),
     "https://github.test/acme/shop/issues",
   ])
-    await platform.run(caller, { metadata: { ticket_url: other } });
+    await platform.run(caller, { metadata: { ticket_url: otherUrl } });
   await platform.run(caller, { parentRunUid: run.uid, metadata: { ticket_url: url } });
   expect(await conversationsByUrl(platform.database.sql, teamOf(caller), url)).toEqual([run.conversationUid]);
   expect(run.metadata).toEqual({ ticket_url: written(url) });
@@ -249,7 +251,7 @@ test("finds conversations by the ticket of their root and by what a run of their
   const { sql } = platform.database;
   const caller = aCaller();
   const url = `https://github.test/acme/shop/issues/${newUid()}`;
-  const [byTicket, byReport, other] = [
+  const [byTicket, byReport, unrelated] = [
     await platform.run(caller, { metadata: { ticket_url: url } }),
     await platform.run(caller),
     await platform.run(caller, { metadata: { ticket_url: `${url}0` } }),
@@ -263,7 +265,7 @@ test("finds conversations by the ticket of their root and by what a run of their
       [runUid, type, JSON.stringify({ url }), isThere],
     );
   await report(child.uid, "PULL_REQUEST");
-  await report(other.uid, "EXTERNAL_REFERENCE", false);
+  await report(unrelated.uid, "EXTERNAL_REFERENCE", false);
   const strangers = aCaller();
   await report((await platform.run(strangers)).uid, "EXTERNAL_REFERENCE");
   expect(await conversationsByUrl(sql, teamOf(caller), url)).toEqual([

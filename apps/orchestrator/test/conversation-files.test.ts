@@ -157,10 +157,10 @@ describe("a screenshot", () => {
     expect(await p.follow("GET", url)).toBe("png");
   });
   test("is not found through another conversation, by other teams, or if the artifact is no screenshot", async () => {
-    const [team, other] = [await aTeam(), await aTeam()];
+    const [team, otherTeam] = [await aTeam(), await aTeam()];
     const [uid, theirs, file] = [
       await report(team, "SCREENSHOT"),
-      await report(other, "SCREENSHOT"),
+      await report(otherTeam, "SCREENSHOT"),
       await report(team, "FILE"),
     ];
     const another = await p.run(team.caller);
@@ -171,7 +171,7 @@ describe("a screenshot", () => {
       [team.caller, ours, file],
       [team.caller, ours, newUid()],
       [team.caller, ours, "x"],
-      [other.caller, ours, uid],
+      [otherTeam.caller, ours, uid],
     ] as const) {
       await expect(linkTo(caller, conversation, screenshot)).rejects.toEqual(
         domainError({ kind: "not_found", reason: "screenshot_not_found" }),

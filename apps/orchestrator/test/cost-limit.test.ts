@@ -105,13 +105,13 @@ test("reserves nothing without a limit; under a limit a model without a price ca
 
 test("workers receive the limits of a run, and for a child whether it is under one", async () => {
   const { root, children } = await aTree({ cost_limit_usd: 1, step_limit: 7, token_limit: 5_000 });
-  const told = (execution: ActiveExecution, platformLimit = 0) =>
+  const messageFor = (execution: ActiveExecution, platformLimit = 0) =>
     assignmentMessage(execution.assignment, DEFAULT_TIMINGS, platformLimit);
-  expect(told(root)).toMatchObject({ costLimited: true, stepLimit: 7, tokenLimit: 5_000n });
-  expect(told(root, 1_000)).toMatchObject({ tokenLimit: 1_000n });
-  expect(told(children[0]!)).toMatchObject({ costLimited: true, stepLimit: 200, tokenLimit: 0n });
+  expect(messageFor(root)).toMatchObject({ costLimited: true, stepLimit: 7, tokenLimit: 5_000n });
+  expect(messageFor(root, 1_000)).toMatchObject({ tokenLimit: 1_000n });
+  expect(messageFor(children[0]!)).toMatchObject({ costLimited: true, stepLimit: 200, tokenLimit: 0n });
   await p.run(caller);
-  expect(told(await startExecution(p, worker), 1_000)).toMatchObject({
+  expect(messageFor(await startExecution(p, worker), 1_000)).toMatchObject({
     costLimited: false,
     stepLimit: 200,
     tokenLimit: 1_000n,

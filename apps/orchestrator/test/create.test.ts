@@ -25,17 +25,17 @@ test.each([
   [undefined, undefined],
   [" ", undefined],
   [" Given ", "Given"],
-])("the event of a run with the title %j never contains its prompt", async (title, told) => {
+])("the event of a run with the title %j never contains its prompt", async (title, publishedTitle) => {
   const caller = aCaller();
   const run = await platform.run(caller, {
     prompt: "Say nothing of the merger.",
     ...(title === undefined ? {} : { title }),
   });
   const [created] = await platform.facts(run.uid);
-  expect(created!.payload["title"]).toBe(told);
+  expect(created!.payload["title"]).toBe(publishedTitle);
   expect(JSON.stringify(created)).not.toContain("merger");
   expect(await platform.life.getRunTitles([run.uid, newUid(), "no uid"])).toEqual({
-    [run.uid]: told ?? "Say nothing of the merger.",
+    [run.uid]: publishedTitle ?? "Say nothing of the merger.",
   });
 });
 
@@ -114,11 +114,11 @@ describe("idempotency", () => {
   });
 
   test("keys belong to their principal, and expire after a day", async () => {
-    const [one, other] = [aCaller(), aCaller()];
-    const first = await platform.run(one, { idempotencyKey: "k" });
-    expect((await platform.run(other, { idempotencyKey: "k" })).uid).not.toBe(first.uid);
+    const [first, second] = [aCaller(), aCaller()];
+    const run = await platform.run(first, { idempotencyKey: "k" });
+    expect((await platform.run(second, { idempotencyKey: "k" })).uid).not.toBe(run.uid);
     await platform.database.sql.query("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'");
-    expect((await platform.run(one, { idempotencyKey: "k", prompt: "Other." })).uid).not.toBe(first.uid);
+    expect((await platform.run(first, { idempotencyKey: "k", prompt: "Other." })).uid).not.toBe(run.uid);
   });
 
   test("a cause creates one run of a team, permanently and for every caller", async () => {
@@ -147,10 +147,14 @@ describe("idempotency", () => {
     const bare = (causeKey: string) => aRun(caller, { causeKey, prompt: "Something else." });
     const [alone] = await platform.life.createRuns(caller, [asked("c-0")]);
     const [bareAlone] = await platform.life.createRuns(caller, [bare("b-0")]);
-    const alike = await platform.life.createRuns(caller, [asked("c-1"), asked("c-2"), asked("c-3")]);
-    const [one, other, last] = await platform.life.createRuns(caller, [asked("d-1"), bare("b-1"), asked("d-2")]);
-    const together = [...alike, one!, other!, last!];
-    expect(together.map(({ created }) => created)).toEqual(together.map(() => true));
+    const identical = await platform.life.createRuns(caller, [asked("c-1"), asked("c-2"), asked("c-3")]);
+    const [newRun, bareRun, lastRun] = await platform.life.createRuns(caller, [
+      asked("d-1"),
+      bare("b-1"),
+      asked("d-2"),
+    ]);
+    const batch = [...identical, newRun!, bareRun!, lastRun!];
+    expect(batch.map(({ created }) => created)).toEqual(batch.map(() => true));
     const everything = async (uid: string) => {
       const found: Record<string, unknown>[] = [];
       for (const [table, key] of [
@@ -179,10 +183,10 @@ describe("idempotency", () => {
       return { found, event: { type: event!.type, source: event!.payload["source"], title: event!.payload["title"] } };
     };
     const expected = await everything(alone!.run.uid);
-    for (const { run } of [...alike, one!, last!]) expect(await everything(run.uid)).toEqual(expected);
-    expect(await everything(other!.run.uid)).toEqual(await everything(bareAlone!.run.uid));
+    for (const { run } of [...identical, newRun!, lastRun!]) expect(await everything(run.uid)).toEqual(expected);
+    expect(await everything(bareRun!.run.uid)).toEqual(await everything(bareAlone!.run.uid));
     const worker = await platform.worker({ teamUid: teamOf(caller) });
-    for (let n = 0; n < 2 + together.length; n += 1) await acceptExecution(platform, worker);
+    for (let n = 0; n < 2 + batch.length; n += 1) await acceptExecution(platform, worker);
   });
 
   test("creates only the new runs of a batch that is requested again with some new causes", async () => {
@@ -297,7 +301,7 @@ describe("isolation of two teams", () => {
     const seen = await Promise.all(attempts(foreign.uid).map(outcome));
     expect(seen).toEqual(await Promise.all(attempts(newUid()).map(outcome)));
     expect(seen).toEqual(await Promise.all(attempts("no-uuid").map(outcome)));
-    expect(new Set(seen.map((one) => (one as { reason: string }).reason))).toEqual(new Set(["run_not_found"]));
+    expect(new Set(seen.map((error) => (error as { reason: string }).reason))).toEqual(new Set(["run_not_found"]));
     await expect(platform.run(ours, { parentRunUid: foreign.uid })).rejects.toEqual(
       domainError({ reason: "parent_run_invalid" }),
     );
@@ -350,7 +354,7 @@ test("concurrent creations share transactions, and a refused one does not fail t
   );
   const settled = await Promise.allSettled(asked);
   expect(settled.map(({ status }, n) => (status === "fulfilled" ? "" : n)).filter((n) => n !== "")).toEqual([5]);
-  const runs = settled.flatMap((one) => (one.status === "fulfilled" ? one.value.map(({ run }) => run) : []));
+  const runs = settled.flatMap((result) => (result.status === "fulfilled" ? result.value.map(({ run }) => run) : []));
   expect(runs.map(({ prompt }) => prompt)).toEqual(
     Array.from({ length: 12 }, (_, n) => `number ${n}`).filter((_, n) => n !== 5),
   );

@@ -21,7 +21,7 @@ beforeAll(async () => {
         ...resolved,
         frozen: {
           ...resolved.frozen,
-          ...(request.config["kept"] === false ? {} : { failure_session_retention_minutes: MINUTES }),
+          ...(request.config["retained"] === false ? {} : { failure_session_retention_minutes: MINUTES }),
         },
       };
     },
@@ -37,7 +37,7 @@ const fatesOf = async (runUid: string) =>
   ]);
 
 /** Creates a run whose setup has failed and is retained by its worker for debugging. */
-async function kept() {
+async function aRetainedSetup() {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const run = await platform.run(caller);
@@ -67,7 +67,7 @@ async function kept() {
 const FAILED = { state: "FAILED", status: { message: ERROR.message, errorCode: ERROR.code, retryable: false } };
 
 test("a retained failed setup ends its run, still uses its worker and capacity, and reports how long the window is open", async () => {
-  const { caller, execution, now, events } = await kept();
+  const { caller, execution, now, events } = await aRetainedSetup();
   const run = await now();
   expect(run).toMatchObject({ ...FAILED, debugWindow: { isActive: false } });
   const leftMs = run.debugWindow!.until.getTime() - run.finishedAt!.getTime();
@@ -85,7 +85,7 @@ test("a retained failed setup ends its run, still uses its worker and capacity, 
 });
 
 test("a follow-up in the window goes to the retained session, and leaves state, message and error code unchanged", async () => {
-  const { follow, execution, now, fates, run } = await kept();
+  const { follow, execution, now, fates, run } = await aRetainedSetup();
   const before = await now();
   expect(await follow("Look.")).toMatchObject({ outcome: "live_session", runUid: run.uid });
   const { directives } = await execution.heartbeat();
@@ -119,17 +119,17 @@ test("the window delivers a follow-up that was sent during the setup, and none f
     platform.life.createFollowup(caller, { target: { runUid: run.uid }, message, mode: "normal", attachmentUids: [] });
   await follow("Before.");
   const execution = await acceptExecution(platform, worker);
-  await follow("Meanwhile.");
+  await follow("During setup.");
   await execution.complete("FAILED", { error: ERROR, isRetained: true });
   expect(await fatesOf(run.uid)).toEqual([
     ["Before.", "run_failed"],
-    ["Meanwhile.", "queued"],
+    ["During setup.", "queued"],
   ]);
-  expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { text: "Meanwhile." } }]);
+  expect((await execution.heartbeat()).directives).toMatchObject([{ payload: { text: "During setup." } }]);
 });
 
 test("when the window ends, undelivered follow-ups are undeliverable, everything is released, and the next follow-up starts a new execution", async () => {
-  const { caller, worker, follow, execution, now, fates, events } = await kept();
+  const { caller, worker, follow, execution, now, fates, events } = await aRetainedSetup();
   await follow("Too late.");
   const { runTimeMs } = await now();
   expect(await execution.complete("FAILED", { error: ERROR })).toMatchObject({ error: "" });
@@ -151,7 +151,7 @@ test("when the window ends, undelivered follow-ups are undeliverable, everything
 });
 
 test("when the worker is lost, its window ends, and the run is otherwise unchanged", async () => {
-  const { caller, follow, execution, now, fates, reap, events } = await kept();
+  const { caller, follow, execution, now, fates, reap, events } = await aRetainedSetup();
   await follow("Anybody?");
   await platform.expire(execution.ref.executionId);
   expect((await now()).debugWindow).toBeUndefined(); // immediately: the lease of its worker has expired
@@ -176,7 +176,7 @@ test.each([
       ]),
   ],
 ])("once %s, a follow-up starts a new execution, also before the reaper notices", async (_how, reason, end) => {
-  const { caller, follow, execution, now, fates, events } = await kept();
+  const { caller, follow, execution, now, fates, events } = await aRetainedSetup();
   await follow("Anybody?");
   await end(execution);
   expect(await follow("Go on.")).toMatchObject({ outcome: "handoff_execution" });
@@ -189,7 +189,7 @@ test.each([
 });
 
 test("a worker that retains it for longer than twice the window is fenced off", async () => {
-  const { execution, now, reap, events } = await kept();
+  const { execution, now, reap, events } = await aRetainedSetup();
   const openFor = (minutes: number) =>
     platform.database.sql.query(
       "UPDATE executions SET debug_since = clock_timestamp() - $2 * interval '1 minute', debug_until = clock_timestamp() - ($2 - $3) * interval '1 minute' WHERE id = $1",
@@ -219,9 +219,9 @@ test("retains nothing if the environment does not request it, the agent had star
     expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
     return [(await platform.getRun(caller, created!.run.uid)).state, await platform.inUse(teamOf(caller))];
   };
-  expect(await end({ kept: false }, async () => {})).toEqual(["FAILED", 0]);
+  expect(await end({ aRetainedSetup: false }, async () => {})).toEqual(["FAILED", 0]);
   expect(await end({}, (execution) => execution.start())).toEqual(["FAILED", 0]);
-  expect(await end({}, (_held, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual([
+  expect(await end({}, (_execution, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual([
     "CANCELLED",
     0,
   ]);

@@ -31,14 +31,14 @@ test("the deletion of an agent enqueues one cleanup now and one for runs that ar
 
 test("cancels the active runs of a deleted agent; runs of others and ended runs are unchanged", async () => {
   const caller = aCaller();
-  const [agent, other, teamUid] = [newUid(), newUid(), teamOf(caller)];
+  const [agent, otherAgent, teamUid] = [newUid(), newUid(), teamOf(caller)];
   const worker = await platform.worker({ teamUid });
   const working = await platform.run(caller, { agentUid: agent });
   await acceptExecution(platform, worker);
   const done = await platform.run(caller, { agentUid: agent });
   await (await acceptExecution(platform, worker)).complete("DONE");
   const queued = await platform.run(caller, { agentUid: agent });
-  const others = await platform.run(caller, { agentUid: other });
+  const others = await platform.run(caller, { agentUid: otherAgent });
   const deleted = { agent_uid: agent, team_uid: teamUid, actor: { type: "user", uid: caller.principal.uid } };
   for (let n = 0; n < 2; n++) await platform.life.cancelRunsOfAgent(deleted);
   const states = await Promise.all(

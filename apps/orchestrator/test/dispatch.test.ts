@@ -173,17 +173,17 @@ test("waiting for a machine does not count as setup, whose time limit starts at 
     platform.database.sql.query("UPDATE executions SET claimed_at = claimed_at - interval '1 hour' WHERE id = $1", [
       lease.executionId,
     ]);
-  const look = async () => {
+  const stateAfterReaping = async () => {
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
     return (await platform.getRun(caller, run.uid)).state;
   };
   await hourLater();
-  expect(await look()).toBe("CLAIMED");
+  expect(await stateAfterReaping()).toBe("CLAIMED");
   await take(offerToken);
-  expect(await look()).toBe("CLAIMED");
+  expect(await stateAfterReaping()).toBe("CLAIMED");
   await hourLater();
-  expect(await look()).toBe("FAILED");
+  expect(await stateAfterReaping()).toBe("FAILED");
 });
 
 test("hides it from other teams' workers", async () => {

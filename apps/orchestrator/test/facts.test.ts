@@ -48,7 +48,7 @@ function anAgent(agentType: string, factoryUid: string = newUid()) {
 async function sharedConversation() {
   const lead = anAgent("FOREMAN");
   const coder = anAgent("IMPLEMENT", lead.factoryUid);
-  const other = anAgent("REVIEW");
+  const reviewer = anAgent("REVIEW");
   const root = await p.run(caller, { agentUid: lead.uid, source: "WEB_APP" });
   const first = await startExecution(p, worker);
   const child = await p.run(caller, { agentUid: coder.uid, parentRunUid: root.uid });
@@ -64,7 +64,7 @@ async function sharedConversation() {
   await third.complete("FAILED", {
     error: { code: "internal_error", message: "No.", retryable: false, reason: "failed" },
   });
-  const elsewhere = await p.run(caller, { agentUid: other.uid, conversationUid: root.conversationUid });
+  const elsewhere = await p.run(caller, { agentUid: reviewer.uid, conversationUid: root.conversationUid });
   await p.life.cancelRun(caller, { runUid: elsewhere.uid, tree: false });
   return { root, child, again, elsewhere };
 }
@@ -151,7 +151,8 @@ describe("ListRunFacts", () => {
     const runs = Object.values(await sharedConversation());
     const found = await listFacts(...runs.map(({ uid }) => uid));
     expect(found).toHaveLength(runs.length);
-    for (const { uid } of runs) expect(shown(found.find((one) => one.uid === uid)!)).toEqual(await expectedFacts(uid));
+    for (const { uid } of runs)
+      expect(shown(found.find((facts) => facts.uid === uid)!)).toEqual(await expectedFacts(uid));
   });
 
   test("attributes inference to the earliest run of the conversation within a factory, and compute to the run itself", async () => {

@@ -184,7 +184,7 @@ test("a workspace is restored for runs of the same owner only", async () => {
     owner: { type: "user", uid: caller.principal.uid },
     conversationUid: run.conversationUid,
   } as const;
-  const keep = async (execution: ActiveExecution) => {
+  const saveWorkspace = async (execution: ActiveExecution) => {
     const { executionId } = execution.ref;
     await platform.database.sql.query(
       "INSERT INTO snapshots (snapshot_key, run_uid, execution_id, attempt, size_bytes) VALUES ($1, $2, $3, 1, 9)",
@@ -193,11 +193,11 @@ test("a workspace is restored for runs of the same owner only", async () => {
     await execution.complete("DONE", { snapshotKey: `s-${executionId}` });
   };
   const first = await startExecution(platform, worker);
-  await keep(first);
+  await saveWorkspace(first);
   await platform.run(caller, personal);
   const own = await startExecution(platform, await platform.worker());
   expect(own.assignment.snapshotUrl).toBe("");
-  await keep(own);
+  await saveWorkspace(own);
   const next = await platform.run(caller, { conversationUid: run.conversationUid });
   const continued = await startExecution(platform, worker);
   expect(continued.assignment).toMatchObject({
@@ -258,7 +258,11 @@ test("every follow-up has one delivery state, read in order and in pages: queued
   const first = await listFollowups(platform, caller, run.uid, "", 1);
   const second = await listFollowups(platform, caller, run.uid, first.nextPageToken, 1);
   expect(
-    [...first.followups, ...second.followups].map((one) => [one.uid, followupState(one), one.undeliverable]),
+    [...first.followups, ...second.followups].map((followup) => [
+      followup.uid,
+      followupState(followup),
+      followup.undeliverable,
+    ]),
   ).toEqual([
     [seen, "delivered", undefined],
     [unseen, "undeliverable", "run_cancelled"],

@@ -45,7 +45,7 @@ const BREACHES = `
      WHEN 'INPROGRESS' THEN (x.state = 'RUNNING' AND w.run_uid IS NULL) OR (x.state = 'ENDED' AND x.outcome = 'WAITING' AND w.run_uid IS NOT NULL)
      ELSE (x.state IN ('STOPPING', 'ENDED') OR (x.state = 'DEBUG' AND r.state = 'FAILED')) AND w.run_uid IS NULL AND r.finished_at IS NOT NULL END
   UNION ALL
-  SELECT 'a wait that is over: ' || w.policy FROM waits w
+  SELECT 'a stored wait that has ended: ' || w.policy FROM waits w
    WHERE w.policy = 'all' AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.uid = ANY(w.run_uids) AND c.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS'))
       OR w.policy = 'any' AND EXISTS (
         SELECT 1 FROM runs c LEFT JOIN reported_children t ON t.parent_run_uid = w.run_uid AND t.child_run_uid = c.uid
@@ -99,17 +99,17 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
     });
     runs.push(run.uid);
   };
-  const end = async (one: ActiveExecution | undefined) => {
-    if (!one) return;
-    executions.splice(executions.indexOf(one), 1);
+  const end = async (execution: ActiveExecution | undefined) => {
+    if (!execution) return;
+    executions.splice(executions.indexOf(execution), 1);
     const outcome = (["DONE", "FAILED", "BLOCKED", "WAITING", "WAITING", "ERROR"] as const)[next(6)]!;
     const policy = next(2) ? ("all" as const) : ("any" as const);
-    if (next(3)) await one.start();
-    await one.complete(outcome, { waitFor: { policy, runUids: [] } });
+    if (next(3)) await execution.start();
+    await execution.complete(outcome, { waitFor: { policy, runUids: [] } });
   };
-  const lose = async (one: ActiveExecution | undefined) => {
-    if (!one) return;
-    await platform.expire(one.ref.executionId);
+  const lose = async (execution: ActiveExecution | undefined) => {
+    if (!execution) return;
+    await platform.expire(execution.ref.executionId);
     await platform.reaperIsAwake();
     await platform.life.reapOnce();
   };

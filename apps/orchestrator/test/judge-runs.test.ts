@@ -263,12 +263,12 @@ test("every run below a benchmark trial inherits its pinned commits and its over
     inherited,
     inherited,
   ]);
-  const other = await p.run(person);
-  expect([await frozenOf(other.uid), await frozenOf((await p.run(person, { parentRunUid: other.uid })).uid)]).toEqual([
-    null,
-    null,
-  ]);
-  for (const { uid } of [trial, other]) await p.life.cancelRun(person, { runUid: uid, tree: true });
+  const unrelated = await p.run(person);
+  expect([
+    await frozenOf(unrelated.uid),
+    await frozenOf((await p.run(person, { parentRunUid: unrelated.uid })).uid),
+  ]).toEqual([null, null]);
+  for (const { uid } of [trial, unrelated]) await p.life.cancelRun(person, { runUid: uid, tree: true });
 });
 
 describe("in the queue", () => {

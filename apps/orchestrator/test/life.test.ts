@@ -223,7 +223,7 @@ test("history covers the earlier runs of a conversation that have the same owner
     execution.event("message", { role: "user", text: "x", truncated: true, message_uid: uid }),
   );
 
-  const told = [];
+  const history = [];
   for (let pageToken = "", hasMore = true; hasMore;) {
     const page = await platform.life.worker.readHistory(worker.session, {
       ...execution.ref,
@@ -231,14 +231,14 @@ test("history covers the earlier runs of a conversation that have the same owner
       wholeConversation: true,
       pageToken,
     });
-    told.push(...page.events);
+    history.push(...page.events);
     ({ nextPageToken: pageToken, hasMore } = page);
   }
-  expect(told.map(({ runUid, kind }) => [runUid, kind])).toEqual([
+  expect(history.map(({ runUid, kind }) => [runUid, kind])).toEqual([
     ...["message", "model_step"].map((kind) => [begun.uid, kind]),
     ...["run_created", "run_claimed", "agent_started", "message"].map((kind) => [next.uid, kind]),
   ]);
-  expect(told.at(-1)!.payload["text"]).toBe(long);
+  expect(history.at(-1)!.payload["text"]).toBe(long);
   const wrong = { ...execution.ref, afterSeq: 0, wholeConversation: true, pageToken: `${foreign.uid}/0` };
   await expect(platform.life.worker.readHistory(worker.session, wrong)).rejects.toEqual(
     domainError({ reason: "page_token_invalid" }),
@@ -273,9 +273,9 @@ test("a queued run has a machine-readable reason", async () => {
     reason: "no_workers",
     position: 1,
   });
-  const other = await platform.worker({ teamUid: teamOf(caller), harness: "codex" });
+  const codexWorker = await platform.worker({ teamUid: teamOf(caller), harness: "codex" });
   expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "no_matching_worker" });
-  expect(await platform.claim(other)).toHaveLength(0);
+  expect(await platform.claim(codexWorker)).toHaveLength(0);
   const worker = await platform.worker({ teamUid: teamOf(caller), slots: 1 });
   expect(await platform.life.getQueueStatus(caller, run.uid)).toMatchObject({ reason: "none" });
   const second = await platform.run(caller);

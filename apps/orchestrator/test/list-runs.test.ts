@@ -34,8 +34,8 @@ async function createTied(count: number): Promise<string[]> {
 
 type Ask = Partial<Omit<orchestrator.ListRunsRequest, "$typeName" | "$unknown" | "pageToken">>;
 
-/** Returns the runs of all pages. Calls `meanwhile` between pages. */
-async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}): Promise<string[]> {
+/** Returns the runs of all pages. Calls `betweenPages` between pages. */
+async function walk(ask: Ask, betweenPages: () => Promise<unknown> = async () => {}): Promise<string[]> {
   const uids: string[] = [];
   for (let pageToken = ""; ;) {
     const page = await p.runs.listRuns({ pageSize: 7, ...ask, pageToken }, p.as(caller));
@@ -43,7 +43,7 @@ async function walk(ask: Ask, meanwhile: () => Promise<unknown> = async () => {}
     uids.push(...page.runs.map(({ uid }) => uid));
     if (page.nextPageToken === "") return uids;
     pageToken = page.nextPageToken;
-    await meanwhile();
+    await betweenPages();
   }
 }
 
@@ -128,9 +128,9 @@ describe("filters", () => {
   });
 
   test("take any of several states, and refuse unknown ones", async () => {
-    const [one] = await createTied(3);
-    await p.life.cancelRun(caller, { runUid: one!, tree: false });
-    expect(await walk({ states: ["CANCELLED", "FAILED"] })).toEqual([one]);
+    const [cancelled] = await createTied(3);
+    await p.life.cancelRun(caller, { runUid: cancelled!, tree: false });
+    expect(await walk({ states: ["CANCELLED", "FAILED"] })).toEqual([cancelled]);
     await expect(walk({ states: ["DONE"] })).rejects.toEqual(domainError({ reason: "invalid_state" }));
     await expect(walk({ sortBy: "uid" })).rejects.toEqual(domainError({ reason: "invalid_sort" }));
   });
@@ -196,22 +196,22 @@ describe("filters", () => {
   });
 
   test("match every pair of metadata, the executor, and the execution location", async () => {
-    const [both, one] = [
+    const [both, labelled] = [
       await p.run(caller, { metadata: { a: "1", b: "2" } }),
       await p.run(caller, { metadata: { a: "1" } }),
     ];
     await p.run(caller, { metadata: { a: "2", b: "1" } });
-    expect((await walk({ metadata: { a: "1" } })).toSorted()).toEqual([both.uid, one.uid].toSorted());
+    expect((await walk({ metadata: { a: "1" } })).toSorted()).toEqual([both.uid, labelled.uid].toSorted());
     expect(await walk({ metadata: { a: "1", b: "2" } })).toEqual([both.uid]);
     expect(await walk({ metadata: { b: "" } })).toEqual([]);
     await expect(walk({ metadata: { a: "", b: "", c: "", d: "", e: "", f: "" } })).rejects.toEqual(
       domainError({ reason: "too_many_metadata_pairs" }),
     );
     await p.database.sql.query("UPDATE runs SET execution_location = 'LOCAL', executor_uid = 'robot' WHERE uid = $1", [
-      one.uid,
+      labelled.uid,
     ]);
-    expect(await walk({ executionLocation: "LOCAL" })).toEqual([one.uid]);
-    expect(await walk({ executorUid: "robot" })).toEqual([one.uid]);
+    expect(await walk({ executionLocation: "LOCAL" })).toEqual([labelled.uid]);
+    expect(await walk({ executorUid: "robot" })).toEqual([labelled.uid]);
     expect(await walk({ executionLocation: "REMOTE" })).toHaveLength(2);
     await expect(walk({ executionLocation: "MOON" })).rejects.toEqual(
       domainError({ reason: "invalid_execution_location" }),
@@ -219,22 +219,22 @@ describe("filters", () => {
   });
 
   test("match runs without an environment, of one creator, with an artifact of a type", async () => {
-    const [bare, other, personal] = [
+    const [bare, foreign, personal] = [
       await p.run(caller),
       await p.run(caller),
       await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } }),
     ];
     await p.database.sql.query(
       "UPDATE runs SET environment_uid = 'e', creator_uid = 'somebody' WHERE uid = ANY($1::uuid[])",
-      [[other.uid, personal.uid]],
+      [[foreign.uid, personal.uid]],
     );
     await p.database.sql.query(
       `INSERT INTO artifacts (uid, run_uid, client_artifact_id, execution_id, artifact_type, data, committed_at)
        VALUES (gen_random_uuid(), $1, 'a', 1, 'PLAN', '{}', now()), (gen_random_uuid(), $2, 'b', 1, 'PLAN', '{}', NULL), (gen_random_uuid(), $2, 'c', 1, 'FILE', '{}', now())`,
-      [bare.uid, other.uid],
+      [bare.uid, foreign.uid],
     );
     expect(await walk({ environmentUid: "empty-environment" })).toEqual([bare.uid]);
-    expect((await walk({ creatorUid: "somebody" })).sort()).toEqual([other.uid, personal.uid].sort());
+    expect((await walk({ creatorUid: "somebody" })).sort()).toEqual([foreign.uid, personal.uid].sort());
     expect(await walk({ creatorUid: caller.principal.uid })).toEqual([bare.uid]);
     expect(await walk({ artifactType: "PLAN" })).toEqual([bare.uid]);
   });
@@ -267,13 +267,13 @@ describe("filters", () => {
 
 describe("visibility", () => {
   test("a team reads its own runs, a user also personal runs, and with a team named only that team's", async () => {
-    const other = aCaller();
+    const otherCaller = aCaller();
     const mine = await p.run(caller);
     const personal = await p.run(caller, { owner: { type: "user", uid: caller.principal.uid } });
-    const theirs = await p.run(other);
+    const theirs = await p.run(otherCaller);
     expect((await walk({})).sort()).toEqual([mine.uid, personal.uid].sort());
     expect(await walk({ teamUid: caller.teams[0]!.teamUid })).toEqual([mine.uid]);
-    expect(await walk({ teamUid: other.teams[0]!.teamUid })).toEqual([]);
+    expect(await walk({ teamUid: otherCaller.teams[0]!.teamUid })).toEqual([]);
     expect(await walk({ teamUid: newUid<TeamUid>() })).toEqual([]);
     await expect(walk({ ancestorRunUid: theirs.uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
   });

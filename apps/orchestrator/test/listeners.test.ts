@@ -168,8 +168,8 @@ test("a worker drives a run from the first poll to its end through its server", 
   expect(appended.results).toMatchObject([{ executionId, error: "", ackedClientSeq: 1n }]);
   const followup = await conversations.createFollowup({ runUid, message: "And goodbye." }, call(caller));
   expect(followup.outcome).toBe("live_session");
-  const told = (await stream.next()).value as worker.SubscribeResponse;
-  expect(told.directives).toMatchObject([
+  const response = (await stream.next()).value as worker.SubscribeResponse;
+  expect(response.directives).toMatchObject([
     {
       seq: 1n,
       executionId,
@@ -177,12 +177,12 @@ test("a worker drives a run from the first poll to its end through its server", 
     },
   ]);
 
-  const beat = await workers.heartbeat(
+  const heartbeat = await workers.heartbeat(
     { state: "READY", freeSlots: 1, leases: [{ ...lease, phase: "RUNNING", ackedDirectiveSeq: 1n }] },
     session,
   );
-  expect(beat.directives).toEqual([]);
-  const token = beat.leases[0]!.runToken;
+  expect(heartbeat.directives).toEqual([]);
+  const token = heartbeat.leases[0]!.runToken;
   const { payload } = await jwtVerify(token.slice("mwr_".length), createLocalJWKSet({ keys: [own.runTokenJwk] }));
   expect(payload).toMatchObject({
     run: runUid,
@@ -191,7 +191,7 @@ test("a worker drives a run from the first poll to its end through its server", 
     attempt: 1,
     team: teamOf(caller),
   });
-  expect(payload.exp).toBeLessThanOrEqual(Number(beat.leases[0]!.expiresAt!.seconds) + 1);
+  expect(payload.exp).toBeLessThanOrEqual(Number(heartbeat.leases[0]!.expiresAt!.seconds) + 1);
   const gateway = serviceCaller("gateway", newUid());
   expect(await leases.checkLease(lease, call(gateway))).toMatchObject({
     runUid,

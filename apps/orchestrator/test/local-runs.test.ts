@@ -215,7 +215,7 @@ test("a repeated registration is the same run", async () => {
   expect((await register()).run.uid).toBe((await register()).run.uid);
 });
 
-test("a parent that waits is told of the end of a run that a client executes", async () => {
+test("a waiting parent receives the end of a run that a client executes", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const parent = await platform.run(caller);

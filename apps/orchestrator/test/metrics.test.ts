@@ -34,7 +34,7 @@ test("queue metrics report what runs wait for, what workers execute and what has
   expect(await valuesOf("millwright_queue_depth")).toMatchObject({ "reason=no_workers": 1, "reason=none": 3 });
 
   const execution = await startExecution(platform, worker);
-  const other = await acceptExecution(platform, worker);
+  const failing = await acceptExecution(platform, worker);
   expect(await valuesOf("millwright_queue_depth")).toMatchObject({
     "reason=no_workers": 1,
     "reason=workers_busy": 1,
@@ -51,7 +51,9 @@ test("queue metrics report what runs wait for, what workers execute and what has
 
   const child = await platform.run(caller, { parentRunUid: execution.assignment.job.run.runUid });
   await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [child.uid] } });
-  await other.complete("FAILED", { error: { code: "invalid_request", message: "No.", retryable: false, reason: "" } });
+  await failing.complete("FAILED", {
+    error: { code: "invalid_request", message: "No.", retryable: false, reason: "" },
+  });
   await platform.life.cancelRun(caller, { runUid: child.uid, tree: false });
   expect(await valuesOf("millwright_runs_finished_total")).toEqual({ "state=FAILED": 1, "state=CANCELLED": 1 });
   expect([first.state, (await valuesOf("millwright_leases"))["phase=SETUP"]]).toEqual(["QUEUED", undefined]);

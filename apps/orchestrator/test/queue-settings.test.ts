@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => platform.close());
 
 /** Applies an event of an upstream service's feed. */
-async function hear(
+async function applyEvent(
   handlers: EventHandlers,
   type: string,
   entityUid: string,
@@ -24,9 +24,9 @@ async function hear(
   );
 }
 const teamUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
-  hear(onIdentityQueueSettings(platform.life), "millwright.team.updated.v1", uid, version, payload);
+  applyEvent(onIdentityQueueSettings(platform.life), "millwright.team.updated.v1", uid, version, payload);
 const factoryUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
-  hear(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
+  applyEvent(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
 
 test("a changed limit applies to queued runs, and wakes the waiting workers", async () => {
   const caller = aCaller();

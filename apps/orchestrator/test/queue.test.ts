@@ -105,9 +105,9 @@ test("an inactive team accumulates no claims", async () => {
     );
     const worker = await own.worker();
     const serve = async () => {
-      const held = await acceptExecution(own, worker);
-      await held.complete("DONE");
-      return held.assignment.job.run.owner.uid;
+      const execution = await acceptExecution(own, worker);
+      await execution.complete("DONE");
+      return execution.assignment.job.run.owner.uid;
     };
     for (let n = 0; n < 10; n++) await serve();
     await own.life.createRuns(
@@ -128,9 +128,9 @@ async function serveEach(
 ): Promise<string[]> {
   const served: string[] = [];
   for (let n = 0; n < times; n++) {
-    const held = await acceptExecution(own, worker);
-    await held.complete("DONE");
-    served.push(held.assignment.job.run.owner.uid);
+    const execution = await acceptExecution(own, worker);
+    await execution.complete("DONE");
+    served.push(execution.assignment.job.run.owner.uid);
   }
   return served;
 }
@@ -188,8 +188,8 @@ test("teams that wait for scarce workers take turns, however fast others are ser
 
 test("runs on a team's own workers do not count against its share of the platform's", async () => {
   await alone({}, async (own) => {
-    const [equipped, other] = [aCaller(), aCaller()];
-    for (const caller of [equipped, other])
+    const [equipped, unequipped] = [aCaller(), aCaller()];
+    for (const caller of [equipped, unequipped])
       await own.life.createRuns(
         caller,
         Array.from({ length: 30 }, () => aRun(caller)),
@@ -262,9 +262,9 @@ test("a level of priority counts as five minutes of waiting, so that no run wait
       ];
       const order = [];
       for (let n = 0; n < 5; n++) {
-        const held = await acceptExecution(own, worker);
-        order.push(held.assignment.job.run.runUid);
-        await held.complete("DONE");
+        const execution = await acceptExecution(own, worker);
+        order.push(execution.assignment.job.run.runUid);
+        await execution.complete("DONE");
       }
       expect(order).toEqual([first, second, third, fourth, last]);
     },
@@ -388,13 +388,13 @@ test("descendants are served before roots of the same team", async () => {
   const caller = aCaller();
   const worker = await platform.worker({ teamUid: teamOf(caller) });
   const root = await platform.run(caller);
-  const held = await startExecution(platform, worker);
+  const execution = await startExecution(platform, worker);
   await platform.run(caller);
   const child = await platform.run(caller, { parentRunUid: root.uid, agentUid: newUid() });
   expect(child).toMatchObject({ depth: 1, rootRunUid: root.uid, source: "ORCHESTRATION" });
   const next = await acceptExecution(platform, worker);
   expect(next.assignment.job.run.runUid).toBe(child.uid);
-  await held.complete("DONE");
+  await execution.complete("DONE");
 });
 
 test("a worker is offered only the runs that it serves", async () => {

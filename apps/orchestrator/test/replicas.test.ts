@@ -56,7 +56,7 @@ needs(
 
 needs(
   "nats-server",
-  "a cancel at one replica reaches the worker whose stream another holds, and the end of the run its readers",
+  "a cancel at one replica reaches the worker that is connected to another, and the end of the run reaches its readers",
   async () => {
     const [here, there] = await twoReplicas();
     const caller = aCaller();
@@ -69,13 +69,13 @@ needs(
     const stream = there.life.worker.watch(worker.session, ended.signal)[Symbol.asyncIterator]();
     await stream.next(); // the stream is open
     const reader = there.life.wakeups.wait(topics.runEvents(run.uid), timings.pollMs, ended.signal);
-    const told = (async () => {
-      for (let news = await stream.next(); !news.done; news = await stream.next())
-        if (news.value.directives.length > 0) return news.value.directives;
+    const directives = (async () => {
+      for (let update = await stream.next(); !update.done; update = await stream.next())
+        if (update.value.directives.length > 0) return update.value.directives;
       return [];
     })();
     await here.life.cancelRun(caller, { runUid: run.uid, tree: false });
-    expect((await told).map(({ kind }) => kind)).toEqual(["cancel"]);
+    expect((await directives).map(({ kind }) => kind)).toEqual(["cancel"]);
     await reader;
     ended.abort();
   },
@@ -88,11 +88,11 @@ needs("nats-server", "a model's text at one replica reaches the watchers at anot
   const run = await here.run(caller);
   const { assignments } = await here.life.worker.accept(worker.session, await here.claim(worker));
   const execution = await new ActiveExecution(here, worker.session, assignments[0]!).start();
-  const heard = { here: [] as string[], there: [] as string[] };
-  here.life.liveTexts.listen(run.uid, ({ text }) => heard.here.push(text));
-  there.life.liveTexts.listen(run.uid, ({ text }) => heard.there.push(text));
+  const received = { here: [] as string[], there: [] as string[] };
+  here.life.liveTexts.listen(run.uid, ({ text }) => received.here.push(text));
+  there.life.liveTexts.listen(run.uid, ({ text }) => received.there.push(text));
   for (const text of ["one", "two"])
     await here.life.worker.publishTextDelta(worker.session, { ...execution.ref, stepId: "s", offset: 0, text });
-  await eventually(() => heard.there.length === 2);
-  expect(heard).toEqual({ here: ["one", "two"], there: ["one", "two"] });
+  await eventually(() => received.there.length === 2);
+  expect(received).toEqual({ here: ["one", "two"], there: ["one", "two"] });
 });

@@ -96,9 +96,9 @@ describe("retries with one key", () => {
   });
   test("are refused for another run, and without a key each creates a run", async () => {
     const { caller, run } = await failed();
-    const { run: other } = await failed({}, caller);
+    const { run: otherRun } = await failed({}, caller);
     await retry(caller, run.uid, { idempotencyKey: "k" });
-    await expect(retry(caller, other.uid, { idempotencyKey: "k" })).rejects.toEqual(
+    await expect(retry(caller, otherRun.uid, { idempotencyKey: "k" })).rejects.toEqual(
       domainError({ reason: "idempotency_mismatch" }),
     );
     expect((await retry(caller, run.uid)).run.uid).not.toBe((await retry(caller, run.uid)).run.uid);

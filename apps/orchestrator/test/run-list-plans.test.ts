@@ -167,7 +167,7 @@ type PlanNode = {
 const runsRead = (node: PlanNode): number =>
   (node["Relation Name"] === "runs"
     ? (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]
-    : 0) + (node.Plans ?? []).reduce((sum, one) => sum + runsRead(one), 0);
+    : 0) + (node.Plans ?? []).reduce((sum, plan) => sum + runsRead(plan), 0);
 
 type Row = {
   uid: string;
@@ -210,7 +210,7 @@ async function runsInOrder(): Promise<NonNullable<typeof inOrder>> {
   return inOrder;
 }
 
-const says =
+const contains =
   (...words: string[]) =>
   (row: Row): boolean =>
     words.every((word) => [row.title, row.skill_spec ?? "", row.prompt].join("\n").toLowerCase().includes(word));
@@ -259,46 +259,46 @@ test.each<[string, Partial<RunListQuery>, (row: Row) => boolean]>([
   ["a rare artifact", { artifactType: "PLAN" }, (row) => row.prompt.includes("needle")],
   ["a common word", { search: { words: ["whole"] } }, (row) => row.prompt.includes("whole")],
   ["a rare word", { search: { words: ["needle"] } }, (row) => row.prompt.includes("needle")],
-  ["a word of two letters", { search: { words: ["77"] } }, says("77")],
-  ["words that some runs have", { search: { words: ["part", "777"] } }, says("part", "777")],
+  ["a word of two letters", { search: { words: ["77"] } }, contains("77")],
+  ["words that some runs have", { search: { words: ["part", "777"] } }, contains("part", "777")],
   ["a word that no run has", { search: { words: ["77", "xylophone"] } }, () => false],
   ["a word without trigrams", { search: { words: ["8:"] } }, () => false],
-  ["words of titles and skills", { search: { words: ["776", "s/s3"] } }, says("776", "s/s3")],
+  ["words of titles and skills", { search: { words: ["776", "s/s3"] } }, contains("776", "s/s3")],
   [
     "a common word and a creator",
     { search: { words: ["whole"] }, creatorUid: "c7" },
-    (row) => says("whole")(row) && row.creator_uid === "c7",
+    (row) => contains("whole")(row) && row.creator_uid === "c7",
   ],
   [
     "a word and a model",
     { search: { words: ["777"] }, modelId: "m2" },
-    (row) => says("777")(row) && row.model_id === "m2",
+    (row) => contains("777")(row) && row.model_id === "m2",
   ],
   [
     "a word and a state",
     { search: { words: ["needle"] }, states: ["QUEUED"] },
-    (row) => says("needle")(row) && row.state === "QUEUED",
+    (row) => contains("needle")(row) && row.state === "QUEUED",
   ],
   [
     "a word and a skill",
     { search: { words: ["77"] }, skillSpec: "acme/shop:skills/s3/SKILL.md" },
-    (row) => says("77")(row) && row.skill_spec === "acme/shop:skills/s3/SKILL.md",
+    (row) => contains("77")(row) && row.skill_spec === "acme/shop:skills/s3/SKILL.md",
   ],
   [
     "a word and times of creation",
     { search: { words: ["777"] }, createdAfter: ago(30_000), createdBefore: ago(7_000) },
-    (row) => says("777")(row) && row.created_at > ago(30_000) && row.created_at < ago(7_000),
+    (row) => contains("777")(row) && row.created_at > ago(30_000) && row.created_at < ago(7_000),
   ],
   [
     "a word and a time of change",
     { search: { words: ["777"] }, updatedAfter: ago(30_000) },
-    (row) => says("777")(row) && row.updated_at > ago(30_000),
+    (row) => contains("777")(row) && row.updated_at > ago(30_000),
   ],
   ["running tasks", { taskStatuses: ["running"] }, (row) => row.state === "QUEUED"],
   ["running or complete tasks", { taskStatuses: ["running", "complete"] }, (row) => row.state !== "BLOCKED"],
-])("by %s the pages of one team, and of two, are the expected ones in every order", async (_, filter, holds) => {
+])("by %s the pages of one team, and of two, are the expected ones in every order", async (_, filter, matches) => {
   for (const { sort, rows } of await runsInOrder()) {
-    const matching = rows.filter(holds);
+    const matching = rows.filter(matches);
     for (const [who, expected] of [
       [caller, matching.filter((row) => row.owner_uid === OWN)],
       [both, matching],

@@ -220,7 +220,7 @@ describe("skills of factories", () => {
     (await p.runs.listRuns({ skillSpec }, p.as(caller))).runs.map(({ uid }) => uid);
 
   test("are stored by runs and filtered by the listed ids, and skills of two factories with one path are separate", async () => {
-    const other = newUid<FactoryUid>();
+    const otherFactory = newUid<FactoryUid>();
     const service = p.as(serviceCaller("factories", newUid()));
     const definition = {
       factory: { name: "other", repositories: [], agent_defaults: {} },
@@ -228,8 +228,8 @@ describe("skills of factories", () => {
       runners: [],
       skills: [{ name: "triage", path: "skills/triage/SKILL.md", description: "Other.", body: "Other." }],
     };
-    await p.definitions.stageDefinition({ factoryUid: other, teamUid, version: 1n, definition }, service);
-    await p.definitions.activateDefinition({ factoryUid: other, version: 1n }, service);
+    await p.definitions.stageDefinition({ factoryUid: otherFactory, teamUid, version: 1n, definition }, service);
+    await p.definitions.activateDefinition({ factoryUid: otherFactory, version: 1n }, service);
 
     const run = await aRunOf(factoryUid, "triage");
     expect((await p.getRun(caller, run)).agentConfig).toMatchObject({
@@ -245,12 +245,12 @@ describe("skills of factories", () => {
     expect(await triage()).toEqual(
       new Map([
         [idOf(factoryUid), true],
-        [idOf(other), false],
+        [idOf(otherFactory), false],
       ]),
     );
-    const ofOther = await aRunOf(other, idOf(other));
-    expect([await runsOf(idOf(factoryUid)), await runsOf(idOf(other))]).toEqual([[run], [ofOther]]);
-    await expect(aRunOf(factoryUid, idOf(other))).rejects.toEqual(domainError({ reason: "skill_not_found" }));
+    const ofOther = await aRunOf(otherFactory, idOf(otherFactory));
+    expect([await runsOf(idOf(factoryUid)), await runsOf(idOf(otherFactory))]).toEqual([[run], [ofOther]]);
+    await expect(aRunOf(factoryUid, idOf(otherFactory))).rejects.toEqual(domainError({ reason: "skill_not_found" }));
   });
 });
 

@@ -33,20 +33,20 @@ async function live({ caller, worker }: Awaited<ReturnType<typeof aTeam>>): Prom
 
 /** Collects the events that a watcher receives, until it is stopped. */
 function watch(caller: Caller, asked: Asked = {}) {
-  const told: orchestrator.TeamEvent[] = [];
+  const events: orchestrator.TeamEvent[] = [];
   const from: bigint[] = [];
   const stop = new AbortController();
   const ended = (async () => {
-    for await (const { events, afterSequence } of p.runEvents.watchTeamEvents(asked, {
+    for await (const { events: page, afterSequence } of p.runEvents.watchTeamEvents(asked, {
       ...p.as(caller),
       signal: stop.signal,
     })) {
       if (from.length === 0) from.push(afterSequence);
-      told.push(...events);
+      events.push(...page);
     }
   })().catch(() => undefined);
   return {
-    told,
+    events,
     from,
     opened: () => eventually(() => from.length > 0),
     async stop() {
@@ -59,9 +59,12 @@ function watch(caller: Caller, asked: Asked = {}) {
 describe("pages", () => {
   test("contain each state of each run of the team once, in order, immediately", async () => {
     const team = await aTeam();
-    const [one, two] = [await live(team), await live(team)];
+    const [first, second] = [await live(team), await live(team)];
     const all = await list(team.caller);
-    expect(shown(all)).toEqual([...WHOLE_LIFE.map((type) => [one, type]), ...WHOLE_LIFE.map((type) => [two, type])]);
+    expect(shown(all)).toEqual([
+      ...WHOLE_LIFE.map((type) => [first, type]),
+      ...WHOLE_LIFE.map((type) => [second, type]),
+    ]);
     expect(
       all.events.every(
         ({ teamUid, uid, occurredAt }) => teamUid === teamOf(team.caller) && uid !== "" && occurredAt !== undefined,
@@ -77,11 +80,11 @@ describe("pages", () => {
     expect(walked).toEqual(all.events);
   });
   test("of named runs contain only theirs; of unknown runs and another team's, nothing", async () => {
-    const [team, other] = [await aTeam(), await aTeam()];
-    const [one, theirs] = [await live(team), await live(other)];
+    const [team, otherTeam] = [await aTeam(), await aTeam()];
+    const [ours, theirs] = [await live(team), await live(otherTeam)];
     await live(team);
-    expect(shown(await list(team.caller, { runUids: [one.toUpperCase(), theirs, newUid(), "x"] }))).toEqual(
-      WHOLE_LIFE.map((type) => [one, type]),
+    expect(shown(await list(team.caller, { runUids: [ours.toUpperCase(), theirs, newUid(), "x"] }))).toEqual(
+      WHOLE_LIFE.map((type) => [ours, type]),
     );
     for (const runUids of [[theirs], [newUid()], ["x"]])
       expect(shown(await list(team.caller, { runUids }))).toEqual([]);
@@ -93,7 +96,7 @@ describe("pages", () => {
     const team = await aTeam();
     await live(team);
     await p.run(team.caller, { owner: { type: "user", uid: team.caller.principal.uid } });
-    const blind = { ...team.caller, teams: team.caller.teams.map((one) => ({ ...one, verbs: [] })) };
+    const blind = { ...team.caller, teams: team.caller.teams.map((team) => ({ ...team, verbs: [] })) };
     expect([
       shown(await list(aCaller())),
       shown(await list(blind)),
@@ -102,9 +105,9 @@ describe("pages", () => {
     expect((await list(team.caller, { teamUid: teamOf(team.caller) })).events).toHaveLength(WHOLE_LIFE.length);
   });
   test("of several teams have one order", async () => {
-    const [one, two] = [await aTeam(), await aTeam()];
-    const both = { ...one.caller, teams: [...one.caller.teams, ...two.caller.teams] };
-    const runs = [await live(one), await live(two), await live(one)];
+    const [first, second] = [await aTeam(), await aTeam()];
+    const both = { ...first.caller, teams: [...first.caller.teams, ...second.caller.teams] };
+    const runs = [await live(first), await live(second), await live(first)];
     expect(shown(await list(both))).toEqual(runs.flatMap((run) => WHOLE_LIFE.map((type) => [run, type])));
   });
 });
@@ -116,14 +119,16 @@ describe("a watcher", () => {
     const now = watch(team.caller);
     await now.opened();
     const run = await live(team);
-    await eventually(() => now.told.length >= WHOLE_LIFE.length);
+    await eventually(() => now.events.length >= WHOLE_LIFE.length);
     await now.stop();
-    expect(now.told.map(({ runUid, eventType }) => [runUid, eventType])).toEqual(WHOLE_LIFE.map((type) => [run, type]));
-    const [second, third] = now.told;
+    expect(now.events.map(({ runUid, eventType }) => [runUid, eventType])).toEqual(
+      WHOLE_LIFE.map((type) => [run, type]),
+    );
+    const [second, third] = now.events;
     const later = watch(team.caller, { afterSequence: second!.sequence });
-    await eventually(() => later.told.length >= WHOLE_LIFE.length - 1);
+    await eventually(() => later.events.length >= WHOLE_LIFE.length - 1);
     await later.stop();
-    expect([later.from, later.told[0]]).toEqual([[second!.sequence], third]);
+    expect([later.from, later.events[0]]).toEqual([[second!.sequence], third]);
   });
 
   test("receives everything once and in order while many write, whenever it starts and reconnects", async () => {
@@ -131,23 +136,27 @@ describe("a watcher", () => {
     const all = { ...teams[0].caller, teams: teams.flatMap(({ caller }) => caller.teams) };
     const watchers = [watch(all, { afterSequence: 0n }), watch(teams[1].caller, { afterSequence: 0n })];
     let broken = watch(all, { afterSequence: 0n });
-    const told: orchestrator.TeamEvent[] = [];
+    const events: orchestrator.TeamEvent[] = [];
     for (let round = 0; round < 4; round++) {
       await Promise.all(teams.flatMap((team) => [live(team), p.run(team.caller), p.run(team.caller)]));
       await broken.stop();
-      told.push(...broken.told);
-      broken = watch(all, { afterSequence: told.at(-1)?.sequence ?? 0n });
+      events.push(...broken.events);
+      broken = watch(all, { afterSequence: events.at(-1)?.sequence ?? 0n });
     }
     const expected = (await list(all, { pageSize: 500 })).events;
     const ofOne = expected.filter(({ teamUid }) => teamUid === teamOf(teams[1].caller));
     await eventually(
       () =>
-        watchers[0]!.told.length >= expected.length &&
-        watchers[1]!.told.length >= ofOne.length &&
-        told.length + broken.told.length >= expected.length,
+        watchers[0]!.events.length >= expected.length &&
+        watchers[1]!.events.length >= ofOne.length &&
+        events.length + broken.events.length >= expected.length,
     );
-    await Promise.all([...watchers, broken].map((one) => one.stop()));
-    expect([watchers[0]!.told, watchers[1]!.told, [...told, ...broken.told]]).toEqual([expected, ofOne, expected]);
+    await Promise.all([...watchers, broken].map((watcher) => watcher.stop()));
+    expect([watchers[0]!.events, watchers[1]!.events, [...events, ...broken.events]]).toEqual([
+      expected,
+      ofOne,
+      expected,
+    ]);
   });
 
   test("receives keep-alives while there are no events", async () => {

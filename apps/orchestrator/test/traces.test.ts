@@ -21,7 +21,7 @@ async function team() {
 }
 
 /** Returns each lifecycle event of a run with its trace. */
-const told = async (runUid: string): Promise<string[]> =>
+const tracesOf = async (runUid: string): Promise<string[]> =>
   (await platform.facts(runUid)).map(({ type, payload, traceparent: trace }) =>
     [type.slice(15, -3), payload["to"] ?? payload["state"], trace?.[3]].filter(Boolean).join(" "),
   );
@@ -35,7 +35,7 @@ test("a worker gets the trace that its run came from, and its actions are record
     return started;
   });
   expect(execution.assignment.job.traceparent).toBe(traceparent("a"));
-  expect(await told(run.uid)).toEqual([
+  expect(await tracesOf(run.uid)).toEqual([
     "created a",
     "state_changed PENDING a",
     "state_changed CLAIMED a",
@@ -50,7 +50,7 @@ test("a user's actions are recorded in the trace of the request", async () => {
   const run = await inRequest("a", () => platform.run(caller));
   await startExecution(platform, worker);
   await inRequest("b", () => platform.life.cancelRun(caller, { runUid: run.uid, tree: false }));
-  expect((await told(run.uid)).slice(-2)).toEqual(["state_changed CANCELLED b", "finished CANCELLED b"]);
+  expect((await tracesOf(run.uid)).slice(-2)).toEqual(["state_changed CANCELLED b", "finished CANCELLED b"]);
 });
 
 test("a follow-up to an ended run starts an execution in its own trace; a resumed parent continues in the run's", async () => {
@@ -59,12 +59,12 @@ test("a follow-up to an ended run starts an execution in its own trace; a resume
   const execution = await startExecution(platform, worker);
   const child = await inRequest("b", () => platform.run(caller, { parentRunUid: parent.uid }));
   await execution.complete("WAITING", { waitFor: { policy: "all", runUids: [] } });
-  const childHeld = await startExecution(platform, worker);
-  expect([childHeld.assignment.job.run.runUid, childHeld.assignment.job.traceparent]).toEqual([
+  const childExecution = await startExecution(platform, worker);
+  expect([childExecution.assignment.job.run.runUid, childExecution.assignment.job.traceparent]).toEqual([
     child.uid,
     traceparent("b"),
   ]);
-  await childHeld.complete("DONE");
+  await childExecution.complete("DONE");
   const woken = await startExecution(platform, worker);
   expect([woken.assignment.job.run.runUid, woken.assignment.job.traceparent]).toEqual([parent.uid, traceparent("a")]);
   await woken.complete("DONE");

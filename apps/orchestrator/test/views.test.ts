@@ -294,7 +294,7 @@ describe("a conversation described for a task", () => {
     const root = await p.run(caller, { prompt: "Root." });
     const execution = await startExecution(p, worker);
     const child = await p.run(caller, { parentRunUid: root.uid });
-    const heldChild = await startExecution(p, worker);
+    const childExecution = await startExecution(p, worker);
     const report = (of: typeof execution, clientArtifactId: string, artifactType: string) =>
       p.workers.createArtifact(
         {
@@ -305,7 +305,7 @@ describe("a conversation described for a task", () => {
       );
     await report(execution, "plan", "PLAN");
     await report(execution, "first.txt", "FILE");
-    await report(heldChild, "second.txt", "FILE");
+    await report(childExecution, "second.txt", "FILE");
     await execution.complete("DONE");
     const next = await p.run(caller, { conversationUid: root.conversationUid });
     for (const target of [{ conversationUid: root.conversationUid }, { runUid: root.uid }, { runUid: child.uid }]) {

@@ -48,11 +48,11 @@ test("files and extent of a conversation are found without reading all runs, if 
 
 test("runs of causes are found without reading all of them, if all are new; an unknown cause has none", async () => {
   const { sql } = platform.database;
-  const [ownerUid, other] = [teamOf(caller), newUid()];
+  const [ownerUid, otherOwner] = [teamOf(caller), newUid()];
   const find = () =>
     findByCauses(sql, [
       { ownerUid, causeKey: "cause 7" },
-      { ownerUid: other, causeKey: "cause 7" },
+      { ownerUid: otherOwner, causeKey: "cause 7" },
     ]);
   await sql.query("ANALYZE runs");
   for (let n = 0; n < TIMES; n++) expect(await find()).toEqual([undefined, undefined]);

@@ -29,12 +29,12 @@ test("Cancel while QUEUED: the run is CANCELLED at once, and no worker is notifi
 
 test("a cancel that is repeated with its key returns the first result; for another run the key is a conflict", async () => {
   const { caller } = await team();
-  const [run, other] = [await platform.run(caller), await platform.run(caller)];
+  const [run, otherRun] = [await platform.run(caller), await platform.run(caller)];
   const keyed = (runUid: string) => platform.life.cancelRun(caller, { runUid, tree: false, idempotencyKey: "k" });
   expect([(await keyed(run.uid)).state, (await keyed(run.uid)).state]).toEqual(["CANCELLED", "CANCELLED"]);
   expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
-  await expect(keyed(other.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
-  expect((await platform.getRun(caller, other.uid)).state).toBe("QUEUED");
+  await expect(keyed(otherRun.uid)).rejects.toEqual(domainError({ kind: "conflict", reason: "idempotency_mismatch" }));
+  expect((await platform.getRun(caller, otherRun.uid)).state).toBe("QUEUED");
 });
 
 test("Cancel while PENDING: refused with the time of the next try; the offer remains", async () => {
@@ -119,14 +119,14 @@ test("Cancel races completion: the first to commit wins, and the other is refuse
     const execution = await startExecution(platform, worker);
     const [cancelled, completed] = await Promise.allSettled([cancel(caller, run.uid), execution.complete("DONE")]);
     const { state } = await platform.getRun(caller, run.uid);
-    const told = [
+    const results = [
       completed.status === "fulfilled" && completed.value.error,
       cancelled.status === "rejected" && (cancelled.reason as { reason: string }).reason,
     ];
-    expect({ state, told }).toEqual(
+    expect({ state, results }).toEqual(
       state === "CANCELLED"
-        ? { state, told: ["ALREADY_TERMINAL", false] }
-        : { state: "SUCCEEDED", told: ["", "run_already_finished"] },
+        ? { state, results: ["ALREADY_TERMINAL", false] }
+        : { state: "SUCCEEDED", results: ["", "run_already_finished"] },
     );
     expect((await platform.kinds(run.uid)).filter((kind) => kind === "run_finished")).toHaveLength(1);
   }

@@ -30,11 +30,11 @@ async function aTree(caller: ReturnType<typeof aCaller>, worker: Awaited<ReturnT
       caller,
       Array.from({ length: LEVEL }, (_one, n) => aRun(caller, { parentRunUid: parents[n % parents.length]! })),
     );
-    for (const one of waiting.splice(0)) await one.complete("WAITING", ALL);
+    for (const execution of waiting.splice(0)) await execution.complete("WAITING", ALL);
     const offers = await platform.claim(worker, 9); // offers of this level: the deepest runs come first
     const { assignments } = await platform.life.worker.accept(worker.session, offers.slice(0, 7));
     const level = assignments.map((assignment) => new ActiveExecution(platform, worker.session, assignment));
-    for (const one of level.slice(0, 4)) await one.start();
+    for (const execution of level.slice(0, 4)) await execution.start();
     waiting.push(...(depth < DEPTH ? level.slice(0, 2) : []));
     executions.push(...(depth < DEPTH ? level.slice(2) : level));
     // The runs that will wait are the parents of the first runs of the next level.
@@ -90,17 +90,17 @@ test(`Child created while its tree is cancelled: of ${RUNS} runs ${DEPTH} deep t
 
   // No run is claimed any more. A worker that owns an execution is asked to stop it, and its run token is invalid.
   expect(await platform.claim(worker, 50)).toEqual([]);
-  for (const one of executions) {
-    expect((await one.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
-    await expect(platform.life.checkLease(one.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
+  for (const execution of executions) {
+    expect((await execution.heartbeat()).leases).toMatchObject([{ status: "STOP" }]);
+    await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
   }
   expect(await platform.inUse(teamOf(caller))).toBe(executions.length);
   await sql.query("UPDATE leases SET fence_at = clock_timestamp() WHERE fence_at IS NOT NULL");
   await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect(await platform.inUse(teamOf(caller))).toBe(0);
-  for (const one of executions)
-    expect(await one.append(one.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
+  for (const execution of executions)
+    expect(await execution.append(execution.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
   expect((await sql.query("SELECT 1 FROM leases UNION ALL SELECT 1 FROM waits")).rowCount).toBe(0);
   const ends = await sql.query<{ n: number }>(
     "SELECT count(e.seq)::int AS n FROM runs r LEFT JOIN stream.run_events e ON e.run_uid = r.uid AND e.kind = 'run_finished' AND e.payload->>'cancelled_by' IS NOT NULL WHERE r.root_run_uid = $1 GROUP BY r.uid",

@@ -36,8 +36,8 @@ test("Worker frozen, then wakes: the old attempt is refused everywhere, and the 
   expect(await platform.getRun(caller, run.uid)).toMatchObject({ state: "QUEUED", isSandboxRunning: false });
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 
-  const other = await platform.worker({ teamUid: teamOf(caller) });
-  const next = await startExecution(platform, other);
+  const otherWorker = await platform.worker({ teamUid: teamOf(caller) });
+  const next = await startExecution(platform, otherWorker);
   expect(next.assignment).toMatchObject({ attempt: 2, executionSeq: 1, isRestarted: true, inputs: [] });
   expect(await old.append(old.event("warning", { text: "later still" }))).toMatchObject({ error: "LEASE_LOST" });
   expect(await old.complete("FAILED")).toMatchObject({ error: "LEASE_LOST" });
@@ -63,12 +63,14 @@ test("messages that the agent of a lost attempt has received are not sent again;
   });
   await lose(old);
   const inSetup = await acceptExecution(platform, worker);
-  const told = [{ uid: followupUid, kind: "followup", text: "More.", mode: "", attachments: [] }];
-  expect(inSetup.assignment.inputs).toEqual(told);
+  const expectedInputs = [{ uid: followupUid, kind: "followup", text: "More.", mode: "", attachments: [] }];
+  expect(inSetup.assignment.inputs).toEqual(expectedInputs);
   await lose(inSetup);
   const next = await acceptExecution(platform, worker);
-  expect(next.assignment.inputs).toEqual(told);
-  expect((await platform.life.worker.accept(worker.session, [next.ref])).assignments[0]?.inputs).toEqual(told);
+  expect(next.assignment.inputs).toEqual(expectedInputs);
+  expect((await platform.life.worker.accept(worker.session, [next.ref])).assignments[0]?.inputs).toEqual(
+    expectedInputs,
+  );
   await next.start();
   expect(await next.complete("DONE")).toMatchObject({ error: "" });
   expect((await platform.getRun(caller, run.uid)).state).toBe("SUCCEEDED");
@@ -211,16 +213,16 @@ test("the next attempt starts from the newest checkpoint, and ignores older ones
   await lose(execution);
   const next = await startExecution(platform, worker);
   expect(next.assignment.snapshotUrl).toBe(`https://blobs.example/${run.uid}-2`);
-  const kept = async () =>
+  const snapshots = async () =>
     (
       await sql.query<{ key: string }>("SELECT snapshot_key AS key FROM snapshots WHERE execution_id = $1", [
         execution.ref.executionId,
       ])
     ).rows.map(({ key }) => key);
-  expect(await kept()).toEqual([`${run.uid}-2`]);
+  expect(await snapshots()).toEqual([`${run.uid}-2`]);
   await saved(`${run.uid}-last`);
   await next.complete("DONE", { snapshotKey: `${run.uid}-last` });
-  expect(await kept()).toEqual([`${run.uid}-last`]);
+  expect(await snapshots()).toEqual([`${run.uid}-last`]);
   await platform.life.createFollowup(caller, {
     target: { runUid: run.uid },
     message: "More.",
@@ -346,20 +348,20 @@ test("another session cannot use a lease", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
   const execution = await startExecution(platform, worker);
-  const other = await platform.worker({ teamUid: teamOf(caller) });
+  const otherWorker = await platform.worker({ teamUid: teamOf(caller) });
   const { life } = platform;
   expect(
-    await life.worker.append(other.session, [{ ...execution.ref, events: [execution.event("warning")] }]),
+    await life.worker.append(otherWorker.session, [{ ...execution.ref, events: [execution.event("warning")] }]),
   ).toMatchObject([{ error: "LEASE_LOST" }]);
   expect(
-    await life.worker.complete(other.session, [{ ...execution.ref, outcome: "DONE", lastClientSeq: 0 }]),
+    await life.worker.complete(otherWorker.session, [{ ...execution.ref, outcome: "DONE", lastClientSeq: 0 }]),
   ).toMatchObject([{ error: "LEASE_LOST" }]);
-  const beat = {
+  const request = {
     state: "READY" as const,
     freeSlots: 0,
     leases: [{ ...execution.ref, phase: "RUNNING", ackedDirectiveSeq: 0 }],
   };
-  expect((await life.worker.heartbeat(other.session, beat)).leases).toMatchObject([{ status: "LOST" }]);
+  expect((await life.worker.heartbeat(otherWorker.session, request)).leases).toMatchObject([{ status: "LOST" }]);
 });
 
 test("one round evaluates any number of overdue leases, and records ticks in between so that it is not mistaken for a pause", async () => {
@@ -373,15 +375,17 @@ test("one round evaluates any number of overdue leases, and records ticks in bet
   expect(await own.claim(await own.worker({ slots: count }), count)).toHaveLength(count);
   const { sql } = own.database;
   await sql.query("UPDATE leases SET expires_at = clock_timestamp()");
-  await sql.query("CREATE TABLE looks (at timestamptz)");
+  await sql.query("CREATE TABLE ticks (at timestamptz)");
   await sql.query(
-    "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO looks VALUES (NEW.last_tick); RETURN NEW; END $$",
+    "CREATE FUNCTION record_tick() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ticks VALUES (NEW.last_tick); RETURN NEW; END $$",
   );
-  await sql.query("CREATE TRIGGER look AFTER UPDATE ON reaper_ticks FOR EACH ROW EXECUTE FUNCTION look()");
+  await sql.query(
+    "CREATE TRIGGER record_tick AFTER UPDATE ON reaper_ticks FOR EACH ROW EXECUTE FUNCTION record_tick()",
+  );
   await sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
   await own.life.reapOnce();
   expect((await sql.query("SELECT 1 FROM runs WHERE state = 'QUEUED'")).rowCount).toBe(count);
-  expect((await sql.query("SELECT 1 FROM looks")).rowCount).toBeGreaterThanOrEqual(4);
+  expect((await sql.query("SELECT 1 FROM ticks")).rowCount).toBeGreaterThanOrEqual(4);
   await own.close();
 });
 

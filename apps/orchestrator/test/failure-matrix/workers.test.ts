@@ -35,20 +35,20 @@ const registration = (over: Partial<WorkerRegistration> = {}): WorkerRegistratio
 test("Two workers with one worker_id: both work, and neither can use the other's leases", async () => {
   const { caller, worker } = await team();
   const { life } = platform;
-  const [one, other] = await Promise.all(
+  const [firstProcess, secondProcess] = await Promise.all(
     [1, 2].map(async () => ({
       session: await life.worker.authenticate(await life.worker.register(worker.key, registration())),
     })),
   );
   for (let n = 0; n < 2; n++) await platform.run(caller);
   const [first, second] = [
-    await startExecution(platform, { token: "", ...one! }),
-    await startExecution(platform, { token: "", ...other! }),
+    await startExecution(platform, { token: "", ...firstProcess! }),
+    await startExecution(platform, { token: "", ...secondProcess! }),
   ];
   expect(first.assignment.job.run.runUid).not.toBe(second.assignment.job.run.runUid);
-  expect(await life.worker.append(other!.session, [{ ...first.ref, events: [first.event("warning")] }])).toMatchObject([
-    { error: "LEASE_LOST" },
-  ]);
+  expect(
+    await life.worker.append(secondProcess!.session, [{ ...first.ref, events: [first.event("warning")] }]),
+  ).toMatchObject([{ error: "LEASE_LOST" }]);
   for (const execution of [first, second])
     expect((await execution.heartbeat()).leases).toMatchObject([{ status: "OK" }]);
 });

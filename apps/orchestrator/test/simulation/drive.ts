@@ -54,7 +54,7 @@ export class Drive {
     while (this.#cursor < this.#script.length) {
       const { inFlight } = this.#turns;
       this.story.push(
-        `${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#owned.length} held, ${this.#gone.length} gone, ${this.#orphans.size} orphans`,
+        `${this.#cursor}: ${inFlight} under way, ${this.runs.length} runs, ${this.#owned.length} owned, ${this.#gone.length} gone, ${this.#orphans.size} orphans`,
       );
       if (inFlight === IN_FLIGHT_MAX || (inFlight > 0 && this.#choose(2) === 0))
         await this.#turns.take(this.#choose(inFlight));

@@ -169,7 +169,7 @@ function queuedOf(rows: Rows, lane: string): ExecutionRow[] {
   const depth = ({ runUid }: ExecutionRow) => rows.runs.get(runUid)!.record.depth;
   return rows.executions
     .all()
-    .filter((one) => one.lane === lane && one.state === "QUEUED" && !isThere(one.runUid))
+    .filter((execution) => execution.lane === lane && execution.state === "QUEUED" && !isThere(execution.runUid))
     .toSorted((a, b) => depth(b) - depth(a) || a.id - b.id);
 }
 

@@ -61,7 +61,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     descendants(rows, runUid)
       .filter(
         ({ state, record: { uid } }) =>
-          !isTerminal(state) || rows.executionsOf(uid).some((one) => one.state === "DEBUG"),
+          !isTerminal(state) || rows.executionsOf(uid).some((execution) => execution.state === "DEBUG"),
       )
       .map(({ record }) => record.uid),
   async save(changes) {
@@ -86,8 +86,10 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     return rows
       .messagesOf(runUid)
       .filter(
-        (one) =>
-          one.executionId === executionId && one.takenAs === "input" && (one.deliveredAttempt ?? attempt) === attempt,
+        (message) =>
+          message.executionId === executionId &&
+          message.takenAs === "input" &&
+          (message.deliveredAttempt ?? attempt) === attempt,
       )
       .map(toMessage);
   },
@@ -95,7 +97,9 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   async takeOverDirectives(executionId, attempt) {
     const left = rows.directives
       .all()
-      .filter((one) => one.executionId === executionId && one.kind === "interrupt" && !one.isAcked)
+      .filter(
+        (directive) => directive.executionId === executionId && directive.kind === "interrupt" && !directive.isAcked,
+      )
       .toSorted((a, b) => a.seq - b.seq);
     for (const { seq } of left) rows.directives.patch(`${executionId} ${seq}`, { attempt });
     return left.map((row) => directiveOf(rows, { ...row, attempt }));
@@ -112,11 +116,11 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   leaseExpiry: async () => new Date(0),
   openToOffer: async () => {},
   hasUnseenDirectives: async (runUid, executionId) =>
-    unseen(rows, runUid).some((one) => one.executionId === executionId && one.takenAs === "directive"),
+    unseen(rows, runUid).some((message) => message.executionId === executionId && message.takenAs === "directive"),
   async untakeMessages(runUid, executionId) {
     for (const { executionId: _, takenAs: _as, ...rest } of rows
       .messagesOf(runUid)
-      .filter((one) => one.executionId === executionId && !one.isDelivered))
+      .filter((message) => message.executionId === executionId && !message.isDelivered))
       rows.messages.put(rest.uid, rest);
   },
   async dropUnseenFollowups(runUid, _reason, stopping) {
@@ -128,7 +132,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     giveUp(
       rows,
       runUid,
-      (one) => one.executionId === executionId && (takenAs === undefined || one.takenAs === takenAs),
+      (message) => message.executionId === executionId && (takenAs === undefined || message.takenAs === takenAs),
     ),
 
   async unreportedChildren(parentUid, named = []) {
@@ -245,10 +249,10 @@ export function queueExecution(rows: Rows, runUid: string, seq: number): void {
 const descendants = (rows: Rows, runUid: string): RunRow[] =>
   rows.childrenOf(runUid).flatMap((child) => [child, ...descendants(rows, child.record.uid)]);
 const unseen = (rows: Rows, runUid: string): MessageRow[] =>
-  rows.messagesOf(runUid).filter((one) => !one.isDelivered && !one.isUndeliverable);
-const giveUp = (rows: Rows, runUid: string, which: (one: MessageRow) => boolean): string[] =>
+  rows.messagesOf(runUid).filter((message) => !message.isDelivered && !message.isUndeliverable);
+const giveUp = (rows: Rows, runUid: string, which: (message: MessageRow) => boolean): string[] =>
   unseen(rows, runUid)
-    .filter((one) => one.kind === "followup" && which(one))
+    .filter((message) => message.kind === "followup" && which(message))
     .map(({ uid }) => rows.messages.patch(uid, { isUndeliverable: true }).uid);
 const toMessage = ({ uid, kind, text, mode }: MessageRow) => ({ uid, kind, text, mode, attachments: [] });
 

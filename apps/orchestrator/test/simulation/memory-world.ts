@@ -73,22 +73,22 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       }),
     async ackDirectives(session, acks) {
       for (const { executionId, attempt, seq } of acks.filter((ack) => ownedLease(session, ack))) {
-        for (const one of rows.directives
+        for (const directive of rows.directives
           .all()
           .filter((row) => row.executionId === executionId && row.attempt === attempt && row.seq <= seq))
-          rows.directives.patch(`${executionId} ${one.seq}`, { isAcked: true });
+          rows.directives.patch(`${executionId} ${directive.seq}`, { isAcked: true });
       }
     },
     pendingDirectives: async (session) =>
       rows.directives
         .all()
-        .filter((one) => !one.isAcked && ownedLease(session, one)?.isAccepted)
+        .filter((directive) => !directive.isAcked && ownedLease(session, directive)?.isAccepted)
         .toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
         .map((row) => directiveOf(rows, row)),
     tick: async (after) => ({
       overdue: rows.leases
         .all()
-        .filter((one) => one.executionId > after && (one.isExpired || one.isFenced))
+        .filter((lease) => lease.executionId > after && (lease.isExpired || lease.isFenced))
         .toSorted((a, b) => a.executionId - b.executionId)
         .map(({ executionId, attempt }) => ({ executionId, attempt })),
     }),
@@ -121,11 +121,11 @@ const rawView = (rows: Rows): RawView => ({
     status: status ? statusText(status.message, status.errorCode) : null,
     prompt: submittedPrompt ?? null,
   })),
-  executions: rows.executions.all().map((one) => {
-    const lease = rows.leases.get(one.id);
+  executions: rows.executions.all().map((execution) => {
+    const lease = rows.leases.get(execution.id);
     return {
-      ...one,
-      outcome: one.outcome ?? null,
+      ...execution,
+      outcome: execution.outcome ?? null,
       lease: lease ? leaseText(lease.attempt, lease.isAccepted, lease.isStopping) : null,
     };
   }),
@@ -135,10 +135,10 @@ const rawView = (rows: Rows): RawView => ({
   }),
   messages: rows.messages
     .all()
-    .map((one) => ({ ...one, executionId: one.executionId ?? null, takenAs: one.takenAs ?? null })),
+    .map((message) => ({ ...message, executionId: message.executionId ?? null, takenAs: message.takenAs ?? null })),
   events: rows.events
     .all()
-    .map((one) => ({ ...one, executionId: one.executionId ?? null, attempt: one.attempt ?? null })),
+    .map((event) => ({ ...event, executionId: event.executionId ?? null, attempt: event.attempt ?? null })),
   capacity: rows.capacity
     .entries()
     .map(([scope, { inUse, virtualTime, lastStart }]) => ({ scope, inUse, virtualTime, lastStart })),

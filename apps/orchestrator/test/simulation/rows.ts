@@ -75,8 +75,17 @@ export type MessageRow = {
 export function directiveOf(rows: Rows, { executionId, attempt, seq, kind, payload }: DirectiveRow): Directive {
   const before = rows.directives
     .all()
-    .filter((one) => one.executionId === executionId && one.attempt === attempt && one.seq < seq);
-  return { executionId, attempt, seq, previousSeq: Math.max(0, ...before.map((one) => one.seq)), kind, payload };
+    .filter(
+      (directive) => directive.executionId === executionId && directive.attempt === attempt && directive.seq < seq,
+    );
+  return {
+    executionId,
+    attempt,
+    seq,
+    previousSeq: Math.max(0, ...before.map((directive) => directive.seq)),
+    kind,
+    payload,
+  };
 }
 
 export type DirectiveRow = NewDirective & {

@@ -27,7 +27,7 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
     runOfExecution: (executionId) => runOfExecution(sql, executionId),
     findJob: (session, lease) => findJob(sql, session, lease),
     findRunOfLease: (session, lease) => findRunOfLease(sql, session, lease),
-    renewLeases: (session, held) => renewLeases(sql, session.uid, held, timings.leaseTtlMs),
+    renewLeases: (session, leases) => renewLeases(sql, session.uid, leases, timings.leaseTtlMs),
     ackDirectives: (session, acks) => ackDirectives(sql, session.uid, acks),
     pendingDirectives: (session) => pendingDirectives(sql, session.uid),
     async tick(after) {

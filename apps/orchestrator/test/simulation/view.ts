@@ -67,7 +67,9 @@ export type RawView = {
 export function viewOfWorld(raw: RawView): View {
   const runs = raw.runs.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
   const names = new Map<string, string>(runs.map(({ uid }, n) => [uid, `run${n}`]));
-  const executions = new Map(raw.executions.map((one) => [one.id, `${names.get(one.runUid)}.${one.seq}`]));
+  const executions = new Map(
+    raw.executions.map((execution) => [execution.id, `${names.get(execution.runUid)}.${execution.seq}`]),
+  );
   for (const { uid, runUid, seq } of raw.messages) names.set(uid, `${names.get(runUid)}#${seq}`);
   const named = (value: unknown): string =>
     JSON.stringify(sorted(value)).replaceAll(
@@ -84,17 +86,17 @@ export function viewOfWorld(raw: RawView): View {
         prompt,
         status: status === null ? null : named(status),
         executions: of(raw.executions, uid).map(
-          (one) =>
-            `${one.seq} ${one.state} ${one.outcome} attempt ${one.attempt}/${one.acceptedAttempt}, kept ${one.retainedAttempts.join()}, losses ${one.setupLosses}+${one.runLosses} lease ${one.lease}`,
+          (execution) =>
+            `${execution.seq} ${execution.state} ${execution.outcome} attempt ${execution.attempt}/${execution.acceptedAttempt}, retained ${execution.retainedAttempts.join()}, losses ${execution.setupLosses}+${execution.runLosses} lease ${execution.lease}`,
         ),
         wait: wait ? `${wait.policy} ${named(wait.runUids)}` : null,
         messages: of(raw.messages, uid).map(
-          (one) =>
-            `${one.seq} ${one.kind} ${named(one.text)} ${one.takenAs} by ${executions.get(one.executionId ?? 0) ?? "nobody"} ${one.isDelivered ? "delivered" : ""} ${one.isUndeliverable ? "undeliverable" : ""}`,
+          (message) =>
+            `${message.seq} ${message.kind} ${named(message.text)} ${message.takenAs} by ${executions.get(message.executionId ?? 0) ?? "none"} ${message.isDelivered ? "delivered" : ""} ${message.isUndeliverable ? "undeliverable" : ""}`,
         ),
         events: of(raw.events, uid).map(
-          (one) =>
-            `${one.seq} ${one.kind} ${executions.get(one.executionId ?? 0) ?? ""} ${one.attempt} ${named(one.payload)}`,
+          (event) =>
+            `${event.seq} ${event.kind} ${executions.get(event.executionId ?? 0) ?? ""} ${event.attempt} ${named(event.payload)}`,
         ),
       };
     }),
@@ -113,6 +115,6 @@ const sorted = (value: unknown): unknown =>
       ? Object.fromEntries(
           Object.entries(value)
             .toSorted(([a], [b]) => (a < b ? -1 : 1))
-            .map(([key, one]) => [key, sorted(one)]),
+            .map(([key, member]) => [key, sorted(member)]),
         )
       : value;

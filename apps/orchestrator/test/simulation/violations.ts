@@ -19,7 +19,7 @@ function leftOvers({ runs, executions, waits, capacity }: RawView): string[] {
     ...executions
       .filter(({ state, lease }) => state !== "ENDED" || lease !== null)
       .map(({ state, lease }) => `an execution that is left ${state} with lease ${lease}`),
-    ...waits.map(() => "a wait that nobody ended"),
+    ...waits.map(() => "a wait that was not ended"),
     ...capacity.filter(({ inUse }) => inUse !== 0).map(({ scope, inUse }) => `${scope} with ${inUse} in use`),
   ];
 }
@@ -37,7 +37,7 @@ function gaps(raw: RawView, uid: string): string[] {
  * order of acceptance.
  */
 function fates(raw: RawView, uid: string): string[] {
-  const executions = new Map(raw.executions.map((one) => [one.id, one]));
+  const executions = new Map(raw.executions.map((execution) => [execution.id, execution]));
   const counts = (attempt: number, id: number) =>
     attempt === executions.get(id)?.acceptedAttempt || executions.get(id)?.retainedAttempts.includes(attempt);
   const events = eventsOf(raw, uid).filter(
@@ -46,14 +46,14 @@ function fates(raw: RawView, uid: string): string[] {
   const named = (kind: string, member: string) =>
     events.filter((event) => event.kind === kind).map(({ payload }) => (payload as Record<string, unknown>)[member]);
   const accepted = named("followup_accepted", "followup_uid");
-  const delivered = named("message", "message_uid").filter((one) => accepted.includes(one));
+  const delivered = named("message", "message_uid").filter((followupUid) => accepted.includes(followupUid));
   const undelivered = named("followup_undelivered", "followup_uid");
-  const violations = accepted.flatMap((one) => {
+  const violations = accepted.flatMap((followupUid) => {
     const fate = [
-      delivered.filter((other) => other === one).length,
-      undelivered.filter((other) => other === one).length,
+      delivered.filter((deliveredUid) => deliveredUid === followupUid).length,
+      undelivered.filter((deliveredUid) => deliveredUid === followupUid).length,
     ].join(":");
-    const stored = raw.messages.find((message) => message.uid === one);
+    const stored = raw.messages.find((message) => message.uid === followupUid);
     const isStored = stored?.isDelivered === (fate === "1:0") && stored.isUndeliverable === (fate === "0:1");
     return (fate === "1:0" || fate === "0:1") && isStored
       ? []
@@ -61,8 +61,9 @@ function fates(raw: RawView, uid: string): string[] {
           `follow-up ${stored?.text}: delivered:undelivered ${fate}, stored ${stored?.isDelivered}:${stored?.isUndeliverable}`,
         ];
   });
-  const inOrder = accepted.filter((one) => delivered.includes(one));
-  if (inOrder.some((one, n) => one !== delivered[n])) violations.push("follow-ups were delivered out of order");
+  const inOrder = accepted.filter((followupUid) => delivered.includes(followupUid));
+  if (inOrder.some((followupUid, n) => followupUid !== delivered[n]))
+    violations.push("follow-ups were delivered out of order");
   if (accepted.length !== raw.messages.filter(({ runUid, kind }) => runUid === uid && kind === "followup").length)
     violations.push("a follow-up was stored without being accepted, or twice");
   let hasEnded = false;

@@ -61,7 +61,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
   const getVisibleRun = (caller: Caller, uid: string) => step(() => world.getVisibleRun(caller, uid));
   const findRunOfLease = (session: WorkerSession, lease: LeaseRef) => step(() => world.findRunOfLease(session, lease));
   const unused = async (): Promise<undefined> => undefined;
-  const never = async (): Promise<never> => Promise.reject(new Error("nobody sends files here"));
+  const never = async (): Promise<never> => Promise.reject(new Error("no files are sent here"));
   return {
     createRun: async (caller: Caller, request: NewRun) => {
       const [created] = await createRuns(
@@ -141,7 +141,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           completion,
         ])
       )[0]!,
-    heartbeat: (session: WorkerSession, beat: Heartbeat) =>
+    heartbeat: (session: WorkerSession, request: Heartbeat) =>
       heartbeat(
         {
           touchSession: unused,
@@ -153,7 +153,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           watchDispatches: async () => [],
         },
         session,
-        beat,
+        request,
       ),
     reap: () => reap({ runs, tick: (after) => step(() => world.tick(after)), findBrokenLimits: async () => [] }),
   };

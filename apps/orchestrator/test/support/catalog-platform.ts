@@ -127,7 +127,7 @@ export async function catalogPlatform(
     ...(overrides.fetch ? { fetch: overrides.fetch } : {}),
   });
   catalogLater.it = catalog;
-  const stopNotifying = database.onCommit((news) => life.wakeups.notify(news));
+  const stopNotifying = database.onCommit((change) => life.wakeups.notify(change));
   const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
 
   const transport = inProcess((router) => {

@@ -55,12 +55,12 @@ export class ActiveExecution {
   }
 
   async heartbeat(ackedDirectiveSeq = 0) {
-    const beat = {
+    const request = {
       state: "READY" as const,
       freeSlots: 0,
       leases: [{ ...this.ref, phase: "RUNNING", ackedDirectiveSeq }],
     };
-    return this.platform.life.worker.heartbeat(this.session, beat);
+    return this.platform.life.worker.heartbeat(this.session, request);
   }
 }
 
