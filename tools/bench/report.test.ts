@@ -10,7 +10,7 @@ const row = (on: Row["on"], who: string, perSecond: number, ours?: number): Row 
   what: "read a run, one at a time",
   who,
   perSecond,
-  ...(ours === undefined ? {} : { ours }),
+  ours,
 });
 const rows = [
   row("standalone", "millwright", 300),

@@ -12,7 +12,7 @@ const dir = kept ? resolve(kept) : undefined;
 if (dir) mkdirSync(dir, { recursive: true });
 const passedOn = [...Object.values(modelSettings).map(({ name }) => name), "MILLWRIGHT_LOCAL_REPOSITORY_ROOTS"];
 const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
-const cluster = await Cluster.start({ env, ...(dir ? { dir } : {}) });
+const cluster = await Cluster.start({ env, dir });
 const lines = [
   "Millwright is ready, in many processes.",
   `  API   ${cluster.url}/api/v1   (any gateway)`,

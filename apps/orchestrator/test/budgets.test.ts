@@ -50,7 +50,7 @@ async function aBudget(
   by = caller,
 ) {
   const { budget } = await p.budgets.createBudget(
-    { teamUid: teamOf(by), scope, scopeUid, period, limitMicros, ...(percents ? { thresholds: { percents } } : {}) },
+    { teamUid: teamOf(by), scope, scopeUid, period, limitMicros, thresholds: percents && { percents } },
     p.as(by),
   );
   return budget!;

@@ -29,7 +29,7 @@ test.each([
   const caller = aCaller();
   const run = await platform.run(caller, {
     prompt: "Say nothing of the merger.",
-    ...(title === undefined ? {} : { title }),
+    title,
   });
   const [created] = await platform.facts(run.uid);
   expect(created!.payload["title"]).toBe(publishedTitle);

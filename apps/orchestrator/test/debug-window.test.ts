@@ -21,7 +21,7 @@ beforeAll(async () => {
         ...resolved,
         frozen: {
           ...resolved.frozen,
-          ...(request.config["retained"] === false ? {} : { failure_session_retention_minutes: MINUTES }),
+          failure_session_retention_minutes: request.config["retained"] === false ? undefined : MINUTES,
         },
       };
     },

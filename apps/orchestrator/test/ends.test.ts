@@ -14,7 +14,7 @@ beforeAll(async () => {
       ...resolvedFor(request),
       frozen: {
         ...frozenFor(request),
-        ...(request.config["on_worker_loss"] === "fail" ? { on_worker_loss: "fail" as const } : {}),
+        on_worker_loss: request.config["on_worker_loss"] === "fail" ? ("fail" as const) : undefined,
       },
     }),
     prepareAssignment: async ({ title }) => {

@@ -95,7 +95,7 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
     const run = await platform.run(caller, {
       agentUid: pick(agents)!,
       factoryUid,
-      ...(parentRunUid ? { parentRunUid } : {}),
+      parentRunUid,
     });
     runs.push(run.uid);
   };

@@ -55,8 +55,8 @@ async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = perso
       ? (await p.workers.putSnapshot({ ...lease(execution), ...announced }, bearer(worker))).snapshotKey
       : undefined;
   await execution.complete("DONE", {
-    ...(snapshotKey ? { snapshotKey } : {}),
-    ...(workspace === "unchanged" ? { isWorkspaceUnchanged: true } : {}),
+    snapshotKey,
+    isWorkspaceUnchanged: workspace === "unchanged",
   });
   return { run, snapshotKey };
 }

@@ -62,7 +62,7 @@ beforeAll(async () => {
     verifier,
     log: memoryLog(),
     metrics: new Metrics(),
-    ...(allow ? { allow } : {}),
+    allow,
   });
   const log = { ...memoryLog(), child: () => memoryLog() } as never;
   own = await composeOrchestrator({

@@ -201,7 +201,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
         method,
         redirect: "manual",
         headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json", ...headers },
-        ...(body === undefined ? {} : { body }),
+        body,
       });
       const told = JSON.stringify([answer.status, ...answer.headers, answer.text]);
       // The platform cannot recognize these secrets, so a response may repeat those that its own request contained.

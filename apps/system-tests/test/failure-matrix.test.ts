@@ -227,7 +227,7 @@ test("Worker frozen, then wakes: a worker that lost its lease is rejected everyw
     ["POST", "/agent/runs", { prompt: "late" }],
     ["GET", `/agent/runs/${runId}`],
   ] as const) {
-    expect((await api.call(method, path, { key: lease.runToken, ...(body ? { body } : {}) })).status).toBe(401);
+    expect((await api.call(method, path, { key: lease.runToken, body })).status).toBe(401);
   }
   expect((await api.call("GET", "/whoami", { key: taken.runToken })).status).toBe(200);
   expect(await everything()).toEqual(before);

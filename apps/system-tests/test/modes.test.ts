@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => platform?.remove());
 
 const followup = (runId: string, message: string, mode?: string) =>
-  api.post(`/agent/runs/${runId}/followups`, { message, ...(mode ? { mode } : {}) });
+  api.post(`/agent/runs/${runId}/followups`, { message, mode });
 const ends = async (runId: string) =>
   (await toldEventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
 const childrenOf = async (runId: string): Promise<any[]> =>

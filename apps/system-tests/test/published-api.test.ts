@@ -264,7 +264,7 @@ describe("the team header", () => {
     for (const { method, path, body } of PUBLISHED.filter(({ hasTeam }) => hasTeam)) {
       const { status, body: answer } = await api.call(method, path, {
         headers,
-        ...(body === undefined ? {} : { body }),
+        body,
       });
       expect([path, status, answer.reason ?? Object.values(answer).find(Array.isArray)]).toEqual(
         method === "POST" ? [path, 404, "team_not_found"] : [path, 200, []],

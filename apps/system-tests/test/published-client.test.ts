@@ -270,7 +270,7 @@ describe("agent.runs.list", () => {
       const { runs, page_info: info } = await client.agent.runs.list({
         name: NAME,
         limit: 2,
-        ...(cursor === undefined ? {} : { cursor }),
+        cursor,
       });
       pages.push(runs.map(({ run_id: id }) => id));
       expect([typeof info.has_next_page, typeof info.next_cursor]).toEqual([

@@ -20,7 +20,7 @@ afterAll(() => platform?.remove());
 const dispatch = (prompt: string, key?: string) =>
   api.call("POST", `/factory/${factory}/runs`, {
     body: { prompt },
-    ...(key ? { headers: { "idempotency-key": key } } : {}),
+    headers: key ? { "idempotency-key": key } : undefined,
   });
 const tasks = async (): Promise<any[]> => {
   const found: any[] = [];

@@ -108,7 +108,7 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
       id: `fc_${index}`,
       call_id: `call_${index}`,
       name,
-      ...(namespace === undefined ? {} : { namespace }),
+      namespace,
       arguments: argumentsOf(input),
       status: "completed",
     },

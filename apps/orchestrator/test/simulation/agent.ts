@@ -92,9 +92,9 @@ export class OwnedExecution {
     this.lastCompletion = {
       ...this.ref,
       outcome,
-      ...(isRetained ? { isRetained } : {}),
+      isRetained,
       lastClientSeq: this.#clientSeq,
-      ...(outcome === "WAITING" ? { waitFor: { policy, runUids: [] } } : {}),
+      waitFor: outcome === "WAITING" ? { policy, runUids: [] } : undefined,
     };
     return this.lastCompletion;
   }

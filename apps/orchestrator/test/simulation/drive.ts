@@ -116,9 +116,9 @@ export class Drive {
     const factory = this.#choose(3) === 0 ? { factoryUid: this.#cast.factoryUid } : {};
     const request = aRun(caller, {
       prompt: "Begin.",
-      ...(agentUid ? { agentUid } : {}),
+      agentUid,
       ...factory,
-      ...(parentRunUid ? { parentRunUid } : {}),
+      parentRunUid,
     });
     return {
       act: async (cases) => {

@@ -26,20 +26,20 @@ export function saveChange(rows: Rows, change: RunChange): void {
 }
 
 function saveRun(rows: Rows, { run, next, submittedPrompt }: RunChange): void {
-  const { status: before, ...row } = rows.runs.get(run.uid)!;
-  const status = next.status === undefined ? before : (next.status ?? undefined);
+  const row = rows.runs.get(run.uid)!;
+  const status = next.status === undefined ? row.status : (next.status ?? undefined);
   rows.runs.put(run.uid, {
     ...row,
     state: next.run,
-    ...(status ? { status } : {}),
-    ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
+    status,
+    submittedPrompt: submittedPrompt ?? row.submittedPrompt,
     hasStarted: row.hasStarted || (run.state === "CLAIMED" && next.run === "INPROGRESS"),
     executionCount: row.executionCount + (next.isFollowed ? 1 : 0),
   });
 }
 
 function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void {
-  const { outcome: _, ...row } = rows.executions.get(run.execution.id) as ExecutionRow;
+  const row = rows.executions.get(run.execution.id) as ExecutionRow;
   rows.executions.put(row.id, {
     ...row,
     state: next.execution,
@@ -50,8 +50,8 @@ function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void 
       row.state === "RUNNING" && next.execution === "QUEUED"
         ? [...row.retainedAttempts, row.attempt]
         : row.retainedAttempts,
-    ...(next.outcome ? { outcome: next.outcome } : {}),
-    ...(snapshotKey ? { snapshotKey } : {}),
+    outcome: next.outcome,
+    snapshotKey: snapshotKey ?? row.snapshotKey,
   });
 }
 

@@ -73,7 +73,8 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     const { directiveTo, author: _, ...message } = given;
     addMessage(rows, {
       ...message,
-      ...(directiveTo === undefined ? {} : { executionId: directiveTo, takenAs: "directive" }),
+      executionId: directiveTo,
+      takenAs: directiveTo === undefined ? undefined : "directive",
     });
   },
   async takeInputs(runUid, executionId) {
@@ -145,7 +146,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
         uid,
         title,
         state,
-        ...(status ? { message: status.message } : {}),
+        message: status?.message,
       }));
   },
   async markReported(parentUid, children) {
@@ -200,7 +201,7 @@ function insertRun(rows: Rows, record: RunRecord): Run | undefined {
     state: "QUEUED",
     hasStarted: false,
     executionCount: 1,
-    ...(submittedPrompt === undefined ? {} : { submittedPrompt }),
+    submittedPrompt,
   });
   queueExecution(rows, record.uid, 1);
   rows.streams.put(record.uid, { lastSeq: 0, lastClientSeq: 0 });
@@ -218,7 +219,7 @@ function insertRun(rows: Rows, record: RunRecord): Run | undefined {
 
 /** Returns the run as the API reads it, limited to the properties that the use cases read. */
 export const viewOf = ({ record, state, status }: RunRow): Run =>
-  ({ ...record, state, executionLocation: "REMOTE", ...(status ? { status } : {}) }) as unknown as Run;
+  ({ ...record, state, executionLocation: "REMOTE", status }) as unknown as Run;
 
 export const findByCause = (rows: Rows, ownerUid: string, causeKey: string): RunUid | undefined =>
   rows.runs.all().find(({ record }) => record.owner.uid === ownerUid && record.causeKey === causeKey)?.record.uid;
@@ -267,7 +268,7 @@ function addMessage(rows: Rows, message: Omit<MessageRow, "seq" | "isDelivered" 
 
 export function runOfExecution(rows: Rows, executionId: number): RunOfExecution | undefined {
   const record = rows.runs.get(rows.executions.get(executionId)?.runUid ?? "")?.record;
-  return record && { uid: record.uid, ...(record.parentRunUid ? { parentRunUid: record.parentRunUid } : {}) };
+  return record && { uid: record.uid, parentRunUid: record.parentRunUid };
 }
 
 function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): LockedRun | undefined {
@@ -288,12 +289,12 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
     state: run.state,
     executionLocation: "REMOTE",
     hasStarted: run.hasStarted,
-    ...(parentRunUid ? { parentRunUid } : {}),
-    ...(frozen.agent_uid ? { agentUid: frozen.agent_uid } : {}),
-    ...(frozen.factory_uid ? { factoryUid: frozen.factory_uid } : {}),
-    ...(run.status ? { statusMessage: run.status.message } : {}),
-    ...(run.submittedPrompt === undefined ? {} : { submittedPrompt: run.submittedPrompt }),
-    ...(wait ? { wait } : {}),
+    parentRunUid,
+    agentUid: frozen.agent_uid,
+    factoryUid: frozen.factory_uid,
+    statusMessage: run.status?.message,
+    submittedPrompt: run.submittedPrompt,
+    wait,
     execution: lockedExecution(rows, executions.find(({ id }) => executionIds.includes(id)) ?? executions.at(-1)!),
   };
 }
@@ -311,20 +312,16 @@ function lockedExecution(
     setupLosses,
     runLosses,
     laneId: 0,
-    ...(retainedAttempts.length > 0 ? { wasStarted: true } : {}),
-    ...(state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? { staleWindow: "worker_lost" } : {}),
-    ...(outcome ? { outcome } : {}),
-    ...(workerHost ? { workerHost } : {}),
-    ...(lease
-      ? {
-          lease: {
-            sessionUid: lease.sessionUid,
-            attempt: lease.attempt,
-            isAccepted: lease.isAccepted,
-            isOver: lease.isExpired || lease.isFenced,
-            leftMs: lease.isExpired ? 0 : 1_000,
-          },
-        }
-      : {}),
+    wasStarted: retainedAttempts.length > 0,
+    staleWindow: state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? "worker_lost" : undefined,
+    outcome,
+    workerHost,
+    lease: lease && {
+      sessionUid: lease.sessionUid,
+      attempt: lease.attempt,
+      isAccepted: lease.isAccepted,
+      isOver: lease.isExpired || lease.isFenced,
+      leftMs: lease.isExpired ? 0 : 1_000,
+    },
   };
 }

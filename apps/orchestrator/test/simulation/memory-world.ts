@@ -20,7 +20,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
       owner,
       creatorUid,
       conversationUid,
-      ...(parentRunUid ? { parentRunUid } : {}),
+      parentRunUid,
     };
   };
   const ownedLease = (

@@ -49,7 +49,7 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
         images,
         keyUid: "key",
         state: "READY",
-        ...(teamUid ? { teamUid } : {}),
+        teamUid,
       } satisfies WorkerSession;
     },
     async expire(executionId) {

@@ -124,7 +124,7 @@ export async function catalogPlatform(
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
     localRepositoryRoots: overrides.localRepositoryRoots ?? [],
-    ...(overrides.fetch ? { fetch: overrides.fetch } : {}),
+    fetch: overrides.fetch,
   });
   catalogLater.it = catalog;
   const stopNotifying = database.onCommit((change) => life.wakeups.notify(change));

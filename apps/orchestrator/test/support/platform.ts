@@ -37,15 +37,16 @@ export const frozenFor = (
   secret_names: [],
   requirements: {
     harness,
-    ...(image ? { image } : {}),
-    ...(arch ? { arch } : {}),
-    ...(host ? { worker_host: host } : {}),
+    image,
+    arch,
+    worker_host: host,
   },
   idle_timeout_minutes: 10,
   spawnable_agents: [],
   provenance: {},
-  ...(agentUid ? { agent_uid: agentUid as never, agent_name: "agent" } : {}),
-  ...(factoryUid ? { factory_uid: factoryUid as never } : {}),
+  agent_uid: agentUid as never,
+  agent_name: agentUid && "agent",
+  factory_uid: factoryUid as never,
 });
 
 /** Returns the configuration to which a request resolves in tests. */
@@ -151,7 +152,7 @@ export async function testPlatform(overrides: Overrides = {}) {
       skills?: WorkerRegistration["skills"];
     } = {}) {
       const key = `mww_${newUid()}`;
-      keys.set(key, { keyUid: newUid(), ...(teamUid ? { teamUid } : {}) });
+      keys.set(key, { keyUid: newUid(), teamUid });
       const token = await life.worker.register(key, {
         workerHost: host,
         instanceUid: newUid(),
@@ -162,7 +163,7 @@ export async function testPlatform(overrides: Overrides = {}) {
         harnesses: [{ type: harness, version: "1" }],
         models: [],
         images,
-        ...(arch ? { arch } : {}),
+        arch,
         sandbox: "none",
         sandboxFeatures: [],
         skills,

@@ -80,7 +80,7 @@ function clientOf(server: Server, ownKey: string): Client {
         ...(sent === undefined ? {} : { "content-type": "application/json" }),
         ...headers,
       },
-      ...(sent === undefined ? {} : { body: sent }),
+      body: sent,
     };
     const url = `${server.url}/api/v1${path}`;
     const isStream = headers["accept"]?.includes("event-stream") === true;
@@ -108,7 +108,7 @@ function clientOf(server: Server, ownKey: string): Client {
     key: ownKey,
     call,
     get: (path, asked) => must("GET", path, asked),
-    post: (path, body, asked = {}) => must("POST", path, { ...asked, ...(body === undefined ? {} : { body }) }),
+    post: (path, body, asked = {}) => must("POST", path, { ...asked, body }),
     put: (path, body, asked = {}) => must("PUT", path, { ...asked, body }),
     patch: (path, body, asked = {}) => must("PATCH", path, { ...asked, body }),
     delete: (path) => must("DELETE", path),

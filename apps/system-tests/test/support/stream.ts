@@ -100,8 +100,8 @@ async function* blocksOf(response: Response): AsyncGenerator<{ id?: string; even
       text = text.slice(end + 2);
       if (fields["data"] !== undefined)
         yield {
-          ...(fields["id"] === undefined ? {} : { id: fields["id"] }),
-          ...(fields["event"] === undefined ? {} : { event: fields["event"] }),
+          id: fields["id"],
+          event: fields["event"],
           data: JSON.parse(fields["data"]),
         };
     }

@@ -61,7 +61,7 @@ export class PatientClient {
         "content-type": "application/json",
         ...(method === "GET" ? {} : { "idempotency-key": idempotencyKey }),
       },
-      ...(body ? { body: JSON.stringify(body) } : {}),
+      body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(ANSWER_MS),
     });
     const said = { status: response.status, body: JSON.parse((await response.text()) || "null") };
