@@ -7,7 +7,7 @@ const PARKED = { parkedMs: 600_000 };
 
 let platform: TestPlatform;
 beforeAll(async () => {
-  const { timings } = await testPlatform().then(async (platform) => (await platform.close(), platform));
+  const { timings } = await testPlatform().then(async (ordinary) => (await ordinary.close(), ordinary));
   platform = await testPlatform({ timings: { ...timings, affinityMs: HINT_MS } });
 });
 afterAll(() => platform.close());

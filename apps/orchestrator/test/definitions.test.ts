@@ -142,12 +142,12 @@ describe("activating", () => {
   test("by the event does the same, and fails if the version was never staged", async () => {
     await stage({ version: 1 });
     const event = (version: number) => ({ payload: { factory_uid: factoryUid, version } }) as unknown as StoredEvent;
-    const activate = (version: number) =>
+    const handleActivated = (version: number) =>
       p.database.transaction((tx) => p.catalog.eventHandlers[DEFINITION_ACTIVATED](tx, event(version)));
-    await activate(1);
-    await activate(1);
+    await handleActivated(1);
+    await handleActivated(1);
     expect((await find(0))?.version).toBe(1);
-    await expect(activate(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
+    await expect(handleActivated(2)).rejects.toEqual(domainError({ reason: "definition_not_staged" }));
   });
 
   test("names a runner by the uid derived from its factory and name, and also finds it by the uid of earlier releases", async () => {

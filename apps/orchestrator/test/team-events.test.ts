@@ -96,7 +96,7 @@ describe("pages", () => {
     const team = await aTeam();
     await live(team);
     await p.run(team.caller, { owner: { type: "user", uid: team.caller.principal.uid } });
-    const blind = { ...team.caller, teams: team.caller.teams.map((team) => ({ ...team, verbs: [] })) };
+    const blind = { ...team.caller, teams: team.caller.teams.map((membership) => ({ ...membership, verbs: [] })) };
     expect([
       shown(await list(aCaller())),
       shown(await list(blind)),
