@@ -80,7 +80,7 @@ onDeployments(["standalone"], (name) => {
       await sees(api, id, ({ kind }) => kind === "tool_start");
       await depot.kill();
       await depot.launch();
-      expect(depot.output()).toContain("a machine of before is watched again");
+      expect(depot.output()).toContain("reattached to a machine");
       await writeFile(go, "");
       await succeeded(api, id);
       expect(await shellOutputs(api, id)).toEqual(["went on\n"]);

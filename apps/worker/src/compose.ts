@@ -219,13 +219,13 @@ export async function startWorker({
     () => {}, // the platform refused the worker (reported to onRefused), or the drain began before registration
   );
   async function leaveNow(): Promise<void> {
-    taking.abort(new Error("The worker ends at once."));
+    taking.abort(new Error("The worker is stopping immediately."));
     const { reason, message, isFailure: failure } = WORKER_STOPPING;
     const leases = executions
       .all()
       .filter(({ isReported }) => !isReported)
       .map(({ executionId, attempt }) => ({ executionId, attempt, reason, message, failure }));
-    executions.abandonAll("The worker ends at once.");
+    executions.abandonAll("The worker is stopping immediately.");
     if (leases.length === 0) return;
     // so that nothing of them runs when another worker continues them
     await atMost(timers, LEAVE_STEP_MS, executions.idle());

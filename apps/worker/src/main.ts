@@ -10,7 +10,7 @@ const config = readConfigOrExit();
 const log = createLogger({ service: "worker", level: config.logLevel });
 const reason = await dropPrivileges(config, process.env);
 if (reason !== undefined) {
-  const warning = `The worker runs as root, because it cannot become another user here (${reason}). Start it as a user of its own.`;
+  const warning = `The worker runs as root, because it cannot switch to another user here (${reason}). Start it as a user of its own.`;
   log.warn({ operation: "dropPrivileges" }, warning);
   printForOperator(warning);
 }

@@ -86,7 +86,7 @@ inBubblewrap("a debug window", () => {
       await running;
       expect(turnEnds(events)).toEqual(["blocked", "failed", "failed", "failed"]);
       expect(ends(events).map(({ output }) => (output as { error: string }).error)).toEqual(
-        Array(3).fill(expect.stringContaining("There is no tool")),
+        Array(3).fill(expect.stringContaining("Unknown tool")),
       );
       expect([said(events).includes("injected"), snapshots]).toEqual([false, []]);
     }));

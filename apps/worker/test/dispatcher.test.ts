@@ -133,7 +133,7 @@ describe("a dispatch that fails", () => {
       "because nobody comes",
       { MILLWRIGHT_BACKEND_START_TIMEOUT: "200ms" },
       "start_timeout",
-      /^The machine did not take its run within/,
+      /^The machine did not accept its run within/,
     ],
   ])("%s is reported to the platform, and remaining machines are cancelled", async (_how, env, reason, message) => {
     await dispatching(env);

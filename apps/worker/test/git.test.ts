@@ -248,7 +248,7 @@ describe("a repository at a pinned commit", () => {
     pinnedWorld(async ({ dir, bare }) => {
       const failure = {
         reason: "commit_not_found",
-        message: `Cannot clone acme/shop: no branch or tag leads to the commit ${baseCommit}`,
+        message: `Cannot clone acme/shop: no branch or tag contains the commit ${baseCommit}`,
       };
       await expect(clone(dir, aRepository(bare, { baseCommit }))).rejects.toMatchObject(failure);
     }),
@@ -486,13 +486,13 @@ inEachSandbox("snapshots", (kind) => {
 
   test.each([
     ["a link", (path: string) => symlinkSync("/etc/hostname", path), /cannot be read/],
-    ["a FIFO", (path: string) => execFileSync("mkfifo", [path]), /no regular file/],
+    ["a FIFO", (path: string) => execFileSync("mkfifo", [path]), /not a regular file/],
     [
       "a hard link",
       (path: string) => (writeFileSync(`${path}.other`, "x"), linkSync(`${path}.other`, path)),
-      /no regular file/,
+      /not a regular file/,
     ],
-    ["a directory", (path: string) => mkdirSync(path), /no regular file/],
+    ["a directory", (path: string) => mkdirSync(path), /not a regular file/],
   ])("an archive that was replaced by %s is rejected", (_name, replace, refusal) =>
     withDirectory(async (dir) => {
       replace(join(dir, "snapshot.tar"));
@@ -508,7 +508,7 @@ inEachSandbox("snapshots", (kind) => {
       );
       execFileSync("tar", ["-C", root, "-cf", join(root, "in.tar"), "manifest.json"]);
       await expect(restore(dir, kind, [copy], readFileSync(join(root, "in.tar")))).rejects.toThrow(
-        /no repository of this run/,
+        /not a repository of this run/,
       );
     }));
 });

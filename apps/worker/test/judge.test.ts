@@ -110,7 +110,7 @@ inBubblewrap("a scripted judge", () => {
       });
       expect(result).toMatchObject({
         outcome: "FAILED",
-        error: { reason: "script_step_failed", message: expect.stringContaining("There is no tool") },
+        error: { reason: "script_step_failed", message: expect.stringContaining("Unknown tool") },
       });
       expect([restCalls, artifacts]).toEqual([[], []]);
     }),

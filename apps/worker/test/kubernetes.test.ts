@@ -73,7 +73,7 @@ describe("starting a Job", () => {
 
   test.each([
     ["whose answer was lost is made once", /create jobs/, 500, "after"],
-    ["that the cluster is too busy for is asked again", /create jobs/, 429, "before"],
+    ["that the cluster is too busy for is requested again", /create jobs/, 429, "before"],
     ["whose secret was refused for a moment gets it", /create secrets/, 500, "before"],
     ["whose secret's answer was lost keeps it", /create secrets/, 500, "after"],
   ] as const)("%s", async (_what, match, status, when) => {
@@ -86,7 +86,7 @@ describe("starting a Job", () => {
     cluster.failNext(/create jobs/, 403, { message: 'jobs.batch is forbidden: exceeded quota "runs"' });
     await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
       reason: "job_create",
-      message: 'The cluster refuses the Job: jobs.batch is forbidden: exceeded quota "runs"',
+      message: 'The cluster rejected the Job: jobs.batch is forbidden: exceeded quota "runs"',
     });
     expect(cluster.asked).toEqual(["create jobs"]);
   });
@@ -95,7 +95,7 @@ describe("starting a Job", () => {
     cluster.failNext(/create jobs/, 500, { times: 50 });
     await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
       reason: "job_create",
-      message: "The cluster could not be asked for a Job.",
+      message: "The Job could not be requested from the cluster.",
     });
   });
 
@@ -103,7 +103,7 @@ describe("starting a Job", () => {
     cluster.jobs.set(NAME, { metadata: { name: NAME, uid: "other", labels: {} } });
     await expect((await openBackend()).start(anOrder(), STARTED_MS)).rejects.toMatchObject({
       reason: "job_create",
-      message: expect.stringContaining("Another Job has its name."),
+      message: expect.stringContaining("A Job of another execution has the same name."),
     });
     expect(cluster.secrets.size).toBe(0);
   });
@@ -192,7 +192,7 @@ describe("a pod", () => {
       "that ended well without its run",
       { phase: "Succeeded", ...container({ terminated: { exitCode: 0 } }) },
       "machine_ended",
-      /without having taken/,
+      /before it accepted its run/,
     ],
     ["that works", { phase: "Running", ...container({ running: {} }) }, undefined, /^/],
   ];

@@ -50,7 +50,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(answers(events).slice(0, 3)).toEqual([
         ["completed", "42"],
         ["failed", "It cannot be done."],
-        ["failed", 'There is no tool "mcp__calc__nothing".'],
+        ["failed", 'Unknown tool "mcp__calc__nothing".'],
       ]);
       expect(ends(events).at(-1)).toMatchObject({ output: { exit_code: 0, output: "by a server\n" } });
       expect(ofKind(events, "mcp_server_started")).toEqual([
@@ -84,7 +84,7 @@ inEachSandbox("servers of tools", (kind) => {
         expect.stringMatching(/^The MCP server calc did not answer: It has ended \(exit code 7\): out of ideas/),
       ]);
       expect(added).toEqual(["completed", "2"]);
-      expect(flooded).toEqual(["failed", expect.stringContaining("it said too much without an answer")]);
+      expect(flooded).toEqual(["failed", expect.stringContaining("it wrote too much without a response")]);
       expect(long![0]).toBe("completed");
       expect(long![1].length).toBeLessThan(64 * 1024);
       expect(ends(events)[3]).toMatchObject({ output: { truncated: true } });
@@ -114,7 +114,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(failed["silent"]).toContain("It has ended (exit code 3): why");
       expect(failed["managed"]).toContain('No managed MCP server "srv-1" is registered');
       expect(failed["nameless"]).toContain("${NOBODY}, which is neither a variable nor a secret of this run");
-      expect(failed["far"]).toContain("No connection to mcp.example.test:80: this run may not reach it.");
+      expect(failed["far"]).toContain("No connection to mcp.example.test:80: this run must not connect to it.");
       expect(ofKind(events, "egress_denied")).toEqual([
         { host: "mcp.example.test", port: 80, reason: "host_not_allowed" },
       ]);

@@ -78,7 +78,7 @@ inBubblewrap("a model", () => {
       );
       const bodies = server.requests.map(({ body }) => JSON.stringify(body));
       expect(bodies[0]).toContain("Compare with care.");
-      expect(bodies[2]).toContain("There is no tool");
+      expect(bodies[2]).toContain("Unknown tool");
       expect(JSON.stringify([events, bodies])).not.toContain(KEY);
       expect(readFileSync(join(root, "e1", "workspace", "shop", "src", "total.js"), "utf8")).not.toContain(KEY);
     }));

@@ -179,7 +179,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     ];
     await step(events);
     const sent = JSON.stringify(requests[0]!.body);
-    for (const part of ["its effect is unknown", "It was not begun.", "Go on."]) expect(sent).toContain(part);
+    for (const part of ["its effect is unknown", "It was not started.", "Go on."]) expect(sent).toContain(part);
   });
 
   test.each([
@@ -201,7 +201,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     });
     expect([requests.length, warnings]).toEqual([
       2,
-      [expect.stringMatching(/^The model gave no answer \(.+\); it is asked again in \d+ s \(try 2 of 3\)\.$/)],
+      [expect.stringMatching(/^The model did not respond \(.+\); the call is retried in \d+ s \(try 2 of 3\)\.$/)],
     ]);
     expect(modelCalls).toEqual([`${wire[0]} model_unavailable`, `${wire[0]} ok`]);
   });

@@ -44,7 +44,7 @@ describe("the public API", () => {
   });
 
   test.each<[string, string, Record<string, string>, number]>([
-    ["GET", "is asked again", {}, 2],
+    ["GET", "is sent again", {}, 2],
     ["POST with an idempotency key", "is sent again", { "idempotency-key": "c1-1" }, 2],
     ["POST without one", "is not sent again", {}, 1],
   ])("when it says 'later': a %s %s", async (kind, _, headers, calls) => {

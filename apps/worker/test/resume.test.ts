@@ -423,7 +423,7 @@ inBubblewrap("when its worker is lost,", () => {
       for (const part of [
         "I begin.",
         "its effect is unknown: check before you repeat it",
-        "It was not begun.",
+        "It was not started.",
         "The worker you worked in was lost",
         "shell: sleep 600",
       ])
@@ -460,7 +460,7 @@ inBubblewrap("when its worker is lost,", () => {
       const { events } = await execute(nextAttempt(lost, { assignment: model, dir: await executionDir(root, "a2") }));
       const { text } = resumed(events) as { text: string };
       expect(text).toContain("Written again from the record:\n- write_file: a.txt\n- write_file: c.txt");
-      expect(text).toContain("is lost; look before you rely on it:\n- shell: echo b > b.txt\n- edit_file: b.txt");
+      expect(text).toContain("is lost; check it before you rely on it:\n- shell: echo b > b.txt\n- edit_file: b.txt");
       expect(outputs(events)).toEqual(["a.txt\nc.txt\n"]);
     }));
 

@@ -136,7 +136,7 @@ inBubblewrap("setting up", () => {
     }));
 
   test.each([
-    ["cannot be had", undefined],
+    ["cannot be fetched", undefined],
     ["is no archive", Buffer.from("no archive")],
   ])("a saved workspace that %s costs the files, not the run: what was pushed is still there", (_name, content) =>
     withDirectory(async (root) => {
@@ -213,7 +213,7 @@ inBubblewrap("setting up", () => {
       });
       expect(second.result).toMatchObject({
         outcome: "FAILED",
-        error: { message: expect.stringMatching(/was moved by somebody else/) },
+        error: { message: expect.stringMatching(/another client has pushed/) },
       });
       expect(git(bare, "log", "-1", "--format=%s", "agent/run-1")).toBe("A person's");
     }));

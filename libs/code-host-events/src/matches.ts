@@ -56,7 +56,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
     else
       checks.push(
         isOpen
-          ? { key, passed: true, detail: "It names no values: everything holds." }
+          ? { key, passed: true, detail: "It has no values, so every event matches." }
           : checkKey(key as FilterKey, set, event),
       );
   }
@@ -65,7 +65,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
     ...needs.map((key) => ({
       key,
       passed: false,
-      detail: "The payload does not say; the code host was not asked, or did not answer.",
+      detail: "The payload does not contain it; the code host was not queried, or did not respond.",
     })),
   );
   return { matches: holds && needs.length === 0, checks, needs: holds ? needs : [] };

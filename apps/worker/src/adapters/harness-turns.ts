@@ -24,7 +24,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
 /** The platform's tools for a harness without a read-only mode while it plans. */
 export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
-const GO_ON = "[From the platform] You were interrupted. Look where you are, and go on.";
+const GO_ON = "[From the platform] You were interrupted. Check where you are, then continue.";
 
 /**
  * A third-party agent program of one execution: its protocol adapter, the program in the sandbox, and its model
@@ -160,7 +160,7 @@ export class HarnessTurns {
     if (refusal) return { kind: "failed", failure: refusal };
     if (!("died" in end)) {
       if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
-      const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "it does not say which."}`;
+      const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "no reason given."}`;
       return {
         kind: "failed",
         failure: { code: "resource_unavailable", message, retryable: true, reason: "harness_failed" },
@@ -171,13 +171,13 @@ export class HarnessTurns {
         kind: "failed",
         failure: {
           code: "agent_process_failed",
-          message: `${this.#deps.harness.adapter.type} ended in the middle of its turn. ${end.died}`,
+          message: `${this.#deps.harness.adapter.type} ended during its turn. ${end.died}`,
           retryable: false,
           reason: "harness_died",
         },
       };
     this.#deps.conversation.record("warning", {
-      text: `The agent's program ended in the middle of its turn, and is started again. ${end.died}`,
+      text: `The agent's program ended during its turn and is restarted. ${end.died}`,
     });
     return "again";
   }

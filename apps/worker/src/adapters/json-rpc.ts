@@ -62,7 +62,7 @@ export class JsonRpc {
     if (result === undefined) onUnknown(line);
     this.#send(
       result === undefined
-        ? { id, error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } }
+        ? { id, error: { code: METHOD_NOT_FOUND, message: `Unknown method "${method}".` } }
         : { id, result },
     );
   }
@@ -86,7 +86,7 @@ export class JsonRpc {
 /** Returns the reason of an error. Some peers send only a generic message, with the cause in `data.details`. */
 function reasonIn(error: JsonObject): string {
   const parts = [textAt(error, "message"), textAt(objectAt(error, "data"), "details")].filter((text) => text !== "");
-  return parts.join(": ") || "It does not say why.";
+  return parts.join(": ") || "It gave no reason.";
 }
 
 /** Parses a line as an object; returns undefined if it is not one. */

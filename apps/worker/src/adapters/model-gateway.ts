@@ -113,7 +113,7 @@ export class ModelGateway {
   /** Pauses model calls, and gives current and later calls a response that makes the harness end its turn. */
   endTurn(): void {
     this.pause();
-    this.#turn.abort(new Error("The turn has its end."));
+    this.#turn.abort(new Error("The turn has ended."));
   }
 
   /** Starts a turn. */
@@ -155,7 +155,7 @@ export class ModelGateway {
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
     if (!wire || !call) return respondText(response, 404, "This is not served here.");
     if (this.#isPaused) return this.#wait(response, wire, pathname);
-    if (!isAnObject(body)) return refuse(response, 400, "The body is no JSON object.");
+    if (!isAnObject(body)) return refuse(response, 400, "The body must be a JSON object.");
     searchParams.delete("key"); // some clients send the key as a query parameter
     const asked = {
       request,

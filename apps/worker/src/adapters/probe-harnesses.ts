@@ -23,12 +23,12 @@ export async function probeHarnesses(
   for (const [type, path] of Object.entries(programs)) {
     if (path === "") continue;
     if (host.kind !== "bwrap") {
-      warnings.push(`The harness ${type} is not offered: it works in a sandbox only.`);
+      warnings.push(`The harness ${type} is not offered: it requires a sandbox.`);
       continue;
     }
     try {
       const program = realpathSync(path);
-      if (!statSync(program).isFile()) throw new Error("it is no file.");
+      if (!statSync(program).isFile()) throw new Error("it is not a file.");
       const directory = packageOf(program);
       const place = { directory, file: relative(directory, program) };
       harnesses.set(type, { ...place, version: await versionOf(host, place) });
@@ -65,7 +65,7 @@ async function versionOf(
       });
       const version = /\d+\.\d+[^\s]*/.exec(output)?.[0];
       if (exitCode !== 0 || version === undefined)
-        throw new Error(`it does not tell its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
+        throw new Error(`it did not print its version (${exitCode ?? "ended"}: ${output.trim().slice(-300)}).`);
       return version.slice(0, 50);
     } finally {
       await sandbox.stop();

@@ -19,7 +19,7 @@ export async function storeTranscript(
 ): Promise<void> {
   const file = session?.file;
   if (file === undefined) return;
-  await bestEffort("keep the transcript of a harness", log, async () => {
+  await bestEffort("store the transcript of a harness", log, async () => {
     const text = (await sandbox.readFile(sandbox.workspace, file, BYTES_MAX)).toString("utf8");
     const unknown = unknownLinesIn(events).map((line) => `${line}\n`);
     const gap = unknown.length === 0 || text === "" || text.endsWith("\n") ? "" : "\n";

@@ -30,7 +30,7 @@ test("a run stores 200 of them over all its processes, and reports once that the
   for (let n = 150; n < 300; n += 1) unknown.add(`line ${n}`);
   expect(unknownLinesIn(events)).toEqual(Array.from({ length: 200 }, (_none, n) => `line ${n}`));
   expect(events.slice(200)).toEqual([
-    { kind: "warning", payload: { text: expect.stringContaining("left out from now on") } },
+    { kind: "warning", payload: { text: expect.stringContaining("further ones are dropped") } },
   ]);
 });
 
@@ -41,6 +41,6 @@ test("reports once that there are more, over any number of executions", () => {
     for (let n = 0; n < count; n += 1) unknown.add(`line ${n}`);
   }
   expect(events.slice(200)).toEqual([
-    { kind: "warning", payload: { text: expect.stringContaining("left out from now on") } },
+    { kind: "warning", payload: { text: expect.stringContaining("further ones are dropped") } },
   ]);
 });

@@ -8,7 +8,7 @@ const CHARACTERS_MAX = 16_000;
 const LINES_MAX = 200;
 
 const moreOf = (harness: string): string =>
-  `${harness} says more that is not known here than is kept; it is left out from now on.`;
+  `${harness} emitted more unknown lines than the ${LINES_MAX} that are stored; further ones are dropped.`;
 
 export type UnknownLinesDeps = {
   readonly harness: string;

@@ -62,7 +62,7 @@ export class Dispatcher {
     for (const machine of await this.#deps.backend.known()) {
       this.#deps.log.info(
         { operation: "reattach", executionId: String(machine.executionId), attempt: machine.attempt },
-        "a machine of before is watched again",
+        "reattached to a machine",
       );
       this.#watched.set(keyOf(machine), this.#watch(machine));
     }
@@ -159,7 +159,7 @@ class Watched implements WatchedLease {
       case "TAKEN":
         if (!this.isTaken) {
           this.isTaken = true;
-          this.#log.info({ operation: "dispatch" }, "taken over");
+          this.#log.info({ operation: "dispatch" }, "accepted by its machine");
           this.#owner.taken();
         }
         return void this.check();
@@ -191,7 +191,7 @@ class Watched implements WatchedLease {
     if (this.isTaken || clock.now().getTime() - this.#machine.startedMs < startTimeoutMs) return undefined;
     return new MachineFailed(
       "start_timeout",
-      `The machine did not take its run within ${Math.round(startTimeoutMs / 1_000)} s.`,
+      `The machine did not accept its run within ${Math.round(startTimeoutMs / 1_000)} s.`,
     );
   }
 
@@ -214,7 +214,7 @@ class Watched implements WatchedLease {
         { timeoutMs: timings().callTimeoutMs, signal },
       ),
     ).catch((error: unknown) =>
-      this.#log.warn({ operation: "failDispatch", error }, "the platform was not told that a machine failed"),
+      this.#log.warn({ operation: "failDispatch", error }, "the failure of a machine could not be reported"),
     );
     this.#isFailing = false;
     if (answer?.taken) return; // a machine accepted the execution concurrently
@@ -288,7 +288,7 @@ async function retryAll(
       return await act();
     } catch (error) {
       if (tries === END_TRIES || signal.aborted) throw error;
-      log.warn({ operation: "end", error }, "a machine could not be ended; trying again");
+      log.warn({ operation: "end", error }, "a machine could not be ended; retrying");
       await pause(timers, retryDelayMs(timings(), tries), signal).catch(() => {});
     }
   }
@@ -297,7 +297,7 @@ async function retryAll(
 const failureOf = (error: unknown): MachineFailed =>
   error instanceof MachineFailed
     ? error
-    : new MachineFailed("dispatch_failed", "The worker could not ask for a machine.");
+    : new MachineFailed("dispatch_failed", "The worker could not request a machine.");
 
 const keyOf = ({ executionId, attempt }: { executionId: bigint; attempt: number }): string =>
   `${executionId}-${attempt}`;

@@ -97,7 +97,7 @@ export class Messages {
       // The attachment is too large, the disk is full, or its link has expired.
       const isMissing = error instanceof AttachmentFailed || error instanceof SandboxRefusal || isDomainError(error);
       if (ctx.signal.aborted || !isMissing) throw error;
-      conversation.record("warning", { text: `An attachment could not be had: ${error.message}` });
+      conversation.record("warning", { text: `An attachment could not be fetched: ${error.message}` });
       return [];
     }
   }

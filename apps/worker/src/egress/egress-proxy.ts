@@ -101,7 +101,7 @@ export class EgressProxy {
 
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const target = targetOf(`http://${request.url}`, 443);
-    if (!target) return refuse(client, 400, "A CONNECT names a host and a port.");
+    if (!target) return refuse(client, 400, "CONNECT requires a host and a port.");
     await this.#options.gate.whenOpen();
     const found = await this.#connect(target);
     if ("refusal" in found) return refuse(client, found.status, found.refusal);
@@ -121,7 +121,7 @@ export class EgressProxy {
         : respondText(response, 400, "This is a proxy.");
     }
     const target = url.startsWith("http://") ? targetOf(url, 80) : undefined;
-    if (!target) return respondText(response, 400, "Only http URLs are fetched here; use CONNECT for others.");
+    if (!target) return respondText(response, 400, "Only http URLs are forwarded; use CONNECT for others.");
     const found = await this.#connect(target);
     if ("refusal" in found) return respondText(response, found.status, found.refusal);
     this.#remember(found.socket);
@@ -162,9 +162,9 @@ export class EgressProxy {
 }
 
 const DENIED = {
-  host_not_allowed: "This run may not reach this host: neither the worker's operator nor its environment names it.",
-  internal_address: "This host has an internal address, which runs may not reach.",
-  name_unknown: "This host is not known.",
+  host_not_allowed: "This run must not connect to this host: the worker's operator or the run's environment does not allow it.",
+  internal_address: "This host has an internal address, to which runs must not connect.",
+  name_unknown: "The name of this host cannot be resolved.",
 } as const;
 
 type Target = { readonly host: string; readonly port: number };

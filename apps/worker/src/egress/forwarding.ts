@@ -32,7 +32,7 @@ export function forward(
   isOpen: IsOpen,
 ): void {
   upstream.on("error", () =>
-    response.headersSent ? response.destroy() : respondText(response, 502, "The host did not answer."),
+    response.headersSent ? response.destroy() : respondText(response, 502, "The host did not respond."),
   );
   upstream.on("response", (answer) => passBack(answer, response, isOpen));
   response.on("close", () => upstream.destroy());

@@ -77,21 +77,21 @@ export class GitGateway {
       !(this.#mayPush && SERVICE_PATHS("git-receive-pack").includes(wanted))
     ) {
       if (!SERVICE_PATHS("git-receive-pack").includes(wanted))
-        return respondText(response, 404, "Git asks for nothing like this.");
+        return respondText(response, 404, "This is not a request of git's smart protocol.");
       const { hostname, port, protocol } = new URL(repository.cloneUrl);
       onDenied({
         host: hostname,
         port: Number(port || (protocol === "https:" ? 443 : 80)),
         reason: "push_not_allowed",
       });
-      return respondText(response, 403, "Nothing is pushed from here; the pull_request tool does.");
+      return respondText(response, 403, "Pushing is not possible here; use the pull_request tool.");
     }
     const headers = forwarded(request.headers);
     if (request.method === "POST")
       return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
     const answer = await this.#get(repository, rest, headers);
     if (answer) passBack(answer, response, isOpen);
-    else respondText(response, 502, "The code host did not answer.");
+    else respondText(response, 502, "The code host did not respond.");
   }
 
   #ask(

@@ -59,9 +59,9 @@ async function judged(
   if ("addresses" in decision) return decision.addresses;
   onDenied({ host, port, reason: decision.denied });
   const why = {
-    host_not_allowed: "this run may not reach it",
+    host_not_allowed: "this run must not connect to it",
     internal_address: "it has an internal address",
-    name_unknown: "its name is not known",
+    name_unknown: "its name cannot be resolved",
   }[decision.denied];
   throw new FetchRefused(`No connection to ${host}:${port}: ${why}.`);
 }
@@ -94,7 +94,7 @@ function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boo
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
-      if (bytes > bytesMax) done(new FetchRefused(`The answer has more than ${bytesMax} bytes.`));
+      if (bytes > bytesMax) done(new FetchRefused(`The response exceeds ${bytesMax} bytes.`));
       else done(null, chunk);
     },
   });

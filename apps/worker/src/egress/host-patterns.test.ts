@@ -35,4 +35,4 @@ test.each([
   "example.com:99999",
   "example..com",
   "exam*ple.com",
-])("%j is no pattern", (text) => expect(() => hostPatterns([text])).toThrow(/is no host/));
+])("rejects the invalid pattern %j", (text) => expect(() => hostPatterns([text])).toThrow(/is not a host/));

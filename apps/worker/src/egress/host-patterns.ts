@@ -21,7 +21,7 @@ export function hostPatterns(texts: readonly string[]): HostPatterns {
 function parse(text: string): { host: (host: string) => boolean; ports: (port: number) => boolean } {
   const [, host, port] = PATTERN.exec(text.trim().toLowerCase()) ?? [];
   if (host === undefined || Number(port ?? 1) > 65_535)
-    throw new Error(`"${text}" is no host such as example.com, *.example.com or example.com:8443`);
+    throw new Error(`"${text}" is not a host such as example.com, *.example.com or example.com:8443`);
   const bare = host.replace(/^\[(.*)\]$/, "$1");
   return {
     host:

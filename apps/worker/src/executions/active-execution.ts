@@ -172,7 +172,7 @@ export class ActiveExecution implements RenewedLease {
   }
 
   /** Ends the execution immediately; nothing more of it is reported. */
-  lose(why = "The platform gave this attempt up."): void {
+  lose(why = "The platform declared this attempt lost."): void {
     if (this.#lost.signal.aborted) return;
     const reason = new LeaseLost(why);
     this.#log.warn({ operation: "lease", reason: reason.reason }, "lease lost");
@@ -235,7 +235,7 @@ export class ActiveExecution implements RenewedLease {
     if (result?.error) span.fail(result.error.code);
     if (result) await this.#complete(result, await this.#park(result));
     else if (returned) await this.#return(returned);
-    else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution left to its next attempt");
+    else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution abandoned; its next attempt continues it");
     this.#live.end();
     this.#events.end(new LeaseLost("The execution has ended."));
     await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());
@@ -304,7 +304,7 @@ export class ActiveExecution implements RenewedLease {
     if (isFailure) await pause(timers, this.#deps.startFailures.add(timings()), this.#stop.signal).catch(() => {});
     const late = new AbortController();
     const cancelLimit = timers.after(timings().returnMs, () =>
-      late.abort(new Error("The platform did not answer in time.")),
+      late.abort(new Error("The platform did not respond in time.")),
     );
     const signal = AbortSignal.any([this.#lost.signal, late.signal]);
     const lease = { executionId, attempt, reason, message: this.#masker.text(message), failure: isFailure };

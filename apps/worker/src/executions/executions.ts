@@ -59,7 +59,7 @@ export class Executions {
       // Nothing runs and nothing renews the lease: it expires, and another attempt follows.
       this.#deps.log.error(
         { operation: "begin", executionId: String(assignment.executionId), attempt: assignment.attempt, error },
-        "execution not begun",
+        "execution not started",
       );
     }
   }

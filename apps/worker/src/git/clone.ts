@@ -142,7 +142,7 @@ async function pinCommit(
 ): Promise<{ readonly sha: string; readonly ref: string }> {
   const sha = repository.baseCommit;
   const what = `Cannot clone ${nameOf(repository)}`;
-  const absent = new GitFailed(what, `no branch or tag leads to the commit ${sha}`, COMMIT_NOT_FOUND);
+  const absent = new GitFailed(what, `no branch or tag contains the commit ${sha}`, COMMIT_NOT_FOUND);
   const leading = isSha(sha)
     ? await git
         .run(

@@ -5,7 +5,7 @@ import { sandboxGit } from "./sandbox-git.ts";
 
 export const headOf = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<string> => {
   const sha = (await sandboxGit(sandbox, copy, ["rev-parse", "--verify", "HEAD"], signal ? { signal } : {})).trim();
-  if (!isSha(sha)) throw new GitFailed(`Cannot read ${copy.directory}`, "HEAD is no commit");
+  if (!isSha(sha)) throw new GitFailed(`Cannot read ${copy.directory}`, "HEAD is not a commit");
   return sha;
 };
 

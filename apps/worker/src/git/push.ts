@@ -39,7 +39,7 @@ export class BranchMoved extends GitFailed {
   constructor(copy: WorkingCopy) {
     super(
       `Cannot push ${copy.repository.workBranch} of ${nameOf(copy.repository)}`,
-      "the branch was moved by somebody else",
+      "another client has pushed to the branch",
     );
     this.name = "BranchMoved";
   }

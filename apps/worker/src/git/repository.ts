@@ -30,7 +30,7 @@ export function directoriesOf(repositories: readonly worker.Repository[]): strin
   return repositories.map((repository) => {
     const isShared = repositories.filter(({ name }) => name === repository.name).length > 1;
     const directory = isShared ? `${repository.owner}-${repository.name}` : repository.name;
-    if (!/^[\w][\w.-]*$/.test(directory)) throw new Error(`A repository cannot be called ${directory}.`);
+    if (!/^[\w][\w.-]*$/.test(directory)) throw new Error(`A repository directory cannot be named ${directory}.`);
     return directory;
   });
 }

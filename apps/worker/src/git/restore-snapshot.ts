@@ -57,7 +57,7 @@ export async function restoreSnapshot(
     if (!copy)
       throw new GitFailed(
         "The snapshot cannot be restored",
-        `it holds ${directory}, which is no repository of this run`,
+        `it contains ${directory}, which is not a repository of this run`,
       );
     return { copy, branch: branch ?? "" };
   });

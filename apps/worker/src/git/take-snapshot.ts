@@ -90,7 +90,7 @@ export async function checkedArchive(path: string): Promise<string> {
   try {
     const found = await file.stat();
     if (!found.isFile() || found.nlink !== 1)
-      throw new GitFailed("The snapshot failed", "its archive is no regular file");
+      throw new GitFailed("The snapshot failed", "its archive is not a regular file");
     if (found.size > SNAPSHOT_BYTES_MAX) throw new GitFailed("The snapshot failed", "it is larger than 512 MB");
     return path;
   } finally {

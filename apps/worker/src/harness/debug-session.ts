@@ -86,7 +86,7 @@ function debugContext(ctx: ExecutionContext, agentPrompt: string): ExecutionCont
 function instructions({ assignment }: ExecutionContext, failure: string): string {
   const task = assignment.inputs.map(({ text }) => text).join("\n\n");
   return [
-    "The environment of a run could not be set up, so the run has failed. You are in what the setup left, for a short while, to help people find out why. You do not do the run's task, and nothing you change here is kept.",
+    "The environment of a run could not be set up, so the run has failed. You work in the workspace that the failed setup left, for a limited time, to help users find the cause. Do not do the run's task. Nothing that you change here is saved.",
     `The failure:\n${failure}`,
     ...(task === "" ? [] : [`What the run was asked to do:\n${task}`]),
   ].join("\n\n");

@@ -28,10 +28,10 @@ export function harnessRefusalOf(
   sandbox: { kind: "bwrap" | "none" },
   { isThere, hasCredentials }: { isThere: boolean; hasCredentials: boolean },
 ): string | undefined {
-  if (sandbox.kind === "none") return `The harness "${harness}" works in a sandbox only. ${INSTALL_HINT}`;
-  if (!isThere) return `This worker does not have the harness "${harness}" any more.`;
+  if (sandbox.kind === "none") return `The harness "${harness}" requires a sandbox. ${INSTALL_HINT}`;
+  if (!isThere) return `This worker no longer has the harness "${harness}".`;
   return hasCredentials ? undefined : noAccess(provider);
 }
 
 const noAccess = (provider: string): string =>
-  `This worker has no access to the model provider "${provider}": it is not configured any more, or only for the platform's own workers. Give the team its own key as a managed secret (docs/guides/models.md), then answer here to go on.`;
+  `This worker has no access to the model provider "${provider}": it is no longer configured, or only for the platform's own workers. Give the team its own key as a managed secret (docs/guides/models.md), then answer here to continue.`;

@@ -109,7 +109,7 @@ function wordsFor({
   open,
 }: Rewritten & { lost: ResumeDeps["lost"]; open: readonly PastCall[] }): string {
   const parts = [
-    `The ${lost} you worked in was lost. You go on in a new one, from what is recorded: everything above happened.`,
+    `The ${lost} you worked in was lost. You continue in a new one, from what is recorded: everything above has happened.`,
     lost === "worker"
       ? "Processes, temporary files, your home directory and files that git ignores are gone; setup commands have run again."
       : "Processes and temporary files are gone; files of the workspace are as they were.",
@@ -117,7 +117,7 @@ function wordsFor({
     written.length === 0 ? "" : `Written again from the record:\n${listed(written)}`,
     missing.length === 0
       ? ""
-      : `What these calls changed in the workspace after it was last saved is lost; look before you rely on it:\n${listed(missing)}`,
+      : `What these calls changed in the workspace after it was last saved is lost; check it before you rely on it:\n${listed(missing)}`,
     open.length === 0
       ? ""
       : `These calls were running, and their effect is unknown; check before you repeat them:\n${listed(open)}`,

@@ -155,7 +155,7 @@ async function workWithHarness(
     conversation.record("agent_resumed", {
       ...begun,
       lost,
-      text: `The ${lost} you worked in was lost; you go on in a new one.`,
+      text: `The ${lost} you worked in was lost; you continue in a new one.`,
       repeats: [],
     });
   } else conversation.record("agent_started", begun);

@@ -43,7 +43,7 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
       ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
       if (!session.mayGoOn || crashes >= CRASHES_MAX) return session.died();
       conversation.record("warning", {
-        text: "The sandbox ended while the agent was working in it. The agent goes on in a new one.",
+        text: "The sandbox ended while the agent was working in it. The agent continues in a new one.",
       });
     }
   }

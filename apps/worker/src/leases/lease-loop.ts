@@ -38,7 +38,7 @@ export class LeaseLoop {
 
   /** Ends a back-off early because work is available. */
   wake(): void {
-    this.#wake.abort(new Error("There is work."));
+    this.#wake.abort(new Error("Work is available."));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -50,14 +50,14 @@ export class LeaseLoop {
       }
       try {
         if (!(await this.#deps.hasFreeDisk())) {
-          this.#deps.log.warn({ operation: "Lease", reason: "disk_full" }, "no work is taken while the disk is full");
+          this.#deps.log.warn({ operation: "Lease", reason: "disk_full" }, "no work is leased while the disk is full");
         } else if (await this.#takeWork(signal)) {
           failures = 0;
           continue;
         }
       } catch (error) {
         if (signal.aborted) return;
-        this.#deps.log.warn({ operation: "Lease", reason: platformError(error).reason }, "no work could be taken");
+        this.#deps.log.warn({ operation: "Lease", reason: platformError(error).reason }, "no work could be leased");
       }
       await this.#backOff(failures++, signal);
     }
@@ -88,14 +88,14 @@ export class LeaseLoop {
     if (leases.length === 0) return;
     const { take, clock, timers, timings, log } = this.#deps;
     const offersOpen = new AbortController();
-    const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have ended.")));
+    const cancel = timers.after(timings().offerTtlMs, () => offersOpen.abort(new Error("The offers have expired.")));
     try {
       const sent = momentOf(clock); // the time of the first attempt, which may be the one that succeeded
       const lost = await retrying({ timers, timings }, offersOpen.signal, () =>
         take(leases, sent, { timeoutMs: timings().callTimeoutMs, signal: offersOpen.signal }),
       );
       for (const { executionId, attempt } of lost)
-        log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was gone");
+        log.info({ operation: "Accept", executionId: String(executionId), attempt }, "offer was no longer open");
     } finally {
       cancel();
     }
@@ -105,7 +105,7 @@ export class LeaseLoop {
     if (leases.length === 0) return;
     const { client, timings, log } = this.#deps;
     await client.decline({ leases, reason }, { timeoutMs: timings().callTimeoutMs }).catch((error: unknown) => {
-      log.warn({ operation: "Decline", reason: platformError(error).reason }, "offers left to end by themselves");
+      log.warn({ operation: "Decline", reason: platformError(error).reason }, "offers could not be declined; they expire");
     });
   }
 

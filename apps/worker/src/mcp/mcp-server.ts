@@ -31,7 +31,7 @@ export class McpServer {
   async connect(signal: AbortSignal): Promise<Connection> {
     const present = await this.#connection?.catch(() => undefined);
     if (present && !present.isClosed) return present;
-    if (this.#starts >= STARTS_MAX) throw new Error(`It has ended ${STARTS_MAX} times and is not started again.`);
+    if (this.#starts >= STARTS_MAX) throw new Error(`It has ended ${STARTS_MAX} times and is not restarted.`);
     this.#starts += 1;
     const connection = Connection.open(serverSettings(this.#server, this.#known), this.#deps, signal);
     this.#connection = connection;
@@ -49,12 +49,12 @@ export class McpServer {
       const connection = await this.connect(signal);
       const shown = shownResult(await connection.call(tool, input, signal), mask);
       if (!shown.isError) return shown;
-      throw new ToolFailure(shown.output.text ?? "The tool failed and did not say why.");
+      throw new ToolFailure(shown.output.text ?? "The tool failed and gave no reason.");
     } catch (error) {
       if (error instanceof ToolFailure || error instanceof SandboxGone) throw error;
       signal.throwIfAborted();
       await this.#deps.assertAlive();
-      throw new ToolFailure(mask(`The MCP server ${this.name} did not answer: ${reasonOf(error)}`));
+      throw new ToolFailure(mask(`The MCP server ${this.name} did not respond: ${reasonOf(error)}`));
     }
   }
 

@@ -70,7 +70,7 @@ export class SandboxTransport implements Transport {
         this.#receive(data);
       }
     } catch (error) {
-      this.#end(error instanceof Error ? error.message : "It cannot be understood.");
+      this.#end(error instanceof Error ? error.message : "Its output is invalid.");
       await this.#program.stop().catch(() => undefined);
     } finally {
       this.#isListening = false;
@@ -83,7 +83,7 @@ export class SandboxTransport implements Transport {
    */
   #receive(data: Buffer): void {
     this.#bytes += data.length;
-    if (this.#bytes > ANSWER_BYTES_MAX) throw new Error("It was ended: it said too much without an answer.");
+    if (this.#bytes > ANSWER_BYTES_MAX) throw new Error("It was ended: it wrote too much without a response.");
     for (const line of this.#lines.push(data)) {
       const message = parse(line);
       if (!message) continue;

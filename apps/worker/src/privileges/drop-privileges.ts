@@ -171,5 +171,5 @@ function faultOf(start: readonly string[], dir: string, sandbox: WorkerConfig["s
     ],
     { env: PREPARING, encoding: "utf8", timeout: CHECK_TIMEOUT_MS },
   );
-  return status === 0 ? undefined : stderr.trim() || "it cannot be tried.";
+  return status === 0 ? undefined : stderr.trim() || "the check could not be run.";
 }

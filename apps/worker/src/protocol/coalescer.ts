@@ -69,5 +69,5 @@ const incomplete = (): DomainError =>
   new DomainError({
     kind: "unavailable",
     reason: "answer_incomplete",
-    message: "The platform answered fewer items than it was sent.",
+    message: "The platform returned fewer results than it received items.",
   });

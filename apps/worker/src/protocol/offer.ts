@@ -18,7 +18,7 @@ export function leaseOfOffer(token: string): LeaseRef | undefined {
 
 /** Returns the error of a process whose offer is no longer open. */
 export const offerGone = (): DomainError =>
-  new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is not open any more." });
+  new DomainError({ kind: "unauthenticated", reason: "offer_gone", message: "This offer is no longer open." });
 
 /**
  * Returns the assignment of the execution that the session's offer token belongs to. Retries until the platform

@@ -129,7 +129,7 @@ function enable(directory: string, controllers: readonly Controller[]): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EBUSY") throw error;
     const others = words(join(directory, "cgroup.procs")).filter((pid) => Number(pid) !== process.pid);
-    if (others.length > 0) throw new Error(`${directory} holds other processes than the worker`, { cause: error });
+    if (others.length > 0) throw new Error(`${directory} contains processes other than the worker`, { cause: error });
     mkdirSync(join(directory, LEAF), { recursive: true });
     writeFileSync(join(directory, LEAF, "cgroup.procs"), String(process.pid));
     write();

@@ -26,7 +26,7 @@ describe("an agent that could write to the channel", () => {
     const { channel, output, broken } = aChannel();
     const { answer } = channel.ask(question);
     output.write(line.length > LINE_BYTES_MAX ? line : `${line}\n`);
-    await expect(answer).rejects.toThrow(/broke the protocol/);
+    await expect(answer).rejects.toThrow(/violated the protocol/);
     await expect(channel.ask(question).answer).rejects.toBeInstanceOf(SandboxGone);
     expect(broken()).toBe(1);
   });

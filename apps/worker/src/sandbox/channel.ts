@@ -28,7 +28,7 @@ export class Channel {
       try {
         lines.push(chunk).forEach((line) => this.#receive(line));
       } catch (error) {
-        this.close(new SandboxGone("The sandbox broke the protocol and was ended.", error));
+        this.close(new SandboxGone("The sandbox violated the protocol and was ended.", error));
         this.#onBroken();
       }
     });
@@ -66,7 +66,7 @@ export class Channel {
     if (this.#closed) return;
     const message = parseAnswer(line);
     const waiting = this.#waiting.get(message.id);
-    if (!waiting) throw new Error("An answer to nothing that was asked.");
+    if (!waiting) throw new Error("A response without a pending request.");
     // an invalid value leaves the request pending, so that close() rejects it
     const value = message.ok ? waiting.schema.parse(message.value) : undefined;
     this.#waiting.delete(message.id);

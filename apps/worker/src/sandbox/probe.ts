@@ -53,7 +53,7 @@ export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
     cgroups instanceof Cgroups
       ? []
       : [
-          `Limits are put on each process, and the whole of a run is only watched: cgroups cannot be used (${cgroups.unavailable}).`,
+          `Limits apply to each process, and the totals of a run are only checked periodically: cgroups are not available (${cgroups.unavailable}).`,
         ];
   const none = (warning: string): ProbeResult => ({
     kind: "none",
@@ -76,7 +76,7 @@ export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
       return withImages(host, config.rootfs ?? [], [
         ...weak,
         ...(faults.length > 0
-          ? [`Sandboxes run as root outside, for another user cannot be had: ${faults.join(" ")}`]
+          ? [`Sandboxes run as root on the host, because no other user is available: ${faults.join(" ")}`]
           : []),
       ]);
   }

@@ -88,7 +88,7 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
   const timeout = new AbortController();
   try {
     const limitMs = spec.host.startTimeoutMs ?? START_TIMEOUT_MS;
-    const lateness = new SandboxGone(`It did not answer within ${limitMs / 1_000} s.`);
+    const lateness = new SandboxGone(`It did not respond within ${limitMs / 1_000} s.`);
     const tooLate = pause(limitMs, undefined, { signal: timeout.signal }).then(() => Promise.reject(lateness));
     tooLate.catch(() => undefined);
     await Promise.race([sandbox.greet(), tooLate]);

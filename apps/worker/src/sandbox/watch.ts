@@ -84,7 +84,7 @@ export class Watch {
     if (bytes > limits.diskBytes) {
       this.#report({
         ...{ reason: "disk_limit", resource: "disk", limit: limits.diskBytes, by: "watch" },
-        message: `The run's files take ${inMiB(bytes)}, more than the ${inMiB(limits.diskBytes)} they may.`,
+        message: `The run's files use ${inMiB(bytes)}; the limit is ${inMiB(limits.diskBytes)}.`,
       });
     } else if (files > limits.files) {
       this.#report({
@@ -108,12 +108,12 @@ export class Watch {
 
 export const memoryBreach = ({ memoryBytes: limit }: Limits, by: Breach["by"]): Breach => ({
   ...{ reason: "container_oom", resource: "memory", limit, by },
-  message: `The run used up its memory of ${inMiB(limit)}.`,
+  message: `The run exceeded its memory limit of ${inMiB(limit)}.`,
 });
 
 const processBreach = ({ processes: limit }: Limits, by: Breach["by"]): Breach => ({
   ...{ reason: "process_limit", resource: "processes", limit, by },
-  message: `The run started more processes and threads than the ${limit} it may have.`,
+  message: `The run exceeded its limit of ${limit} processes and threads.`,
 });
 
 const inMiB = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MiB`;

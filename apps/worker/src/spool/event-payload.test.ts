@@ -14,7 +14,7 @@ describe("a payload", () => {
     expect(fitted).toMatchObject({
       call_id: "c1-1",
       truncated: true,
-      output: expect.stringMatching(/^first x+\n… \d+ characters left out …\nx+ last$/),
+      output: expect.stringMatching(/^first x+\n… \d+ characters omitted …\nx+ last$/),
     });
   });
 

@@ -42,5 +42,5 @@ function cutText(text: string, charsMax: number): string {
   const half = Math.floor(charsMax / 2);
   const head = text.slice(0, half).replace(/[\uD800-\uDBFF]$/, "");
   const tail = text.slice(-half).replace(/^[\uDC00-\uDFFF]/, "");
-  return `${head}\n… ${text.length - head.length - tail.length} characters left out …\n${tail}`;
+  return `${head}\n… ${text.length - head.length - tail.length} characters omitted …\n${tail}`;
 }

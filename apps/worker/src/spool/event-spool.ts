@@ -70,7 +70,7 @@ export class EventSpool {
     const text = Buffer.alloc(bytes); // the positions are contiguous
     for (let read = 0; read < bytes;) {
       const more = readSync(this.#file, text, read, bytes - read, first.offset + read);
-      if (more === 0) throw new Error("The event spool is shorter than it was.");
+      if (more === 0) throw new Error("The event spool was truncated.");
       read += more;
     }
     return text

@@ -33,7 +33,7 @@ export const artifact = defineTool({
   name: "artifact",
   action: "report_artifact",
   category: "documents",
-  description: "Hands over a file of the workspace as a result of the run.",
+  description: "Delivers a file of the workspace as a result of the run.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({

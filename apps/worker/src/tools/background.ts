@@ -18,7 +18,7 @@ export class BackgroundCommands {
   /** Starts a command and returns its id. Throws `ToolFailure` if too many are running. */
   begin(sandbox: Sandbox, command: string, cwd: string): string {
     if ([...this.#commands.values()].filter(({ end }) => !end).length >= RUNNING_MAX)
-      throw new ToolFailure(`${RUNNING_MAX} commands run in the background already; end one with shell_kill.`);
+      throw new ToolFailure(`${RUNNING_MAX} commands are already running in the background; end one with shell_kill.`);
     const begun: Command = sandbox.begin(command, { cwd });
     begun.ended.then(
       (end) => (begun.end = end),
@@ -72,7 +72,7 @@ export class BackgroundCommands {
     const command = this.#commands.get(id);
     if (!command)
       throw new ToolFailure(
-        `There is no background command ${id}. Those of a lost worker or sandbox have ended with it.`,
+        `Unknown background command ${id}. Background commands end with their worker or sandbox.`,
       );
     return command;
   }

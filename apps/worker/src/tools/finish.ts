@@ -5,7 +5,7 @@ export const finish = defineTool({
   name: "finish",
   action: "finish",
   category: "review",
-  description: "Ends the work, with a closing word.",
+  description: "Ends the work, with a closing message.",
   isReadOnly: true,
   changes: "nothing",
   input: z.object({ message: z.string().optional() }),

@@ -6,7 +6,7 @@ export const plan = defineTool({
   action: "create_document",
   category: "documents",
   description:
-    "Reports a plan, in Markdown, for people to read. While a plan is asked for, this ends the turn until it is approved.",
+    "Reports a plan, in Markdown, for people to read. While a plan is requested, this ends the turn until the plan is approved.",
   isReadOnly: true,
   changes: "nothing",
   input: z.object({ title: z.string().min(1).max(500), markdown: z.string().min(1) }),

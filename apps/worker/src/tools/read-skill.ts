@@ -7,7 +7,7 @@ export const readSkill = defineTool({
   action: "read_skill",
   category: "skill",
   description:
-    "Reads one of the procedures (skills) that the instructions list, by its name. Read it before you do what it is about.",
+    "Reads one of the procedures (skills) that the instructions list, by its name. Read it before you do what it describes.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",

@@ -17,7 +17,7 @@ export const reportScore = ({
     name: "report_score",
     action: "report_score",
     category: "review",
-    description: `Reports your verdict on the run and ends your work. classification is one of: ${classifications.join(", ")}. reason says in a few sentences what in the evidence decided it. Only when the evidence does not suffice to decide, send undecided: true instead of a classification.`,
+    description: `Reports your verdict on the run and ends your work. classification is one of: ${classifications.join(", ")}. reason states in a few sentences which evidence decided it. Only when the evidence does not suffice to decide, send undecided: true instead of a classification.`,
     isReadOnly: false,
     changes: "nothing",
     input: z.object({

@@ -72,7 +72,7 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
     });
     return ending;
   };
-  if (!tool || !input) return finish({ state: "failed", output: { error: `There is no tool "${call.name}".` } });
+  if (!tool || !input) return finish({ state: "failed", output: { error: `Unknown tool "${call.name}".` } });
   if (call.malformed !== undefined)
     return finish({ state: "failed", output: { error: malformedArguments(tool.name, call.malformed) } });
   if (!input.success)
@@ -116,7 +116,7 @@ export function closeUnrun(call: ToolCall, { context, tools }: Pick<RunToolOptio
     category,
     input: {},
     state: "interrupted",
-    output: { error: "It was not begun." },
+    output: { error: "It was not started." },
     duration_ms: 0,
   });
 }

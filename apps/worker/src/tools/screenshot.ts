@@ -19,7 +19,7 @@ export const screenshot = defineTool({
   name: "screenshot",
   action: "use_computer",
   category: "computer",
-  description: "Hands over an image file of the workspace (PNG, JPEG, GIF or WebP) as a screenshot.",
+  description: "Delivers an image file of the workspace (PNG, JPEG, GIF or WebP) as a screenshot.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ file: z.string().min(1), description: z.string().optional(), public: z.boolean().optional() }),
@@ -28,7 +28,7 @@ export const screenshot = defineTool({
     const { sandbox } = workspace;
     const content = await onPath(file, () => sandbox.readFile(sandbox.workspace, absolute(workspace, file), BYTES_MAX));
     const mimeType = imageType(content);
-    if (!mimeType) throw new ToolFailure(`${file} is no PNG, JPEG, GIF or WebP image.`);
+    if (!mimeType) throw new ToolFailure(`${file} is not a PNG, JPEG, GIF or WebP image.`);
     const data = { mime_type: mimeType, ...(description === undefined ? {} : { description }) };
     const { artifactUid } = await platform.createArtifact({
       clientArtifactId: callId,

@@ -27,7 +27,7 @@ export const search = defineTool({
   action: "grep",
   category: "search",
   description:
-    "Searches the text files of the workspace, or of `path` in it, for a regular expression; answers `file:line:text`.",
+    "Searches the text files of the workspace, or of `path` in it, for a regular expression; returns `file:line:text`.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",

@@ -10,7 +10,7 @@ import { ToolFailure } from "./tool-failure.ts";
  */
 const LOOKUPS_MAX = 40;
 const LOOKUP_INTERVAL_MS = 250;
-const NO_TASK = "This run works on no task: dispatched runs have one, runs of automations do not.";
+const NO_TASK = "This run has no task: dispatched runs have one, runs of automations do not.";
 
 export const setStage = defineTool({
   name: "set_stage",

@@ -9,7 +9,7 @@ export const shellOutput = defineTool({
   action: "read_command_output",
   category: "command",
   description:
-    "Reads what a background command (shell with background: true) has written since you last asked, and whether it still runs. Waits up to wait_seconds for its end.",
+    "Reads what a background command (shell with background: true) has written since the last call, and whether it still runs. Waits up to wait_seconds for its end.",
   isReadOnly: true,
   isParallel: true,
   changes: "nothing",
@@ -24,7 +24,7 @@ export const shellKill = defineTool({
   name: "shell_kill",
   action: "stop_command",
   category: "command",
-  description: "Ends a background command and everything it has started, and answers what it had written.",
+  description: "Ends a background command and everything it has started, and returns what it had written.",
   isReadOnly: false,
   changes: "anything",
   input: z.object({ id }),

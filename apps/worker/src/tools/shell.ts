@@ -12,7 +12,7 @@ export const shell = defineTool({
   name: "shell",
   action: "run_command",
   category: "command",
-  description: `Runs a shell command in the workspace and answers its exit code and output. The working directory is kept between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds says otherwise. With background: true it is left running (a server, a watcher) and answered by its id, for shell_output and shell_kill.`,
+  description: `Runs a shell command in the workspace and returns its exit code and output. The working directory is retained between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds sets another limit. With background: true it is left running (a server, a watcher) and its id is returned, for shell_output and shell_kill.`,
   isReadOnly: false,
   changes: "anything",
   input: z.object({

@@ -12,7 +12,7 @@ export const spawnRun = defineTool({
   action: "spawn_run",
   category: "integration",
   description:
-    "Starts a child run. `agent` names another agent of the same factory; without it the child is one more run of yours. The child works on its own; use `wait` for its end.",
+    "Starts a child run. `agent` names another agent of the same factory; without it the child is one more run of yours. The child works independently; use `wait` for its end.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ prompt: z.string().min(1), agent: z.string().optional(), title: z.string().optional() }),

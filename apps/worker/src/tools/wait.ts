@@ -6,7 +6,7 @@ export const wait = defineTool({
   action: "wait_for_runs",
   category: "integration",
   description:
-    "Parks this run until all its child runs have ended, or any one of them; then their results are told. Holds no worker meanwhile.",
+    "Parks this run until all its child runs have ended, or any one of them; then their results are delivered. The run occupies no worker while it waits.",
   isReadOnly: false,
   changes: "nothing",
   input: z.object({ policy: z.enum(["all", "any"]) }),

@@ -8,7 +8,7 @@ export const writeFile = defineTool({
   action: "edit_files",
   category: "files",
   description:
-    "Writes a whole file of the workspace; missing directories are made, an existing file is replaced and keeps its mode.",
+    "Writes a whole file of the workspace; missing directories are created; an existing file is replaced and retains its mode.",
   isReadOnly: false,
   changes: "files",
   input: z.object({ path: z.string().min(1), content: z.string() }),

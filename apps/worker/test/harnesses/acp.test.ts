@@ -247,7 +247,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           message: expect.stringMatching(/^awaiting_approval/),
         });
         expect(said(planned.events)[0]).toBe(`plan read_skill ${ask}`);
-        expect(said(planned.events)[1]).toMatch(new RegExp(`You are asked for a plan first[^]*${looking.source}`));
+        expect(said(planned.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${looking.source}`));
         expect(ends(planned.events).map(({ name, state }) => [name, state])).toEqual(
           expect.arrayContaining([
             ["spawn_run", "denied"],

@@ -361,7 +361,7 @@ for (const standIn of [CLAUDE, CODEX])
         });
         expect(said(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
         expect(said(first.events)[1]).toMatch(
-          new RegExp(`You are asked for a plan first[^]*${standIn.looking.source}`),
+          new RegExp(`Make a plan first[^]*${standIn.looking.source}`),
         );
         expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([
           ["spawn_run", "denied"],
@@ -452,11 +452,11 @@ inBubblewrap("an agent program of others", () => {
       const refusal = async (over: Partial<ContextOptions>) => (await execute({ ...base, ...over })).result;
       expect(await refusal({ kind: "none" })).toMatchObject({
         outcome: "BLOCKED",
-        message: expect.stringContaining("works in a sandbox only"),
+        message: expect.stringContaining("requires a sandbox"),
       });
       expect(await refusal({ host: bareHost("bwrap") })).toMatchObject({
         outcome: "BLOCKED",
-        message: expect.stringContaining("does not have the harness"),
+        message: expect.stringContaining("no longer has the harness"),
       });
       const { providerCredentials: _none, ...assignment } = base.assignment!;
       expect(await refusal({ assignment })).toMatchObject({

@@ -237,8 +237,8 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   });
 
   test.each([
-    ["max_tokens", "longer than it may be"],
-    ["max_turn_requests", "more steps"],
+    ["max_tokens", "exceeded its maximum length"],
+    ["max_turn_requests", "its own limit"],
     ["refusal", "refuses"],
     ["cancelled", "interrupted"],
     ["later_version", "later_version"],
@@ -382,7 +382,7 @@ describe("how they are started", () => {
     ]);
     expect(geminiAdapter.env(options)).toMatchObject({
       GOOGLE_GEMINI_BASE_URL: "http://gw",
-      GEMINI_API_KEY: "held-by-the-worker",
+      GEMINI_API_KEY: "added-by-the-gateway",
       GEMINI_CLI_HOME: options.stateDir,
     });
     const files = geminiAdapter.files!(options);
@@ -420,7 +420,7 @@ describe("how they are started", () => {
       provider: {
         millwright: {
           npm,
-          options: { baseURL, apiKey: "held-by-the-worker" },
+          options: { baseURL, apiKey: "added-by-the-gateway" },
           models: { m: { options: { reasoningEffort: "high" } } },
         },
       },

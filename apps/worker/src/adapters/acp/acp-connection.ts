@@ -108,7 +108,7 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
   const fail = (error: unknown): void => {
     updates.end();
     isTurn = false;
-    emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+    emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It gave no reason." });
   };
 
   void open().catch(fail);
@@ -127,7 +127,7 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
 /** Why a turn ended abnormally. */
 const STOPS: Readonly<Record<string, string>> = {
   cancelled: "It was interrupted.",
-  max_tokens: "The model's answer was longer than it may be.",
-  max_turn_requests: "It took more steps than it allows itself.",
-  refusal: "The model refuses to go on.",
+  max_tokens: "The model's response exceeded its maximum length.",
+  max_turn_requests: "It reached its own limit of model requests per turn.",
+  refusal: "The model refused to continue.",
 };

@@ -51,7 +51,7 @@ export const geminiAdapter: HarnessAdapter = {
   ],
 
   env: ({ stateDir, gateway }) => ({
-    ...{ GOOGLE_GEMINI_BASE_URL: gateway, GEMINI_API_KEY: "held-by-the-worker", GEMINI_CLI_HOME: stateDir },
+    ...{ GOOGLE_GEMINI_BASE_URL: gateway, GEMINI_API_KEY: "added-by-the-gateway", GEMINI_CLI_HOME: stateDir },
     ...{ GEMINI_CLI_TRUST_WORKSPACE: "true", GEMINI_CLI_NO_RELAUNCH: "true" },
   }),
 

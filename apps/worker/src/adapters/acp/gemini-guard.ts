@@ -34,7 +34,7 @@ function limit(stream) {
     const pass = (data) => emit.call(this, "data", data);
     if (event === "end" && tail.length > 0) {
       cutTail();
-      if (leftOut > 0) pass(Buffer.from("\\n… " + leftOut + " bytes left out …\\n"));
+      if (leftOut > 0) pass(Buffer.from("\\n… " + leftOut + " bytes omitted …\\n"));
       pass(tail);
       tail = Buffer.alloc(0);
     }

@@ -73,7 +73,7 @@ function config({ provider, model, reasoning, systemFile, isReadOnly, gateway }:
       [PROVIDER]: {
         npm,
         name: "Millwright",
-        options: { baseURL: gateway + path, apiKey: "held-by-the-worker" },
+        options: { baseURL: gateway + path, apiKey: "added-by-the-gateway" },
         models: { [model]: { name: model, ...options } },
       },
     },

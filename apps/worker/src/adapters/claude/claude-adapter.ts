@@ -49,7 +49,7 @@ export const claudeAdapter: HarnessAdapter = {
   env: ({ stateDir, gateway }) => ({
     ...{
       ANTHROPIC_BASE_URL: gateway,
-      ANTHROPIC_API_KEY: "held-by-the-worker",
+      ANTHROPIC_API_KEY: "added-by-the-gateway",
       CLAUDE_CONFIG_DIR: stateDir,
       CLAUDE_CODE_MAX_RETRIES: RETRIES,
     },
@@ -102,7 +102,7 @@ function read(text: string): readonly HarnessEvent[] | undefined {
         return [
           {
             t: "warning",
-            text: `The model gave no answer (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); it is asked again.`,
+            text: `The model did not respond (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); the call is retried.`,
           },
         ];
       return SYSTEM_PASSED_OVER.includes(textAt(message, "subtype")) ? [] : undefined;

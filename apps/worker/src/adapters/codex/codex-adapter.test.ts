@@ -159,7 +159,7 @@ test.each<[what: string, line: string, events: object[]]>([
   [
     "a retry",
     turn("error", '"error":{"message":"Reconnecting... 1/5","additionalDetails":"529"},"willRetry":true'),
-    [{ t: "warning", text: "The model gave no answer (Reconnecting... 1/5: 529); it is asked again." }],
+    [{ t: "warning", text: "The model did not respond (Reconnecting... 1/5: 529); it is asked again." }],
   ],
   ["an error that ends the turn elsewhere", turn("error", '"error":{"message":"No."},"willRetry":false'), []],
   [

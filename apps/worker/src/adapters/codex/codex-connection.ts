@@ -106,7 +106,7 @@ export class CodexConnection implements HarnessConnection {
     if (method === "mcpServer/startupStatus/updated" && params["status"] === "failed")
       return this.#emit({
         t: "warning",
-        text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "nobody knows why"}.`,
+        text: `The tools of ${textAt(params, "name")} did not start: ${textAt(params, "error") || "no reason given"}.`,
       });
     // belongs to another thread that the program has started
     if (!this.#isInTurn || textAt(params, "threadId") !== this.#threadId) return;
@@ -124,7 +124,7 @@ export class CodexConnection implements HarnessConnection {
         if (params["willRetry"] === true)
           this.#emit({
             t: "warning",
-            text: `The model gave no answer (${wordsOf(objectAt(params, "error"))}); it is asked again.`,
+            text: `The model did not respond (${wordsOf(objectAt(params, "error"))}); the call is retried.`,
           });
         return;
       case "turn/completed":
@@ -151,7 +151,7 @@ export class CodexConnection implements HarnessConnection {
 
   #fail(error: unknown): void {
     this.#isInTurn = false;
-    this.#emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It does not say why." });
+    this.#emit({ t: "turn_end", ok: false, message: error instanceof Error ? error.message : "It gave no reason." });
   }
 
   /**
@@ -219,5 +219,5 @@ const numberAt = (object: JsonObject, key: string): number => (typeof object[key
 
 function wordsOf(error: JsonObject): string {
   const [message, details] = [textAt(error, "message"), textAt(error, "additionalDetails")];
-  return [message, details].filter((text) => text !== "").join(": ") || "it does not say why";
+  return [message, details].filter((text) => text !== "").join(": ") || "no reason given";
 }

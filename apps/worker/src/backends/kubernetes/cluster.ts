@@ -54,7 +54,7 @@ export async function openCluster({
   const call = async <T>(act: () => Promise<T>): Promise<T> => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error("The cluster did not answer in time.")), CALL_TIMEOUT_MS);
+      timer = setTimeout(() => reject(new Error("The cluster did not respond in time.")), CALL_TIMEOUT_MS);
     });
     try {
       return await Promise.race([act(), late]);
@@ -133,7 +133,7 @@ function messageOf(error: unknown): string {
   const { body, code } = error as { body?: unknown; code?: number };
   const status = typeof body === "string" ? parsed(body) : body;
   const message = typeof status === "object" && status !== null && "message" in status ? status.message : undefined;
-  return typeof message === "string" ? message : `The cluster answered ${code}.`;
+  return typeof message === "string" ? message : `The cluster responded with status ${code}.`;
 }
 
 function parsed(text: string): unknown {

@@ -74,7 +74,7 @@ export function kubernetesBackend({
         return await act();
       } catch (error) {
         if (error instanceof ClusterRefusal || tries === TRIES) throw error;
-        log.warn({ operation: "kubernetes", error }, "the cluster did not do it; trying again");
+        log.warn({ operation: "kubernetes", error }, "a call to the cluster failed; retrying");
         await pause(timers, retryMs * 1.5 ** (tries - 1), never);
       }
     }
@@ -85,8 +85,8 @@ export function kubernetesBackend({
     const created = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
     if (created !== "exists") return created;
     const existing = await cluster.getJob(jobName(order, owner));
-    if (!existing) throw new Error("The Job was there and is not any more.");
-    if (machineOf(existing)?.executionId !== order.executionId) throw new ClusterRefusal("Another Job has its name.");
+    if (!existing) throw new Error("The Job existed and was deleted concurrently.");
+    if (machineOf(existing)?.executionId !== order.executionId) throw new ClusterRefusal("A Job of another execution has the same name.");
     return existing;
   }
 
@@ -108,13 +108,13 @@ export function kubernetesBackend({
       } catch (error) {
         log.warn(
           { operation: "start", executionId: String(order.executionId), attempt: order.attempt, error },
-          "no Job could be made",
+          "no Job could be created",
         );
         throw new MachineFailed(
           "job_create",
           error instanceof ClusterRefusal
-            ? `The cluster refuses the Job: ${error.message}`
-            : "The cluster could not be asked for a Job.",
+            ? `The cluster rejected the Job: ${error.message}`
+            : "The Job could not be requested from the cluster.",
         );
       }
     },

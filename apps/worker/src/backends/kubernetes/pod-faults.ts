@@ -41,12 +41,12 @@ export function faultOfPod(
   if (phase === "Failed")
     return new MachineFailed("pod_failed", `The pod failed${colon([reason, message].filter(Boolean).join(": "))}.`);
   if (phase === "Succeeded")
-    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
+    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended before it accepted its run.");
   const scheduled = conditions.find(({ type, status }) => type === "PodScheduled" && status === "False");
   if (phase === "Pending" && scheduled?.reason === "Unschedulable") {
     const since = (scheduled.lastTransitionTime ?? pod.metadata?.creationTimestamp)?.getTime() ?? nowMs;
     if (nowMs - since >= unschedulableMs)
-      return new MachineFailed("unschedulable", `No node can take the pod${colon(scheduled.message)}.`);
+      return new MachineFailed("unschedulable", `The pod cannot be scheduled on any node${colon(scheduled.message)}.`);
   }
   return undefined;
 }
@@ -56,7 +56,7 @@ export function faultOfJob({ status }: V1Job): MachineFailed | undefined {
   const failed = status?.conditions?.find(({ type, status: is }) => type === "Failed" && is === "True");
   if (!failed) return undefined;
   if (failed.reason === "DeadlineExceeded")
-    return new MachineFailed("active_deadline", "The pod lived longer than it may.");
+    return new MachineFailed("active_deadline", "The pod exceeded its maximum lifetime.");
   return new MachineFailed(
     "job_failed",
     `The Job failed${colon([failed.reason, failed.message].filter(Boolean).join(": "))}.`,
@@ -68,7 +68,7 @@ function faultOfContainer({ image, state, lastState }: V1ContainerStatus, isTake
   if (waiting?.reason && IMAGE_FAULTS.has(waiting.reason))
     return new MachineFailed(
       "image_pull",
-      `The image ${image} cannot be had (${waiting.reason})${colon(waiting.message)}.`,
+      `The image ${image} cannot be pulled (${waiting.reason})${colon(waiting.message)}.`,
     );
   if (waiting?.reason && CREATE_FAULTS.has(waiting.reason))
     return new MachineFailed(
@@ -78,14 +78,14 @@ function faultOfContainer({ image, state, lastState }: V1ContainerStatus, isTake
   const terminated = state?.terminated ?? lastState?.terminated;
   if (!terminated) return undefined;
   if (terminated.reason === "OOMKilled")
-    return new MachineFailed("container_oom", "The pod used more memory than it may, and was killed.");
+    return new MachineFailed("container_oom", "The pod exceeded its memory limit and was killed.");
   if (CREATE_FAULTS.has(terminated.reason ?? ""))
     return new MachineFailed(
       "container_create",
       `The container could not be started (${terminated.reason})${colon(terminated.message)}.`,
     );
   if (terminated.exitCode === 0)
-    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended without having taken its run.");
+    return isTaken ? undefined : new MachineFailed("machine_ended", "The pod ended before it accepted its run.");
   return new MachineFailed(
     "machine_ended",
     `The worker in the pod ended with exit code ${terminated.exitCode} before its run had ended${colon(terminated.message)}.`,

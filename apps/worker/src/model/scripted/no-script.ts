@@ -15,4 +15,4 @@ Without one, a run takes the steps of a \`scripted\` block in its prompt, for ex
 - pull_request: {title: Add hello}
 \`\`\`
 
-The steps are say, shell, shell_output, shell_kill, read, write, edit, search, list, plan, artifact, screenshot, external_reference, skill, pull_request, spawn, wait, stage, ask, finish and fail. Answer with such a block and this run goes on.`;
+The steps are say, shell, shell_output, shell_kill, read, write, edit, search, list, plan, artifact, screenshot, external_reference, skill, pull_request, spawn, wait, stage, ask, finish and fail. Answer with such a block and this run continues.`;

@@ -61,7 +61,7 @@ export function callFailure(provider: string, error: unknown): CallFailure {
   if (mayPass) {
     const failure = {
       code: "resource_unavailable",
-      message: `The model provider ${provider} gave no answer (${summary}).`,
+      message: `The model provider ${provider} did not respond (${summary}).`,
       retryable: true,
       reason: "model_unavailable",
     };

@@ -51,7 +51,7 @@ export class CallEnded extends Error {
   /** The tokens that it used nevertheless; undefined if no response had begun. */
   readonly used: Pick<CallUsage, "usage" | "isEstimated"> | undefined;
   constructor(cause: unknown, used: CallEnded["used"]) {
-    super("The call ended without an answer.", { cause });
+    super("The call ended without a response.", { cause });
     this.used = used;
   }
 }
@@ -112,7 +112,7 @@ export async function callModel(
       ended !== undefined &&
       (ended.finishReason !== "other" || ended.raw !== undefined) &&
       ended.finishReason !== "error";
-    if (!ended || !isWhole || error !== undefined) throw error ?? new CallBroken("its answer was cut off");
+    if (!ended || !isWhole || error !== undefined) throw error ?? new CallBroken("its response was cut off");
     const message = (await result.response).messages.find(({ role }) => role === "assistant") as
       | AssistantModelMessage
       | undefined;

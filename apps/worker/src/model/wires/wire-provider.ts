@@ -158,7 +158,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       if ("toolCalls" in answer) return { stepId, answer };
       if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
-      const text = `The model gave no answer (${mask(answer.summary)}); it is asked again in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
+      const text = `The model did not respond (${mask(answer.summary)}); the call is retried in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
       deps.emit("model_retry", {
         text,
         call_id: stepId,
@@ -218,7 +218,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       ...call,
     }));
     if (answer.isCutShort)
-      deps.emit("warning", { text: "The model's answer reached its greatest length and ends early." });
+      deps.emit("warning", { text: "The model's response reached its maximum length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
     return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
@@ -233,7 +233,7 @@ function throwUnless(isFine: boolean, error: unknown): void {
 
 const REFUSED: RunFailure = {
   code: "content_policy_violation",
-  message: "The model provider's content policy stopped the answer.",
+  message: "The model provider's content policy blocked the response.",
   retryable: false,
   reason: "model_content_filter",
 };

@@ -85,7 +85,7 @@ export async function listDirectory(request: ListRequest): Promise<ListValue> {
 
 /** Returns the real path. Throws `outside_workspace` if any symbolic link in the path leads outside the root. */
 export async function resolveInside(root: string, path: string): Promise<string> {
-  if (path.includes("\0")) throw new Fault("invalid_request", "A path holds a zero byte.");
+  if (path.includes("\0")) throw new Fault("invalid_request", "A path contains a NUL byte.");
   const realRoot = await realpath(root);
   const wanted = resolve(realRoot, path);
   const lexical = isInside(realRoot, wanted)

@@ -29,7 +29,7 @@ export class HeadTail {
     const tail = Buffer.concat(this.#tail);
     if (this.#leftOut === 0) return { text: Buffer.concat([head, tail]).toString("utf8"), truncated: false };
     return {
-      text: `${head.toString("utf8")}\n… ${this.#leftOut} bytes left out …\n${tail.toString("utf8")}`,
+      text: `${head.toString("utf8")}\n… ${this.#leftOut} bytes omitted …\n${tail.toString("utf8")}`,
       truncated: true,
     };
   }

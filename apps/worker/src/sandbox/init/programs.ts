@@ -106,7 +106,7 @@ class Conversation {
     if (!stdin.writable) throw new Fault("not_found", "The program has ended.");
     return new Promise((resolve, reject) => {
       const settle = (error?: Error | null): void =>
-        error ? reject(new Fault("not_found", "The program does not listen any more.")) : resolve();
+        error ? reject(new Fault("not_found", "The program no longer reads its input.")) : resolve();
       if (end) stdin.end(data, () => settle());
       else stdin.write(data, settle);
     });
