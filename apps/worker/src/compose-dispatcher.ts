@@ -136,7 +136,7 @@ export async function startDispatcher({
     },
     () => {},
   );
-  return { drain, leaveNow: async () => end({}), ended };
+  return { drain, stopNow: async () => end({}), ended };
 }
 
 const registration = (config: WorkerConfig, backend: Backend) => ({

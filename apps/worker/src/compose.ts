@@ -13,7 +13,7 @@ import { LeaseLoop } from "./leases/lease-loop.ts";
 import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Coalescer } from "./protocol/coalescer.ts";
-import { leaseOfOffer, takeOffered, type LeaseRef } from "./protocol/offer.ts";
+import { leaseOfOffer, acceptOffered, type LeaseRef } from "./protocol/offer.ts";
 import { reportedSkills } from "./protocol/reported-skills.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
@@ -29,7 +29,7 @@ const LAST_SANDBOXES_MS = 5_000;
 /** The maximum number of executions whose batches share one call. */
 const COALESCED_MAX = 8;
 /** How long each step of an immediate exit may take: first the end of the sandboxes, then the return of the leases. */
-const LEAVE_STEP_MS = 2_000;
+const STOP_STEP_MS = 2_000;
 
 /**
  * Builds and starts a worker. It registers in the background, without a time limit. Throws the errors of its state
@@ -154,14 +154,16 @@ export async function startWorker({
     taking.abort(alive.signal.reason);
     session.close();
     finish(
-      offered ? { ...how, oneRun: only === undefined ? "not_begun" : only.isReported ? "reported" : "left" } : how,
+      offered
+        ? { ...how, oneRun: only === undefined ? "not_started" : only.isReported ? "reported" : "abandoned" }
+        : how,
     );
   }
 
   /** Runs the offered execution in one-run mode, then drains. */
   async function runOffered(lease: LeaseRef): Promise<void> {
     try {
-      const { assignment, sent } = await takeOffered({ client, clock, timers, timings }, lease, taking.signal);
+      const { assignment, sent } = await acceptOffered({ client, clock, timers, timings }, lease, taking.signal);
       executions.begin([assignment], sent);
       await executions.idle();
     } catch (error) {
@@ -218,7 +220,7 @@ export async function startWorker({
     },
     () => {}, // the platform refused the worker (reported to onRefused), or the drain began before registration
   );
-  async function leaveNow(): Promise<void> {
+  async function stopNow(): Promise<void> {
     taking.abort(new Error("The worker is stopping immediately."));
     const { reason, message, isFailure: failure } = WORKER_STOPPING;
     const leases = executions
@@ -228,17 +230,17 @@ export async function startWorker({
     executions.abandonAll("The worker is stopping immediately.");
     if (leases.length === 0) return;
     // so that nothing of them runs when another worker continues them
-    await atMost(timers, LEAVE_STEP_MS, executions.idle());
+    await atMost(timers, STOP_STEP_MS, executions.idle());
     await atMost(
       timers,
-      LEAVE_STEP_MS,
+      STOP_STEP_MS,
       bestEffort("return leases", log, () =>
-        client.returnLeases({ leases }, { timeoutMs: LEAVE_STEP_MS, signal: alive.signal }),
+        client.returnLeases({ leases }, { timeoutMs: STOP_STEP_MS, signal: alive.signal }),
       ),
     );
   }
 
-  return { drain, leaveNow, ended };
+  return { drain, stopNow, ended };
 }
 
 const registration = (config: WorkerConfig, sandbox: WorkerOptions["sandbox"], instanceUid: string) => ({

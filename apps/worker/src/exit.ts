@@ -8,7 +8,7 @@ export const EXIT_REFUSED = 3;
  * and its next attempt continues it.
  */
 export const EXIT_OFFER_GONE = 4;
-export const EXIT_LEFT = 5;
+export const EXIT_ABANDONED = 5;
 
 /**
  * Writes a message to standard error, which reaches the console, also if the platform started this worker. The log may

@@ -5,7 +5,7 @@ import { probeHarnesses } from "./adapters/probe-harnesses.ts";
 import { openBackend } from "./backends/open-backend.ts";
 import { startDispatcher } from "./compose-dispatcher.ts";
 import type { WorkerConfig } from "./config.ts";
-import { exitMisconfigured, EXIT_LEFT, EXIT_OFFER_GONE, EXIT_REFUSED, printForOperator } from "./exit.ts";
+import { exitMisconfigured, EXIT_ABANDONED, EXIT_OFFER_GONE, EXIT_REFUSED, printForOperator } from "./exit.ts";
 import { runExecution } from "./harness/run-execution.ts";
 import { onParentGone } from "./parent.ts";
 import type { RunningWorker, WorkerOptions } from "./running-worker.ts";
@@ -35,7 +35,7 @@ export async function runWorker(
     process.on("SIGINT", () => {}); // Ctrl-C reaches the whole process group; the parent decides
   }
   let isDraining = false;
-  let isLeaving = false;
+  let isStopping = false;
   for (const signal of signals) {
     process.on(signal, () => {
       if (isDraining) void exitNow(signal);
@@ -52,8 +52,8 @@ export async function runWorker(
   return process.exit(exitCode());
 
   function exitCode(): number {
-    if (oneRun === "left") return EXIT_LEFT;
-    if (oneRun === "not_begun" && (!refusal || (isDomainError(refusal) && refusal.reason === "offer_gone")))
+    if (oneRun === "abandoned") return EXIT_ABANDONED;
+    if (oneRun === "not_started" && (!refusal || (isDomainError(refusal) && refusal.reason === "offer_gone")))
       return EXIT_OFFER_GONE;
     return refusal ? EXIT_REFUSED : 0;
   }
@@ -61,9 +61,9 @@ export async function runWorker(
   /** Returns the leases and ends the process within seconds. A second call ends it immediately. */
   async function exitNow(reason: string): Promise<void> {
     log.warn({ operation: "stop", reason }, "ending at once");
-    if (!isLeaving) {
-      isLeaving = true;
-      await worker.leaveNow();
+    if (!isStopping) {
+      isStopping = true;
+      await worker.stopNow();
     }
     sandbox?.host.cgroups?.close();
     process.exit(0);

@@ -31,7 +31,7 @@ export type RunningWorker = {
    * Kills every sandbox and returns the leases before the process ends. Resolves within seconds, even if the platform
    * does not respond.
    */
-  leaveNow(): Promise<void>;
+  stopNow(): Promise<void>;
   /** Resolves when the worker has ended: after a drain, or because the platform refused the worker. */
   readonly ended: Promise<WorkerEnd>;
 };
@@ -39,5 +39,5 @@ export type RunningWorker = {
 export type WorkerEnd = {
   readonly refusal?: Error;
   /** In one-run mode: whether the execution was started, and whether its result was reported to the platform. */
-  readonly oneRun?: "not_begun" | "left" | "reported";
+  readonly oneRun?: "not_started" | "abandoned" | "reported";
 };

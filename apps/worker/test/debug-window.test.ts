@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { eventually, ModelServer } from "@millwright/testing";
 import { executionDir, type ContextOptions, type Event, type TestContext } from "./support/a-context.ts";
-import { during, ends, execute, kinds, said, script } from "./support/execute.ts";
+import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { callBegun } from "./support/resume.ts";
 import { inBubblewrap, inEachSandbox, withDirectory } from "./support/sandboxes.ts";
 
@@ -37,7 +37,7 @@ inEachSandbox("a setup that failed in an environment with a debug window", (kind
       );
       expect(await running).toMatchObject({ ...FAILED, message: "worker_stopping" });
       expect(retained).toMatchObject([FAILED]);
-      expect([heard(events), said(events)]).toEqual([["first", "second"], []]);
+      expect([heard(events), assistantTexts(events)]).toEqual([["first", "second"], []]);
       expect(ends(events).map(({ output }) => (output as { output: string }).output)).toEqual(["left\n", "more\n"]);
       expect(phases).toEqual(["SETUP", "DEBUG", "RUNNING", "DEBUG", "RUNNING", "DEBUG"]);
       expect(kinds(events)).not.toContain("agent_started");
@@ -64,7 +64,7 @@ inBubblewrap("a debug window", () => {
         },
       );
       expect(await running).toMatchObject(FAILED);
-      expect([turnEnds(events), said(events)]).toEqual([["interrupted"], []]);
+      expect([turnEnds(events), assistantTexts(events)]).toEqual([["interrupted"], []]);
     }));
 
   test("gives an agent only tools of the workspace, and reads no script from the output of setup commands", () =>
@@ -88,7 +88,7 @@ inBubblewrap("a debug window", () => {
       expect(ends(events).map(({ output }) => (output as { error: string }).error)).toEqual(
         Array(3).fill(expect.stringContaining("Unknown tool")),
       );
-      expect([said(events).includes("injected"), snapshots]).toEqual([false, []]);
+      expect([assistantTexts(events).includes("injected"), snapshots]).toEqual([false, []]);
     }));
 
   test("is over when its sandbox is, or when the worker stops in the middle of a turn", () =>
@@ -128,7 +128,7 @@ inBubblewrap("a debug window", () => {
       });
       await running;
       await server.stop();
-      expect(said(events)).toEqual(["It lacks a file."]);
+      expect(assistantTexts(events)).toEqual(["It lacks a file."]);
       const { system, messages } = server.requests[0]!.body;
       for (const part of ["could not be set up", "no such file", "Write one."])
         expect(JSON.stringify(system)).toContain(part);

@@ -53,15 +53,15 @@ describe("a directive", () => {
     const { length } = platform.heartbeats;
     await eventually(() => platform.heartbeats.length > length + 2); // each heartbeat repeats the directive
     platform.direct(1n, 2n, followup("b"));
-    await eventually(() => attempt.beats.at(-1)?.ackedDirectiveSeq === 1n);
+    await eventually(() => attempt.heartbeats.at(-1)?.ackedDirectiveSeq === 1n);
     expect(received).toEqual(["a", "b"]);
   });
 
   test("handled just before the end is acknowledged before the execution completes", async () => {
     const { platform, ctx, attempt, end } = await startOne();
-    let beatsAtEnd = -1;
+    let heartbeatsAtEnd = -1;
     platform.onCall = (method) => {
-      if (method === "complete") beatsAtEnd = attempt.beats.length;
+      if (method === "complete") heartbeatsAtEnd = attempt.heartbeats.length;
     };
     ctx.directives.onFollowup((_, seq) => {
       ctx.directives.ack(seq);
@@ -69,7 +69,7 @@ describe("a directive", () => {
     });
     platform.direct(1n, 1n, followup("a"));
     await eventually(() => attempt.completions.length === 1);
-    expect(attempt.beats[beatsAtEnd - 1]?.ackedDirectiveSeq).toBe(1n);
+    expect(attempt.heartbeats[heartbeatsAtEnd - 1]?.ackedDirectiveSeq).toBe(1n);
   });
 
   test("for an attempt of another worker is ignored", async () => {
@@ -158,7 +158,7 @@ describe("draining", () => {
     const refused = platform.offer(2n);
     const { length } = platform.heartbeats;
     await eventually(() => platform.heartbeats.length > length + 1);
-    expect([refused.state, attempt.beats.at(-1)?.phase]).toEqual(["offered", "SETUP"]);
+    expect([refused.state, attempt.heartbeats.at(-1)?.phase]).toEqual(["offered", "SETUP"]);
     end({ outcome: "DONE" });
     await drained;
     expect(attempt.completions).toMatchObject([{ outcome: "DONE" }]);
@@ -203,7 +203,7 @@ test("stopping at once kills active runs, returns their leases and claims no oth
   const sandbox = fakeSandbox();
   const { platform, worker: leaving, ctx } = await startOne();
   ctx.ownSandbox(sandbox.handle);
-  await leaving.leaveNow();
+  await leaving.stopNow();
   expect(sandbox.orders).toContain("kill");
   expect(platform.returned).toMatchObject([{ executionId: 1n, reason: "worker_stopping", failure: false }]);
   expect(platform.offer(2n).state).toBe("offered");

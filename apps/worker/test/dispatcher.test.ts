@@ -25,7 +25,7 @@ beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), "millwright-dispatcher-"));
 });
 afterEach(async () => {
-  await Promise.all(workers.map((worker) => worker.leaveNow()));
+  await Promise.all(workers.map((worker) => worker.stopNow()));
   workers = [];
   await platform.stop();
   await rm(dir, { recursive: true, force: true, maxRetries: 5 });
@@ -228,7 +228,7 @@ describe("a worker that is restarted", () => {
     platform.takeOffer(taken.offerToken!, "machine");
     const waiting = platform.offer(2n);
     await dispatched("dispatch-2-1");
-    await first.leaveNow();
+    await first.stopNow();
     await first.ended;
     const { length } = platform.heartbeats;
     await dispatching();
@@ -244,7 +244,7 @@ describe("a worker that is restarted", () => {
     const first = await dispatching();
     platform.offer(1n);
     await dispatched("dispatch-1-1");
-    await first.leaveNow();
+    await first.stopNow();
     await first.ended;
     await dispatching({ MILLWRIGHT_BACKEND_START_TIMEOUT: "1ms" });
     await eventually(() => platform.failedDispatches.length === 1);

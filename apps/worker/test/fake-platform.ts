@@ -26,7 +26,7 @@ type Attempt = {
   completions: worker.Completion[];
   directives: worker.Directive[];
   /** The leases in the heartbeats of this attempt. */
-  beats: worker.HeldLease[];
+  heartbeats: worker.HeldLease[];
   /** Set for a dispatched execution: its offer token, and the process that presented the token. */
   offerToken?: string;
   holder?: string;
@@ -118,7 +118,14 @@ export class FakePlatform {
       runToken: "mwr_token-1",
       ...more,
     });
-    const entry: Attempt = { assignment, state: "offered", events: [], completions: [], directives: [], beats: [] };
+    const entry: Attempt = {
+      assignment,
+      state: "offered",
+      events: [],
+      completions: [],
+      directives: [],
+      heartbeats: [],
+    };
     this.attempts.set(keyOf({ executionId, attempt }), entry);
     for (const wake of this.#wakes) wake();
     return entry;
@@ -234,7 +241,7 @@ export class FakePlatform {
       heartbeat: this.#faulty("heartbeat", (request: worker.HeartbeatRequest) => {
         this.heartbeats.push(request);
         const held = request.leases.map((lease) => ({ lease, entry: this.attempts.get(keyOf(lease)) }));
-        for (const { lease, entry } of held) entry?.beats.push(lease);
+        for (const { lease, entry } of held) entry?.heartbeats.push(lease);
         const word = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
         return {
           leases: held.map(({ lease: { executionId, attempt }, entry }) => ({

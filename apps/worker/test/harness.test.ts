@@ -4,7 +4,7 @@ import { expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { NO_SCRIPT } from "../src/model/scripted/no-script.ts";
 import { executionDir, snapshotUrl, type ContextOptions, type TestContext } from "./support/a-context.ts";
-import { during, ends, execute, kinds, said, script } from "./support/execute.ts";
+import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, inEachSandbox, markedSeconds, processesLike, withDirectory } from "./support/sandboxes.ts";
 
@@ -177,7 +177,7 @@ inEachSandbox("an execution", (kind) => {
         assignment: later,
       });
       expect(second.result).toEqual({ outcome: "DONE", snapshotKey: expect.stringMatching(/^snapshot-\d+$/) });
-      expect(said(second.events)).toEqual(["Done."]);
+      expect(assistantTexts(second.events)).toEqual(["Done."]);
       expect(git(join(root, "e2", "workspace", "shop"), "log", "--format=%s")).toBe("Compare with at least\nBegin");
     }));
 
@@ -213,7 +213,7 @@ inEachSandbox("an execution", (kind) => {
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });
       expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT, isWorkspaceUnchanged: true });
-      expect(said(events)).toEqual([NO_SCRIPT]);
+      expect(assistantTexts(events)).toEqual([NO_SCRIPT]);
       expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message: NO_SCRIPT } });
     }));
 
@@ -319,7 +319,7 @@ inBubblewrap("turns", () => {
         },
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
-      expect(said(events)).toEqual(["heard"]);
+      expect(assistantTexts(events)).toEqual(["heard"]);
       expect(events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"])).toContain(
         "0190-followup",
       );

@@ -333,7 +333,7 @@ describe("with the dispatching worker", () => {
     cancelled.state = "ended";
     await eventually(() => !cluster.jobs.has(nameOf(2n)));
     expect(cluster.jobs.has(nameOf(1n))).toBe(true);
-    await dispatcher.leaveNow();
+    await dispatcher.stopNow();
   });
 
   test("a failed pod is reported as soon as the cluster reports it, before and after its run was accepted", async () => {
@@ -348,8 +348,8 @@ describe("with the dispatching worker", () => {
     });
     await eventually(() => platform.failedDispatches.some(({ executionId }) => executionId === 1n));
     const watchedTaken = () => platform.heartbeats.length;
-    const beats = watchedTaken();
-    await eventually(() => watchedTaken() > beats + 1); // the dispatcher knows that the second one was accepted
+    const heartbeats = watchedTaken();
+    await eventually(() => watchedTaken() > heartbeats + 1); // the dispatcher knows that the second one was accepted
     cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
     await eventually(() => platform.failedDispatches.length === 2);
     expect(platform.failedDispatches).toMatchObject([
@@ -358,7 +358,7 @@ describe("with the dispatching worker", () => {
     ]);
     await eventually(() => cluster.jobs.size === 0);
     expect([pulling.state, taken.state]).toEqual(["lost", "lost"]);
-    await dispatcher.leaveNow();
+    await dispatcher.stopNow();
   });
 
   test("a pod has everything that its worker needs: it accepts the run, executes it, and succeeds", async () => {
@@ -400,7 +400,7 @@ describe("with the dispatching worker", () => {
     });
     await eventually(() => platform.heartbeats.at(-1)?.watched.length === 0);
     expect([platform.failedDispatches, cluster.deletions]).toEqual([[], []]);
-    await dispatcher.leaveNow();
+    await dispatcher.stopNow();
   });
 
   test("a slow watch costs only a heartbeat, and leftovers of lost attempts are deleted after a restart", async () => {
@@ -408,7 +408,7 @@ describe("with the dispatching worker", () => {
     const first = await dispatching();
     const attempt = platform.offer(1n);
     await eventually(() => cluster.secrets.size === 1);
-    await first.leaveNow();
+    await first.stopNow();
     attempt.state = "lost"; // while no worker was running
     const second = await dispatching();
     await eventually(() => cluster.jobs.size === 0);
@@ -417,7 +417,7 @@ describe("with the dispatching worker", () => {
     cluster.setPod(nameOf(2n), { phase: "Failed", reason: "Evicted" });
     await eventually(() => platform.failedDispatches.length === 1);
     expect(platform.failedDispatches).toMatchObject([{ executionId: 2n, reason: "evicted" }]);
-    await second.leaveNow();
+    await second.stopNow();
   });
 });
 

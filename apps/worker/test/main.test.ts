@@ -344,8 +344,8 @@ describe("in one-run mode", () => {
     await eventually(() => processesLike(`sleep\0${mark}`).length > 0);
     platform.invalidateSession();
     await eventually(() => platform.registrations.length === 2);
-    const { length } = attempt.beats;
-    await eventually(() => attempt.beats.length > length);
+    const { length } = attempt.heartbeats;
+    await eventually(() => attempt.heartbeats.length > length);
     expect(platform.registrations[0]?.instanceUid).toBe(platform.registrations[1]?.instanceUid);
     child.kill("SIGKILL");
     await ended;

@@ -5,7 +5,7 @@ import { eventually, ModelServer, type ModelAnswer, type ModelRequest } from "@m
 import type { PlannedCall } from "../src/context/platform-client.ts";
 import { resultOf } from "../src/harness/result.ts";
 import { executionDir, type ContextOptions } from "./support/a-context.ts";
-import { during, ends, execute, said } from "./support/execute.ts";
+import { during, ends, execute, assistantTexts } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
 
@@ -58,7 +58,7 @@ inBubblewrap("a model", () => {
         assignment: { ...model, repositories: [aRepository(bare)] },
       });
       expect(result).toMatchObject({ outcome: "DONE" });
-      expect(said(events)).toEqual(["I mend it.", "It is mended."]);
+      expect(assistantTexts(events)).toEqual(["I mend it.", "It is mended."]);
       expect(ends(events).map(({ call_id: id, state }) => [id, state])).toEqual([
         ["e3-a1-c1-0", "completed"],
         ["e3-a1-c1-1", "completed"],
@@ -169,7 +169,7 @@ inBubblewrap("a model", () => {
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect([
-        said(events),
+        assistantTexts(events),
         events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]),
       ]).toEqual([["I go on."], ["interrupted", "done"]]);
     }));

@@ -108,7 +108,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
         stepId: "e7-a2-c1",
         text: "I look.",
         usage: { inputTokens: 1_234, outputTokens: 56, inputCacheReadTokens: 789 },
-        next: { kind: "go_on" },
+        next: { kind: "continue" },
       },
       toolCalls: [
         { callId: "e7-a2-c1-0", name: "shell", input: { command: "ls" } },

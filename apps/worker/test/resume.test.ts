@@ -5,7 +5,7 @@ import { systemClock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { eventually, ModelServer, type ModelAnswer } from "@millwright/testing";
 import { executionDir, type ContextOptions, type Event } from "./support/a-context.ts";
-import { during, ends, execute, kinds, said, script } from "./support/execute.ts";
+import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { callBegun, losing, nextAttempt, pastOf } from "./support/resume.ts";
 import { INSIDE_NODE } from "../src/sandbox/bubblewrap.ts";
 import { PLACE_STDIO_SERVER } from "./support/mcp-servers.ts";
@@ -111,7 +111,7 @@ inBubblewrap("when its worker is lost,", () => {
           .slice(1)
           .map(({ state }) => state),
       ).toEqual(["completed", "completed"]);
-      expect(said(next.events)).toEqual([]);
+      expect(assistantTexts(next.events)).toEqual([]);
 
       // Lost again, now with everything saved: nothing must be repeated.
       const last = await losing(nextAttempt(next, { prompt: "", dir: await executionDir(root, "a3") }), callBegun(1));
@@ -320,7 +320,7 @@ inBubblewrap("when its worker is lost,", () => {
         ...options,
         assignment: { ...assignment!, inputs, directives: INTERRUPT },
       });
-      expect([result.outcome, said(events), commandsOf(events)]).toEqual(["DONE", ["heard"], []]);
+      expect([result.outcome, assistantTexts(events), commandsOf(events)]).toEqual(["DONE", ["heard"], []]);
       expect(turnEnds(events)).toEqual(["interrupted", "done"]);
       expect(ackedDirectiveSeq()).toBe(1n);
     }));
@@ -354,7 +354,7 @@ inBubblewrap("when its worker is lost,", () => {
       const { assignment, ...options } = nextAttempt(first, { prompt: "", dir: await executionDir(root, "a2") });
       const inputs = [{ uid: "0190-later", text: script("- say: heard"), kind: "followup", mode: "normal" }];
       const { events } = await execute({ ...options, assignment: { ...assignment!, inputs, directives: INTERRUPT } });
-      expect([said(events), turnEnds(events)]).toEqual([["heard"], ["done"]]);
+      expect([assistantTexts(events), turnEnds(events)]).toEqual([["heard"], ["done"]]);
     }));
 
   test("files of delivered messages are at the same paths", () =>
@@ -413,7 +413,7 @@ inBubblewrap("when its worker is lost,", () => {
         nextAttempt(lost, { assignment: model, dir: await executionDir(root, "a2") }),
       );
       expect(result).toMatchObject({ outcome: "DONE" });
-      expect(said(events)).toEqual(["Done."]);
+      expect(assistantTexts(events)).toEqual(["Done."]);
       expect(ends(events).map(({ call_id: id, state, lost: by }) => [id, state, by])).toEqual([
         ["e3-a1-c2-0", "interrupted", "worker"],
         ["e3-a2-c1-0", "completed", undefined],

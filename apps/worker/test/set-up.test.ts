@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { executionDir, snapshotUrl } from "./support/a-context.ts";
-import { during, ends, execute, kinds, said, script } from "./support/execute.ts";
+import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, withDirectory } from "./support/sandboxes.ts";
 
@@ -132,7 +132,10 @@ inBubblewrap("setting up", () => {
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect(ends(events)[0]).toMatchObject({ output: { output: "attached\n" } });
-      expect([said(events), kinds(events).filter((kind) => kind === "warning")]).toEqual([["heard"], ["warning"]]);
+      expect([assistantTexts(events), kinds(events).filter((kind) => kind === "warning")]).toEqual([
+        ["heard"],
+        ["warning"],
+      ]);
     }));
 
   test.each([

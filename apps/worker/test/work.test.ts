@@ -182,7 +182,7 @@ test("secrets and run tokens, renewed ones too, appear in no event", async () =>
   const { platform } = await start({ runExecution: driven.runExecution });
   platform.runToken = "mwr_token-2";
   const attempt = platform.offer(1n, { secrets: { A: "hunter2", B: "hunter2-longer", SHORT: "abc" } });
-  await eventually(() => attempt.beats.length > 1);
+  await eventually(() => attempt.heartbeats.length > 1);
   driven.contexts[0]?.emit("tool_end", {
     output: ["x hunter2-longer y hunter2", { "mwr_token-2": "mwr_token-1 abc" }],
   });

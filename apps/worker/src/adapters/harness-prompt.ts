@@ -73,7 +73,7 @@ export function earlierMessages(events: readonly ConversationEvent[]): string {
 }
 
 /** Returns a message in the form that is sent to a harness. */
-export function spokenText(payload: ConversationEvent["payload"]): string {
+export function messageText(payload: ConversationEvent["payload"]): string {
   const attachments = Array.isArray(payload["attachments"])
     ? payload["attachments"].filter((path) => typeof path === "string")
     : [];

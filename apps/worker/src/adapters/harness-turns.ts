@@ -11,7 +11,7 @@ import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import { awaitsPlan } from "../tools/tools.ts";
 import type { HarnessAdapter, HarnessEvent, HarnessSession, StartOptions } from "./harness-adapter.ts";
 import { HarnessProcess } from "./harness-process.ts";
-import { harnessInstructions, earlierMessages, spokenText } from "./harness-prompt.ts";
+import { harnessInstructions, earlierMessages, messageText } from "./harness-prompt.ts";
 import { HarnessRecord, sessionOf } from "./harness-record.ts";
 import type { ModelGateway } from "./model-gateway.ts";
 import { GATEWAY_PORT } from "../sandbox/spec.ts";
@@ -24,7 +24,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 const SYSTEM_FILE = "harness-instructions.md";
 /** The platform's tools for a harness without a read-only mode while it plans. */
 export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
-const GO_ON = "[From the platform] You were interrupted. Check where you are, then continue.";
+const CONTINUE = "[From the platform] You were interrupted. Check where you are, then continue.";
 
 /**
  * A third-party agent program of one execution: its protocol adapter, the program in the sandbox, and its model
@@ -96,9 +96,9 @@ export class HarnessTurns {
       if (interrupted.aborted) return { kind: "interrupted" };
       const failure = budget.exceeded();
       if (failure) return { kind: "failed", failure };
-      text = this.#newMessages() || text || GO_ON;
+      text = this.#newMessages() || text || CONTINUE;
       const end = await this.#oneTurn(text, interrupted);
-      if (end === "again") text = GO_ON;
+      if (end === "again") text = CONTINUE;
       else if (end !== "message") return end;
     }
   }
@@ -212,7 +212,7 @@ export class HarnessTurns {
       .slice(this.#deliveredCount)
       .filter(({ kind, payload }) => kind === "message" && payload["role"] === "user");
     this.#deliveredCount = events.length;
-    return messages.map(({ payload }) => spokenText(payload)).join("\n\n");
+    return messages.map(({ payload }) => messageText(payload)).join("\n\n");
   }
 
   /** Returns the text that starts a turn. In a new session, it begins with the earlier messages. */

@@ -35,7 +35,7 @@ test("requests of the peer get a response, with numeric and text ids; notificati
     rpc.receive(line);
   expect(sent).toEqual([
     { jsonrpc: "2.0", id: "7", result: { ok: true } },
-    { jsonrpc: "2.0", id: 0, error: { code: -32_601, message: "There is no method other." } },
+    { jsonrpc: "2.0", id: 0, error: { code: -32_601, message: 'Unknown method "other".' } },
   ]);
   expect(noted).toEqual([["news", { a: 1 }]]);
 });

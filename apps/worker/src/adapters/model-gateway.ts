@@ -32,8 +32,15 @@ const SETTLING_MS = 5_000;
 /** The maximum length of an error body. */
 const REFUSAL_CHARACTERS_MAX = 100_000;
 /** Request headers that are forwarded. The key is added by the gateway. */
-const PASSED_HEADERS = ["content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"];
-const PASSED_BACK = ["content-type", "retry-after", "request-id", "x-request-id"];
+const FORWARDED_HEADERS = [
+  "content-type",
+  "accept",
+  "anthropic-version",
+  "anthropic-beta",
+  "openai-beta",
+  "user-agent",
+];
+const RETURNED_HEADERS = ["content-type", "retry-after", "request-id", "x-request-id"];
 
 /** One request of a harness. */
 type GatewayRequest = {
@@ -60,7 +67,7 @@ export class ModelGateway {
   onFailure: (failure: RunFailure) => void = () => {};
   readonly #deps: GatewayDeps;
   /** The operator may configure any address for a model; a team may not configure an internal one. */
-  readonly #reach: typeof fetch;
+  readonly #fetch: typeof fetch;
   readonly #closed = new AbortController();
   /** Aborted when the turn is to end with a synthetic response. */
   #turn = new AbortController();
@@ -72,7 +79,7 @@ export class ModelGateway {
   readonly #refusals: ProviderRefusals;
   /** The responses to steps since the turn began. */
   #answers: RelayedResponse[] = [];
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #pendingCalls = new Set<Promise<void>>();
   /** The newest call under a cost limit; it settles after all earlier ones. */
   #limitedCalls: Promise<unknown> = Promise.resolve();
 
@@ -81,7 +88,7 @@ export class ModelGateway {
     const { assignment, outbound } = deps.ctx;
     const { baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
     const reach = operatorSet ? fetch : outbound.fetch;
-    this.#reach = assignment.provider === "openai-compatible" ? withDefaultModel(reach, baseUrl) : reach;
+    this.#fetch = assignment.provider === "openai-compatible" ? withDefaultModel(reach, baseUrl) : reach;
     this.#steps = new StepCount(deps.ctx.assignment.stepLimit);
     this.#refusals = new ProviderRefusals(deps.ctx.assignment.provider);
     this.relay = { port: GATEWAY_PORT, socket };
@@ -94,7 +101,7 @@ export class ModelGateway {
     const gateway = new ModelGateway(deps, join(directory, "gateway.sock"));
     const server = createServer(
       { requestTimeout: 0 },
-      (request, response) => void gateway.#answer(request, response).catch(() => response.destroy()),
+      (request, response) => void gateway.#handle(request, response).catch(() => response.destroy()),
     );
     server.on("clientError", (_error, socket) => socket.destroy());
     const release = await listenOnSocket(server, gateway.relay.socket);
@@ -136,7 +143,7 @@ export class ModelGateway {
 
   /** Resolves when every call has ended and its usage is reported, or after `SETTLING_MS`. Never rejects. */
   settled(): Promise<void> {
-    return atMost(systemTimers, SETTLING_MS, Promise.allSettled([...this.#underWay]));
+    return atMost(systemTimers, SETTLING_MS, Promise.allSettled([...this.#pendingCalls]));
   }
 
   /** Ends every call. */
@@ -145,7 +152,7 @@ export class ModelGateway {
     this.#close();
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://gateway");
     if (request.method === "HEAD" && pathname === "/") return void response.writeHead(200).end();
     if (request.method !== "POST") return respondText(response, 405, "This is not served here.");
@@ -165,9 +172,9 @@ export class ModelGateway {
       query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`,
       path: pathname,
     };
-    const made = this.#inTurn(call, async () => (response.closed ? undefined : this.#call(asked, body)));
-    this.#underWay.add(made);
-    return made.finally(() => this.#underWay.delete(made));
+    const made = this.#sequenced(call, async () => (response.closed ? undefined : this.#call(asked, body)));
+    this.#pendingCalls.add(made);
+    return made.finally(() => this.#pendingCalls.delete(made));
   }
 
   /**
@@ -180,7 +187,7 @@ export class ModelGateway {
       await new Promise(
         (resolve) => (response.once("close", resolve), signal.addEventListener("abort", resolve, { once: true })),
       );
-    if (ending && signal.aborted) answerWith(response, ending(path));
+    if (ending && signal.aborted) respondWith(response, ending(path));
   }
 
   async #mcp(call: { request: IncomingMessage; response: ServerResponse; body: unknown }): Promise<void> {
@@ -198,7 +205,7 @@ export class ModelGateway {
     response.once("close", () => abandoned.abort(new Error("The agent program has closed the call.")));
     const { signal: turn } = this.#turn;
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal, abandoned.signal, ...(wire.ending ? [turn] : [])]);
-    const [limited, tooCostly] = await this.#within(body, wire, call, abandoned.signal);
+    const [limited, tooCostly] = await this.#reserve(body, wire, call, abandoned.signal);
     const failure =
       this.#failure ??
       budget.exceeded() ??
@@ -208,12 +215,12 @@ export class ModelGateway {
     await ctx.gate.whenOpen();
     const sent = maskRequest(wire.repaired?.(limited) ?? limited, (text) => ctx.mask(text));
     const headers = Object.fromEntries(
-      PASSED_HEADERS.flatMap((name) =>
+      FORWARDED_HEADERS.flatMap((name) =>
         request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]],
       ),
     );
     const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
-    const answer = await this.#reach(wire.url(baseUrl, path) + query, {
+    const answer = await this.#fetch(wire.url(baseUrl, path) + query, {
       method: "POST",
       headers: { ...headers, ...wire.key(apiKey) },
       body: JSON.stringify(sent),
@@ -223,13 +230,13 @@ export class ModelGateway {
     if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
     if (!answer) return this.#unanswered(response, ending());
     if (!answer.ok) return this.#refused(asked, answer);
-    response.writeHead(answer.status, passedBack(answer));
+    response.writeHead(answer.status, returnedHeaders(answer));
     const passed = new RelayedResponse();
     if (call.kind === "step") this.#answers.push(passed);
     if (call.kind === "step") this.#refusals.clear();
     if (call.kind !== "count") this.#steps.add(call.kind === "step");
     await passed.pass(answer, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
-    ctx.modelCalled(provider, passed.isWhole ? "ok" : "interrupted");
+    ctx.modelCalled(provider, passed.isComplete ? "ok" : "interrupted");
     if (call.kind !== "count") await this.#report(callId, call, passed, sent);
   }
 
@@ -237,7 +244,7 @@ export class ModelGateway {
    * Makes the call. An execution has only one reservation, so under a cost limit calls are sequential: each starts
    * after the previous one was reported.
    */
-  #inTurn(call: WireCall, make: () => Promise<void>): Promise<void> {
+  #sequenced(call: WireCall, make: () => Promise<void>): Promise<void> {
     if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
     const made = this.#limitedCalls.then(make);
     this.#limitedCalls = made.catch(() => undefined);
@@ -250,7 +257,7 @@ export class ModelGateway {
   }
 
   #unanswered(response: ServerResponse, ending: GatewayEnding | undefined): void {
-    if (ending) return answerWith(response, ending);
+    if (ending) return respondWith(response, ending);
     refuse(response, 502, "The model provider cannot be reached.");
   }
 
@@ -262,7 +269,7 @@ export class ModelGateway {
     const failure = call.kind === "step" || isKey ? this.#refusals.add(answer.status, body) : undefined;
     ctx.modelCalled(ctx.assignment.provider, failure?.reason ?? "model_unavailable");
     if (failure) return this.#fail(response, failure);
-    response.writeHead(answer.status, passedBack(answer)).end(body);
+    response.writeHead(answer.status, returnedHeaders(answer)).end(body);
   }
 
   /**
@@ -272,11 +279,11 @@ export class ModelGateway {
   async #report(
     callId: string,
     { modelId }: WireCall,
-    { counted, characters, isWhole }: RelayedResponse,
+    { counted, characters, isComplete }: RelayedResponse,
     sent: JsonObject,
   ): Promise<void> {
     const { ctx, budget } = this.#deps;
-    const used = isWhole ? { usage: counted } : interruptedUsage(counted, sent, characters);
+    const used = isComplete ? { usage: counted } : interruptedUsage(counted, sent, characters);
     budget.spend(used.usage);
     await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
   }
@@ -285,7 +292,7 @@ export class ModelGateway {
    * Reserves the maximum cost of a call under a cost limit. Returns the request with a matching limit of its response,
    * and the reason if the run must end.
    */
-  async #within(
+  async #reserve(
     asked: JsonObject,
     wire: GatewayWire,
     { kind, modelId }: WireCall,
@@ -312,9 +319,9 @@ export class ModelGateway {
   }
 }
 
-const passedBack = (answer: Response): Record<string, string> =>
+const returnedHeaders = (answer: Response): Record<string, string> =>
   Object.fromEntries(
-    PASSED_BACK.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])),
+    RETURNED_HEADERS.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])),
   );
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -327,7 +334,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function answerWith(response: ServerResponse, { contentType, body }: GatewayEnding): void {
+function respondWith(response: ServerResponse, { contentType, body }: GatewayEnding): void {
   response.writeHead(200, { "content-type": contentType }).end(body);
 }
 

@@ -8,7 +8,7 @@ const FINAL_STATUS = [401, 402, 403, 404];
 /** A program may change its request once and retry, such as without a field that the provider does not support. */
 const TRIES_MAX = 2;
 /** The maximum number of consecutive transient refusals; programs give up much earlier. */
-const PASSING_MAX = 200;
+const TRANSIENT_MAX = 200;
 
 /**
  * Tracks the provider's refusals of an agent program's calls. A permanent one ends the run with the same error mapping
@@ -39,12 +39,12 @@ export class ProviderRefusals {
   add(status: number, body: string): RunFailure | undefined {
     const {
       failure,
-      mayPass,
+      isTransient,
       isTooLong = false,
     } = callFailure(this.#provider, { statusCode: status, message: messageIn(body) });
     this.#inARow += 1;
-    if (!mayPass) this.#open = failure;
-    const triesMax = mayPass || isTooLong ? PASSING_MAX : FINAL_STATUS.includes(status) ? 1 : TRIES_MAX;
+    if (!isTransient) this.#open = failure;
+    const triesMax = isTransient || isTooLong ? TRANSIENT_MAX : FINAL_STATUS.includes(status) ? 1 : TRIES_MAX;
     return this.#inARow >= triesMax ? failure : undefined;
   }
 }

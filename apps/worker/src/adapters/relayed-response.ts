@@ -13,7 +13,7 @@ export class RelayedResponse {
   /** The characters of the response's text so far. */
   characters = 0;
   /** Whether the response is complete. */
-  isWhole = false;
+  isComplete = false;
 
   /** Whether the provider has counted input and output. */
   get isCounted(): boolean {
@@ -46,7 +46,7 @@ export class RelayedResponse {
       }
       if (!isStream) {
         this.#read(rest);
-        this.isWhole = true;
+        this.isComplete = true;
       }
       response.end();
     } catch {
@@ -61,6 +61,6 @@ export class RelayedResponse {
     if (value === undefined) return;
     this.counted = { ...this.counted, ...countsIn(value) };
     this.characters += charactersIn(value);
-    this.isWhole ||= isEnd(value);
+    this.isComplete ||= isEnd(value);
   }
 }

@@ -180,13 +180,13 @@ class Watched implements WatchedLease {
     if (this.#isChecking || this.#isStarting || this.#isFailing || this.#isEnding) return;
     this.#isChecking = true;
     await bestEffort("check a machine", this.#log, async () => {
-      const fault = (await this.#deps.backend.faultOf(this.#machine, this.isTaken)) ?? this.#lateness();
+      const fault = (await this.#deps.backend.faultOf(this.#machine, this.isTaken)) ?? this.#startTimeout();
       if (fault) await this.#fail(fault);
     });
     this.#isChecking = false;
   }
 
-  #lateness(): MachineFailed | undefined {
+  #startTimeout(): MachineFailed | undefined {
     const { clock, startTimeoutMs } = this.#deps;
     if (this.isTaken || clock.now().getTime() - this.#machine.startedMs < startTimeoutMs) return undefined;
     return new MachineFailed(

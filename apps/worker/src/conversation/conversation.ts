@@ -35,7 +35,7 @@ export class Conversation {
   }
 
   /** Whether the agent has already started in this execution. If so, an attempt or a sandbox was lost. */
-  get isUnderWay(): boolean {
+  get hasStarted(): boolean {
     return this.ofExecution.some(({ kind }) => kind === "agent_started");
   }
 

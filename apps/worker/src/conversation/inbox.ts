@@ -10,7 +10,7 @@ export type Wakeup = "message" | "end";
 export class Inbox {
   readonly #followups: Followup[] = [];
   /** The current turn, otherwise the last one, or the first one if none has started. */
-  #turn = { abort: new AbortController(), end: Promise.withResolvers<void>(), isOver: false };
+  #turn = { abort: new AbortController(), end: Promise.withResolvers<void>(), hasEnded: false };
   #wake: (wakeup: Wakeup) => void = () => {};
 
   constructor(directives: ExecutionDirectives) {
@@ -27,19 +27,20 @@ export class Inbox {
    * before the first turn.
    */
   beginTurn(): AbortSignal {
-    if (this.#turn.isOver) this.#turn = { abort: new AbortController(), end: Promise.withResolvers(), isOver: false };
+    if (this.#turn.hasEnded)
+      this.#turn = { abort: new AbortController(), end: Promise.withResolvers(), hasEnded: false };
     return this.#turn.abort.signal;
   }
 
   /** Marks the end of the turn as stored. Its interrupts are then acknowledged. */
   endTurn(): void {
-    this.#turn.isOver = true;
+    this.#turn.hasEnded = true;
     this.#turn.end.resolve();
   }
 
   /** Whether an interrupt of the current or next turn is pending. */
   get isInterrupted(): boolean {
-    return !this.#turn.isOver && this.#turn.abort.signal.aborted;
+    return !this.#turn.hasEnded && this.#turn.abort.signal.aborted;
   }
 
   /**
@@ -47,7 +48,7 @@ export class Inbox {
    * of this worker the next one receives it. Between turns it has no effect.
    */
   #interrupt(): Promise<void> | void {
-    if (this.#turn.isOver) return;
+    if (this.#turn.hasEnded) return;
     this.#turn.abort.abort(new Error("The turn was interrupted."));
     return this.#turn.end.promise;
   }

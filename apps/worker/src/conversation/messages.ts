@@ -47,17 +47,17 @@ export class Messages {
   async take(): Promise<string> {
     const { ctx } = this.#deps;
     for (let input = this.#inputs[0]; input; input = this.#inputs[0]) {
-      await this.#hand(input);
+      await this.#deliver(input);
       this.#inputs = this.#inputs.slice(1);
     }
-    const handed: bigint[] = [];
+    const delivered: bigint[] = [];
     for (let followup = this.inbox.next; followup; followup = this.inbox.next) {
-      await this.#hand(followup.message);
+      await this.#deliver(followup.message);
       this.inbox.drop(followup);
-      handed.push(followup.seq);
+      delivered.push(followup.seq);
     }
-    if (handed.length > 0) await ctx.flushed();
-    for (const seq of handed) ctx.directives.ack(seq);
+    if (delivered.length > 0) await ctx.flushed();
+    for (const seq of delivered) ctx.directives.ack(seq);
     return this.#mode;
   }
 
@@ -70,7 +70,7 @@ export class Messages {
       await this.#fetchAttachments({ attachments: [file] });
   }
 
-  async #hand(message: worker.InputMessage): Promise<void> {
+  async #deliver(message: worker.InputMessage): Promise<void> {
     const { conversation } = this.#deps;
     const attachments = await this.#fetchAttachments(message);
     const payload: JsonObject = {

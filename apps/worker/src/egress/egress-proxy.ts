@@ -12,7 +12,7 @@ import type { OutboundGate } from "./outbound-gate.ts";
 import type { Denial } from "./denials.ts";
 import { forward, forwarded, respondText } from "./forwarding.ts";
 import type { GitGateway } from "./git-gateway.ts";
-import { joinGuarded } from "./guarded-pipe.ts";
+import { joinGated } from "./gated-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { listenOnSocket } from "./unix-socket.ts";
 
@@ -21,7 +21,7 @@ const CONNECTIONS_MAX = 256;
 const CONNECT_TIMEOUT_MS = 10_000;
 const ADDRESSES_MAX = 3;
 /** How often idle connections are checked for a closed gate. Transferred data is checked immediately. */
-const CUT_EVERY_MS = 200;
+const GATE_CHECK_INTERVAL_MS = 200;
 export type EgressProxyOptions = {
   readonly policy: EgressPolicy;
   /** Checked before each connection and for every chunk of data. */
@@ -38,7 +38,7 @@ export class EgressProxy {
   readonly #options: EgressProxyOptions;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
-  readonly #cutting: NodeJS.Timeout;
+  readonly #gateCheck: NodeJS.Timeout;
   readonly #release: () => void;
 
   private constructor(options: EgressProxyOptions, server: Server, release: () => void) {
@@ -46,14 +46,17 @@ export class EgressProxy {
     this.#server = server;
     this.#release = release;
     server.maxConnections = CONNECTIONS_MAX;
-    server.on("connection", (socket) => this.#remember(socket));
+    server.on("connection", (socket) => this.#track(socket));
     server.on(
       "connect",
       (request, socket, head) => void this.#tunnel(request, socket, head).catch(() => socket.destroy()),
     );
-    server.on("request", (request, response) => void this.#answer(request, response).catch(() => response.destroy()));
+    server.on(
+      "request",
+      (request, response) => void this.#handleRequest(request, response).catch(() => response.destroy()),
+    );
     server.on("clientError", (_error, socket) => socket.destroy());
-    this.#cutting = setInterval(() => this.#isOpen() || this.#cut(), CUT_EVERY_MS).unref();
+    this.#gateCheck = setInterval(() => this.#isOpen() || this.#closeAll(), GATE_CHECK_INTERVAL_MS).unref();
   }
 
   /** Listens on a Unix socket, for processes that can access its directory. Throws file system errors. */
@@ -75,9 +78,9 @@ export class EgressProxy {
 
   /** Closes all connections. */
   close(): void {
-    clearInterval(this.#cutting);
+    clearInterval(this.#gateCheck);
     this.#server.close(() => this.#release());
-    this.#cut();
+    this.#closeAll();
   }
 
   #isOpen = (): boolean => {
@@ -89,13 +92,13 @@ export class EgressProxy {
     }
   };
 
-  #remember(socket: Duplex): void {
+  #track(socket: Duplex): void {
     this.#open.add(socket);
     socket.once("close", () => this.#open.delete(socket));
     socket.on("error", () => socket.destroy());
   }
 
-  #cut(): void {
+  #closeAll(): void {
     for (const socket of this.#open) socket.destroy();
   }
 
@@ -105,26 +108,26 @@ export class EgressProxy {
     await this.#options.gate.whenOpen();
     const found = await this.#connect(target);
     if ("refusal" in found) return refuse(client, found.status, found.refusal);
-    this.#remember(found.socket);
+    this.#track(found.socket);
     client.write("HTTP/1.1 200 Connection established\r\n\r\n");
     if (head.length > 0) found.socket.write(head);
-    joinGuarded(client, found.socket, this.#isOpen);
+    joinGated(client, found.socket, this.#isOpen);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     await this.#options.gate.whenOpen();
     const { url = "/", method = "GET" } = request;
     if (url.startsWith("/")) {
       const { git } = this.#options;
       return git
-        ? git.answer(request, response, this.#isOpen, this.#options.onDenied)
+        ? git.handle(request, response, this.#isOpen, this.#options.onDenied)
         : respondText(response, 400, "This is a proxy.");
     }
     const target = url.startsWith("http://") ? targetOf(url, 80) : undefined;
     if (!target) return respondText(response, 400, "Only http URLs are forwarded; use CONNECT for others.");
     const found = await this.#connect(target);
     if ("refusal" in found) return respondText(response, found.status, found.refusal);
-    this.#remember(found.socket);
+    this.#track(found.socket);
     const { pathname, search, host } = new URL(url);
     forward(
       request,
@@ -162,7 +165,8 @@ export class EgressProxy {
 }
 
 const DENIED = {
-  host_not_allowed: "This run must not connect to this host: the worker's operator or the run's environment does not allow it.",
+  host_not_allowed:
+    "This run must not connect to this host: the worker's operator or the run's environment does not allow it.",
   internal_address: "This host has an internal address, to which runs must not connect.",
   name_unknown: "The name of this host cannot be resolved.",
 } as const;

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
-import { gatedPipe, type IsOpen } from "./guarded-pipe.ts";
+import { gatedPipe, type IsOpen } from "./gated-pipe.ts";
 
 /** Headers of the connection, not of the message (RFC 9110 §7.6.1). */
 const HOP_BY_HOP = new Set([

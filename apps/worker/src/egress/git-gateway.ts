@@ -6,7 +6,7 @@ import type { worker } from "@millwright/contracts";
 import type { OutboundRule } from "@millwright/outbound";
 import type { Denial } from "./denials.ts";
 import { forward, forwarded, passBack, respondText } from "./forwarding.ts";
-import type { IsOpen } from "./guarded-pipe.ts";
+import type { IsOpen } from "./gated-pipe.ts";
 
 /** Returns the two requests of git's smart protocol for one of its services. */
 const SERVICE_PATHS = (service: string): readonly string[] => [`GET info/refs?service=${service}`, `POST ${service}`];
@@ -56,7 +56,7 @@ export class GitGateway {
     );
   }
 
-  async answer(
+  async handle(
     request: IncomingMessage,
     response: ServerResponse,
     isOpen: IsOpen,
@@ -88,13 +88,13 @@ export class GitGateway {
     }
     const headers = forwarded(request.headers);
     if (request.method === "POST")
-      return forward(request, response, this.#ask(repository, "POST", rest, headers), isOpen);
+      return forward(request, response, this.#request(repository, "POST", rest, headers), isOpen);
     const answer = await this.#get(repository, rest, headers);
     if (answer) passBack(answer, response, isOpen);
     else respondText(response, 502, "The code host did not respond.");
   }
 
-  #ask(
+  #request(
     repository: worker.Repository,
     method: string,
     rest: string,
@@ -119,7 +119,7 @@ export class GitGateway {
     headers: IncomingMessage["headers"],
   ): Promise<IncomingMessage | undefined> {
     for (let count = 0; ; count += 1) {
-      const answer = await answerOf(this.#ask(repository, "GET", rest, headers));
+      const answer = await responseTo(this.#request(repository, "GET", rest, headers));
       const { location } = answer?.headers ?? {};
       if (!answer || location === undefined || count === REDIRECTS_MAX || !REDIRECTS.includes(answer.statusCode ?? 0))
         return answer;
@@ -134,7 +134,7 @@ export class GitGateway {
   #baseOf = (repository: worker.Repository): string => this.#bases.get(repository) ?? repository.cloneUrl;
 }
 
-const answerOf = (asking: ClientRequest): Promise<IncomingMessage | undefined> =>
+const responseTo = (asking: ClientRequest): Promise<IncomingMessage | undefined> =>
   new Promise((resolve) =>
     asking
       .once("response", resolve)

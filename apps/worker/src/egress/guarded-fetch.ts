@@ -4,7 +4,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
 import type { OutboundGate } from "./outbound-gate.ts";
 import type { Denial } from "./denials.ts";
-import { gatedPipe } from "./guarded-pipe.ts";
+import { gatedPipe } from "./gated-pipe.ts";
 import type { EgressPolicy } from "./policy.ts";
 
 export type GuardedFetchOptions = {
@@ -33,7 +33,11 @@ export const guardedFetch =
     if (protocol !== "http:" && protocol !== "https:") throw new FetchRefused("Only http and https URLs are fetched.");
     const isTls = protocol === "https:";
     await options.gate.whenOpen();
-    const addresses = await judged(options, hostname.replace(/^\[(.*)\]$/, "$1"), Number(port) || (isTls ? 443 : 80));
+    const addresses = await checkedAddresses(
+      options,
+      hostname.replace(/^\[(.*)\]$/, "$1"),
+      Number(port) || (isTls ? 443 : 80),
+    );
     const request = (isTls ? httpsRequest : httpRequest)(url, {
       ...{
         method: init.method ?? "GET",
@@ -50,7 +54,7 @@ export const guardedFetch =
     return responseOf(answer, options);
   };
 
-async function judged(
+async function checkedAddresses(
   { policy, onDenied }: GuardedFetchOptions,
   host: string,
   port: number,

@@ -235,7 +235,8 @@ export class ActiveExecution implements RenewedLease {
     if (result?.error) span.fail(result.error.code);
     if (result) await this.#complete(result, await this.#park(result));
     else if (returned) await this.#return(returned);
-    else this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution abandoned; its next attempt continues it");
+    else
+      this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution abandoned; its next attempt continues it");
     this.#live.end();
     this.#events.end(new LeaseLost("The execution has ended."));
     await bestEffort("remove the event spool", this.#log, () => this.#spool.remove());

@@ -8,7 +8,7 @@ import type { WorkerClient } from "../protocol/client.ts";
 import { retrying, type RetryDeps } from "../protocol/retrying.ts";
 import type { OutboundGate } from "../egress/outbound-gate.ts";
 import type { HistoryEvent, NewArtifact, PlatformClient, TokenCounts } from "../context/platform-client.ts";
-import { download, exchange, isPassing, unavailable, upload } from "./http-transfer.ts";
+import { download, exchange, isTransient, unavailable, upload } from "./http-transfer.ts";
 
 /** Larger content is uploaded to a signed URL. */
 const INLINE_BYTES_MAX = 256 * 1024;
@@ -16,7 +16,7 @@ const INLINE_BYTES_MAX = 256 * 1024;
  * The maximum number of retries after transient responses. They take longer than the gate stays open in an outage, so
  * that an outage never ends a call. An unreachable platform is retried while the lease may be valid.
  */
-const PASSING_ANSWERS_MAX = 10;
+const TRANSIENT_RESPONSES_MAX = 10;
 /** The request had no effect. The next heartbeat returns a new token or reports that the lease is lost. */
 const TOKEN_REFUSED = 401;
 const REPEATABLE_METHODS = new Set(["GET", "HEAD", "PUT", "PATCH", "DELETE"]);
@@ -138,7 +138,7 @@ async function callRest(
 ): ReturnType<PlatformClient["rest"]> {
   const isRepeatable =
     REPEATABLE_METHODS.has(method) || Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
-  let passingAnswers = 0;
+  let transientResponses = 0;
   return outside(async () => {
     const { response, text } = await inSpan(
       method,
@@ -164,8 +164,8 @@ async function callRest(
       },
     );
     const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
-    const mayRepeat = answer.status === TOKEN_REFUSED || (isRepeatable && isPassing(answer.status, answer.body));
-    if (mayRepeat && ++passingAnswers < PASSING_ANSWERS_MAX) throw unavailable(undefined);
+    const mayRepeat = answer.status === TOKEN_REFUSED || (isRepeatable && isTransient(answer.status, answer.body));
+    if (mayRepeat && ++transientResponses < TRANSIENT_RESPONSES_MAX) throw unavailable(undefined);
     return answer;
   });
 }

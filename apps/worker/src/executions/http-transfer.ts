@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { DomainError } from "@millwright/errors";
 
 /** Transient statuses of signed URLs and of the public REST API, which are plain HTTP. */
-const PASSING_STATUS = new Set([408, 425, 429, 502, 503, 504]);
+const TRANSIENT_STATUS = new Set([408, 425, 429, 502, 503, 504]);
 
 /** Sends one request. Throws `platform_unavailable` (transient) if there is no response, or the reason of `signal`. */
 export async function send(url: string, init: RequestInit, signal: AbortSignal): Promise<Response> {
@@ -78,8 +78,8 @@ export async function download(url: string, file: string, signal: AbortSignal): 
  * Returns whether a response of the public API is transient: it is marked as retryable, or a gateway in front of the
  * platform is unavailable.
  */
-export function isPassing(status: number, body: unknown): boolean {
-  if (PASSING_STATUS.has(status)) return true;
+export function isTransient(status: number, body: unknown): boolean {
+  if (TRANSIENT_STATUS.has(status)) return true;
   return (
     status >= 500 && typeof body === "object" && body !== null && (body as { retryable?: unknown }).retryable === true
   );
@@ -87,7 +87,7 @@ export function isPassing(status: number, body: unknown): boolean {
 
 function assertTransferred(answer: Response): void {
   if (answer.ok) return;
-  if (answer.status >= 500 || PASSING_STATUS.has(answer.status)) throw unavailable(undefined);
+  if (answer.status >= 500 || TRANSIENT_STATUS.has(answer.status)) throw unavailable(undefined);
   throw new DomainError({
     kind: "internal",
     reason: "transfer_refused",

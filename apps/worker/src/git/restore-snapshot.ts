@@ -28,7 +28,7 @@ git read-tree -u --reset "$REF"
 git reset --quiet
 git update-ref -d "$REF"
 `;
-const START_OVER = `set -eu; cd "$WORKSPACE/$DIRECTORY"
+const RESET_CLONE = `set -eu; cd "$WORKSPACE/$DIRECTORY"
 git checkout --quiet --force --no-track -B "$BRANCH" "$START"
 git clean --quiet -ffdx
 `;
@@ -70,15 +70,16 @@ export async function restoreSnapshot(
       REF: SNAPSHOT_REF,
     });
   // Copies that are not in the snapshot had no changes compared with their base.
-  for (const copy of copies) if (!restored.some((one) => one.copy === copy)) await startOver(shell, copy, copy.baseSha);
+  for (const copy of copies)
+    if (!restored.some((one) => one.copy === copy)) await resetClone(shell, copy, copy.baseSha);
 }
 
 /**
  * Resets a clone to its start commit and removes everything that a failed restore may have left. Throws `GitFailed`.
  */
-export async function startOver(shell: PlatformShell, copy: WorkingCopy, start: string): Promise<void> {
+export async function resetClone(shell: PlatformShell, copy: WorkingCopy, start: string): Promise<void> {
   const env = { ...SHELL_GIT, DIRECTORY: copy.directory, BRANCH: copy.repository.workBranch, START: start };
-  const { exitCode, output } = await shell.run(START_OVER, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
+  const { exitCode, output } = await shell.run(RESET_CLONE, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
   if (exitCode !== 0) throw new GitFailed(`${copy.directory} cannot be reset`, lastLines(output));
 }
 

@@ -16,7 +16,7 @@ import {
   SNAPSHOT_TIMEOUT_MS,
   type Manifest,
 } from "./snapshot-format.ts";
-import { isUntouched, leftOut, type WorkspaceState } from "./workspace-state.ts";
+import { isUntouched, excludedNames, type WorkspaceState } from "./workspace-state.ts";
 
 const ARCHIVE = "snapshot.tar";
 
@@ -30,7 +30,7 @@ printf '%s' "$CHANGED" | while read -r directory tree base name; do
   git update-ref -d "$REF"
 done
 if [ "$HAS_FILES" = true ]; then
-  cd "$WORKSPACE"; exclude=; for name in $LEFT_OUT; do exclude="$exclude --exclude=./$name"; done
+  cd "$WORKSPACE"; exclude=; for name in $EXCLUDED; do exclude="$exclude --exclude=./$name"; done
   tar $exclude -czf "$STAGE/$FILES" . || [ $? -eq 1 ]
 fi
 rm -rf "$OUTBOX/$ARCHIVE"; tar -C "$STAGE" -cf "$OUTBOX/$ARCHIVE" .; rm -rf "$STAGE"
@@ -70,7 +70,7 @@ export async function packSnapshot(
         .map(({ copy, found }) => `${copy.directory} ${found.tree} ${copy.baseSha} ${bundleName(copy.directory)}\n`)
         .join(""),
       HAS_FILES: String(state.hasFiles),
-      LEFT_OUT: leftOut(copies).join(" "),
+      EXCLUDED: excludedNames(copies).join(" "),
     },
   };
   const run = await shell.run(SCRIPT, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });

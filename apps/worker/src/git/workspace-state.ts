@@ -31,7 +31,7 @@ export type WorkspaceState = {
 /** A directory outside the repositories that snapshots do not contain. */
 const ATTACHMENTS = ".attachments";
 /** Returns the names in the workspace that the files archive of a snapshot excludes. */
-export const leftOut = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [
+export const excludedNames = (copies: readonly Pick<WorkingCopy, "directory">[]): string[] => [
   ATTACHMENTS,
   ...copies.map(({ directory }) => directory),
 ];
@@ -52,7 +52,7 @@ for directory in $COPIES; do
 done
 cd "$WORKSPACE"
 rm -rf "$STAGE"
-prune=; for name in $LEFT_OUT; do prune="$prune -path ./$name -prune -o"; done
+prune=; for name in $EXCLUDED; do prune="$prune -path ./$name -prune -o"; done
 found=$(find . -mindepth 1 $prune -printf '%P %y %s %T@ %m %l\\n' 2>/dev/null | LC_ALL=C sort | cksum) || found=unknown
 printf 'files\\t%s\\t%s\\n' "$(find . -mindepth 1 $prune -print | head -1 | wc -l | tr -d ' ')" "$found"
 `;
@@ -62,7 +62,7 @@ export async function workspaceState(shell: PlatformShell, copies: readonly Work
   const env = {
     ...SHELL_GIT,
     COPIES: copies.map(({ directory }) => directory).join(" "),
-    LEFT_OUT: leftOut(copies).join(" "),
+    EXCLUDED: excludedNames(copies).join(" "),
   };
   const run = await shell.run(SCRIPT, { timeoutMs: SNAPSHOT_TIMEOUT_MS, env });
   if (run.exitCode !== 0)

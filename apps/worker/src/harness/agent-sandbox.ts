@@ -57,7 +57,7 @@ export async function startAgentSandbox(
  * Returns the result of an execution whose sandbox ended while it was running: an exceeded limit is the run's own
  * failure, anything else is an error of this machine.
  */
-export function diedOf({ breach }: Sandbox, conversation: Conversation): ExecutionResult {
+export function sandboxEndResult({ breach }: Sandbox, conversation: Conversation): ExecutionResult {
   if (!breach) {
     const message = "The sandbox ended while the agent was working in it.";
     return {

@@ -36,12 +36,12 @@ export async function resume(deps: ResumeDeps, { calls }: Resumption): Promise<b
   const changed = calls.filter(({ state, changes }) => state === "done" && changes !== "nothing");
   const uncovered = lost === "sandbox" ? [] : changed.filter(({ isCovered }) => !(isCovered && deps.isRestored));
   const { written, missing } = await writeAgain(deps, uncovered);
-  const open = calls.filter(({ state }) => state === "begun");
+  const open = calls.filter(({ state }) => state === "running");
   for (const call of open) if (!call.isClosed) closeLost(deps, call);
   const repeats = repeatsSteps ? [...missing, ...open].filter((call) => isRepeatable(deps.tools, call)) : [];
   conversation.record("agent_resumed", {
     ...{ session_id: newUid(), workspace: deps.context.workspace.sandbox.workspace, lost },
-    text: repeatsSteps ? scriptText({ lost, written, repeats }) : wordsFor({ lost, written, missing, open }),
+    text: repeatsSteps ? scriptText({ lost, written, repeats }) : modelText({ lost, written, missing, open }),
     repeats: repeats.map(({ callId }) => callId),
   });
   return written.length > 0;
@@ -102,7 +102,7 @@ export function closeLostCalls(conversation: Conversation, lost: ResumeDeps["los
 
 const NAMED_MAX = 20;
 
-function wordsFor({
+function modelText({
   lost,
   written,
   missing,

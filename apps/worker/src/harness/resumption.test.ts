@@ -16,13 +16,13 @@ const resumed = (...repeats: string[]): ConversationEvent => ({ kind: "agent_res
 
 describe("a call, as the next attempt finds it,", () => {
   test.each<[string, ConversationEvent[], { state: string; isClosed: boolean }]>([
-    ["that nobody began is asked for", [], { state: "asked", isClosed: false }],
-    ["that was running has begun", [start], { state: "begun", isClosed: false }],
+    ["that nobody began is asked for", [], { state: "requested", isClosed: false }],
+    ["that was running has begun", [start], { state: "running", isClosed: false }],
     ["that did its work is done", [start, end("completed")], { state: "done", isClosed: true }],
     [
       "that a stopping worker broke off has begun, though its end is told",
       [start, end("interrupted")],
-      { state: "begun", isClosed: true },
+      { state: "running", isClosed: true },
     ],
     [
       "that somebody interrupted, with its turn, is done",
@@ -37,7 +37,7 @@ describe("a call, as the next attempt finds it,", () => {
     [
       "that is to be repeated is asked for again",
       [start, end("interrupted"), resumed("s-1")],
-      { state: "asked", isClosed: false },
+      { state: "requested", isClosed: false },
     ],
   ])("%s", (_what, events, expected) => {
     expect(resumptionOf([asked, ...events], [{ name: "spawn_run", changes: "nothing" }]).calls).toMatchObject([

@@ -7,8 +7,8 @@ import { endIn } from "../tools/turn-end.ts";
 
 /** A tool call as the events describe it. */
 export type PastCall = ToolCall & {
-  /** `begun`: the call was running when its worker or sandbox was lost, so its effect is unknown. */
-  readonly state: "done" | "begun" | "asked";
+  /** `running`: the call was running when its worker or sandbox was lost, so its effect is unknown. */
+  readonly state: "done" | "running" | "requested";
   /** Whether an end event is recorded, even if the call was only interrupted. */
   readonly isClosed: boolean;
   /** What the call changes, and whether the newest checkpoint contains its changes. */
@@ -61,7 +61,8 @@ export function resumptionOf(
     stepIds: steps.map(({ payload }) => textAt(payload, "step_id")),
     end,
     isInTurn:
-      end === undefined && events.some(({ kind, payload }) => kind === "model_step" || isSpoken({ kind, payload })),
+      end === undefined &&
+      events.some(({ kind, payload }) => kind === "model_step" || isUserMessage({ kind, payload })),
     cwd: textAt(objectAt(shells.at(-1)?.payload ?? {}, "output"), "cwd"),
     uncounted: steps.flatMap(({ payload }) => {
       const callId = textAt(payload, "step_id");
@@ -103,7 +104,8 @@ function pastCall(
   const isStoredVerbatim = !isCut && !JSON.stringify(call.input).includes(MASK);
   return {
     ...call,
-    state: startedAt < 0 ? "asked" : endedAt < startedAt || isBrokenOff(events, endedAt) ? "begun" : "done",
+    state:
+      startedAt < 0 ? "requested" : endedAt < startedAt || isInterruptedByLoss(events, endedAt) ? "running" : "done",
     isClosed: endedAt >= 0 && endedAt >= startedAt,
     changes: declared === "files" && !isStoredVerbatim ? "anything" : declared,
     isCovered: endedAt >= 0 && endedAt >= startedAt && endedAt < checkpointAt,
@@ -115,17 +117,18 @@ function pastCall(
  * does one that is lost while it resumes. An interrupt by a user also ends the turn. Calls before an `agent_resumed`
  * event were already handled.
  */
-function isBrokenOff(events: readonly ConversationEvent[], endedAt: number): boolean {
+function isInterruptedByLoss(events: readonly ConversationEvent[], endedAt: number): boolean {
   if (events[endedAt]?.payload["state"] !== "interrupted") return false;
   return !events.slice(endedAt + 1).some(({ kind }) => kind === "turn_end" || kind === "agent_resumed");
 }
 
-const isSpoken = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";
+const isUserMessage = ({ kind, payload }: ConversationEvent): boolean =>
+  kind === "message" && payload["role"] === "user";
 
 /** Returns the newest recorded end of a turn, unless a message has arrived or the agent has taken a step since. */
 function openEnd(events: readonly ConversationEvent[]): TurnEnd | undefined {
-  const spokenAt = events.findLastIndex(isSpoken);
-  const since = events.slice(spokenAt + 1);
+  const messageAt = events.findLastIndex(isUserMessage);
+  const since = events.slice(messageAt + 1);
   const steppedAt = since.findLastIndex(({ kind }) => kind === "model_step");
   return since
     .slice(Math.max(0, steppedAt))

@@ -96,9 +96,9 @@ async function workWith(
   const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   // Judges are not resumed: another attempt starts with the evaluated workspace.
   const saving = judge ? SAVES_NOTHING : checkpoints;
-  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, tools) : undefined;
+  const past = conversation.hasStarted ? resumptionOf(conversation.ofExecution, tools) : undefined;
   if (past) {
-    const hasWritten = await goOn(deps, past, { context, tools, isRestored, lost });
+    const hasWritten = await resumeAgent(deps, past, { context, tools, isRestored, lost });
     if (hasWritten) saving.note("if_cheap");
   } else conversation.record("agent_started", { session_id: newUid(), workspace: sandbox.workspace });
   const steps = new Set(past?.stepIds);
@@ -148,7 +148,7 @@ async function workWithHarness(
     workspace: context.workspace,
     isRestored: ctx.assignment.snapshotUrl !== "",
   });
-  const past = conversation.isUnderWay ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
+  const past = conversation.hasStarted ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
   const begun = { session_id: newUid(), workspace: sandbox.workspace };
   if (past) {
     closeLostCalls(conversation, lost);
@@ -212,7 +212,7 @@ export const saveAfterCrash = (deps: {
 }): Promise<string | undefined> =>
   new Checkpoints({ ...deps, isRestored: deps.ctx.assignment.snapshotUrl !== "" }).last();
 
-async function goOn(
+async function resumeAgent(
   { ctx, conversation, provider, budget }: Extract<RunAgentDeps, { provider: ModelProvider }>,
   past: Resumption,
   facts: {
@@ -224,7 +224,7 @@ async function goOn(
 ): Promise<boolean> {
   const { context, ...rest } = facts;
   const { workspace } = context;
-  workspace.cwd = standingAt(past.cwd, conversation, workspace);
+  workspace.cwd = shellDirectory(past.cwd, conversation, workspace);
   const hasWritten = await resume(
     { conversation, repeatsSteps: provider.name === "scripted", context: { ...context, signal: ctx.signal }, ...rest },
     past,
@@ -238,7 +238,7 @@ async function goOn(
 }
 
 /** Returns the shell's directory in this workspace. Without a sandbox, each attempt has a different workspace path. */
-function standingAt(cwd: string, conversation: Conversation, workspace: Workspace): string {
+function shellDirectory(cwd: string, conversation: Conversation, workspace: Workspace): string {
   const begun = conversation.ofExecution.findLast(
     ({ kind, payload }) =>
       (kind === "agent_started" || kind === "agent_resumed") && textAt(payload, "workspace") !== "",

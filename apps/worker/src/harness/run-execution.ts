@@ -11,7 +11,7 @@ import { providerFor } from "../model/providers.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { HARNESS, hostOf, type HarnessProgram } from "../sandbox/spec.ts";
 import type { Workspace } from "../tools/tool.ts";
-import { diedOf, startAgentSandbox } from "./agent-sandbox.ts";
+import { sandboxEndResult, startAgentSandbox } from "./agent-sandbox.ts";
 import { debugSession } from "./debug-session.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { Messages } from "../conversation/messages.ts";
@@ -41,7 +41,7 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
       ctx.signal.throwIfAborted();
       if (!(error instanceof SandboxGone)) throw error;
       ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
-      if (!session.mayGoOn || crashes >= CRASHES_MAX) return session.died();
+      if (!session.canContinue || crashes >= CRASHES_MAX) return session.died();
       conversation.record("warning", {
         text: "The sandbox ended while the agent was working in it. The agent continues in a new one.",
       });
@@ -133,7 +133,7 @@ class AgentSession {
   }
 
   /** Whether a new sandbox may help: the agent had started, and no limit was exceeded. */
-  get mayGoOn(): boolean {
+  get canContinue(): boolean {
     return this.#workspace !== undefined && this.#sandbox?.breach === undefined;
   }
 
@@ -143,7 +143,7 @@ class AgentSession {
    */
   async died(): Promise<ExecutionResult> {
     const [workspace, dead] = [this.#workspace, this.#sandbox!];
-    const result = diedOf(dead, this.#conversation);
+    const result = sandboxEndResult(dead, this.#conversation);
     if (!workspace || dead.breach) return result;
     let snapshotKey: string | undefined;
     await bestEffort("save the workspace of a sandbox that died", this.#ctx.log, async () => {

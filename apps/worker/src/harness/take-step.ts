@@ -25,7 +25,7 @@ const PARALLEL_MAX = 8;
  */
 export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelStep): Promise<TurnEnd | undefined> {
   const { signal } = deps.context;
-  const isStoredVerbatim = isWhole(toolCalls, deps.mask);
+  const isStoredVerbatim = areStoredVerbatim(toolCalls, deps.mask);
   let left = [...toolCalls];
   while (left.length > 0) {
     const group = nextGroup(deps, left);
@@ -37,7 +37,7 @@ export async function takeStep(deps: TakeStepDeps, { toolCalls, next }: ModelSte
     return end ?? { kind: "interrupted" };
   }
   if (signal.aborted) return { kind: "interrupted" };
-  return next.kind === "go_on" ? undefined : next;
+  return next.kind === "continue" ? undefined : next;
 }
 
 function nextGroup({ tools, mode }: TakeStepDeps, calls: readonly ToolCall[]): readonly ToolCall[] {
@@ -63,7 +63,7 @@ async function runGroup(deps: TakeStepDeps, group: readonly ToolCall[]): Promise
 const STORED_BYTES_MAX = 60 * 1024;
 
 /** Returns whether the events contain the calls verbatim. Otherwise they cannot be repeated. */
-function isWhole(calls: readonly ToolCall[], mask: (text: string) => string): boolean {
+function areStoredVerbatim(calls: readonly ToolCall[], mask: (text: string) => string): boolean {
   const text = JSON.stringify(calls);
   return Buffer.byteLength(text) <= STORED_BYTES_MAX && mask(text) === text;
 }

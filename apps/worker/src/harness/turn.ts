@@ -51,21 +51,21 @@ export async function runTurn(deps: TurnDeps, interrupted: AbortSignal): Promise
     if (failure) return { kind: "failed", failure };
     if (deps.provider.isSlow) deps.checkpoints.begin(); // the workspace is idle while the model responds
     const end = await inSpan("step", { attributes: { "millwright.step": deps.steps.size + 1 } }, () =>
-      oneStep(deps, mode, signal, interrupted),
+      runStep(deps, mode, signal, interrupted),
     );
     if (end) return end;
   }
 }
 
 /** Requests a step and runs it. Returns how the turn ends, if it does. */
-async function oneStep(
+async function runStep(
   deps: TurnDeps,
   mode: string,
   signal: AbortSignal,
   interrupted: AbortSignal,
 ): Promise<TurnEnd | undefined> {
   const { ctx, context, checkpoints, tools } = deps;
-  const step = await think(deps, mode, signal).catch((error: unknown) => {
+  const step = await requestStep(deps, mode, signal).catch((error: unknown) => {
     if (interrupted.aborted && !ctx.signal.aborted) return "interrupted" as const;
     throw error;
   });
@@ -73,7 +73,7 @@ async function oneStep(
   if (!step) return { kind: "done" };
   if ("retainedFrom" in step) return recordSummary(deps, step);
   if (deps.steps.add(step.stepId).size > (ctx.assignment.stepLimit || STEP_LIMIT))
-    return overLimit(ctx.assignment.stepLimit || STEP_LIMIT);
+    return stepLimitExceeded(ctx.assignment.stepLimit || STEP_LIMIT);
   await persist(deps, step);
   const end = await takeStep(
     { tools, mode, checkpoints, clock: ctx.clock, mask: (text) => ctx.mask(text), context: { ...context, signal } },
@@ -83,7 +83,7 @@ async function oneStep(
   return end;
 }
 
-function think(
+function requestStep(
   { ctx, provider, conversation, tools, context, rules, skills, notices }: TurnDeps,
   mode: string,
   signal: AbortSignal,
@@ -143,7 +143,7 @@ async function recordSummary(
   await Promise.all([ctx.flushed(), ...(usage ? [ctx.platform.reportUsage({ callId, modelId, usage })] : [])]);
 }
 
-const overLimit = (limit: number): TurnEnd => ({
+const stepLimitExceeded = (limit: number): TurnEnd => ({
   kind: "failed",
   failure: {
     code: "budget_exceeded",

@@ -105,7 +105,10 @@ export class LeaseLoop {
     if (leases.length === 0) return;
     const { client, timings, log } = this.#deps;
     await client.decline({ leases, reason }, { timeoutMs: timings().callTimeoutMs }).catch((error: unknown) => {
-      log.warn({ operation: "Decline", reason: platformError(error).reason }, "offers could not be declined; they expire");
+      log.warn(
+        { operation: "Decline", reason: platformError(error).reason },
+        "offers could not be declined; they expire",
+      );
     });
   }
 

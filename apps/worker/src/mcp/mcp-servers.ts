@@ -93,7 +93,7 @@ function offered(
   { ctx, conversation }: Pick<McpDeps, "ctx" | "conversation">,
 ): Tool[] {
   const offer: Tool[] = [];
-  const leftOut: string[] = [];
+  const omitted: string[] = [];
   const taken = new Set(before.map(({ name }) => name));
   for (const tool of all) {
     const isTooMuch =
@@ -102,7 +102,7 @@ function offered(
       Buffer.byteLength(JSON.stringify(tool.inputSchema)) > SCHEMA_BYTES_MAX;
     const plain = mcpToolName(server.name, tool.name);
     const name = taken.has(plain) ? distinctName(plain, server.name, tool.name) : plain;
-    if (isTooMuch || taken.has(name)) leftOut.push(tool.name.slice(0, 100));
+    if (isTooMuch || taken.has(name)) omitted.push(tool.name.slice(0, 100));
     else {
       taken.add(name);
       offer.push(asTool(server, tool, name, transport, (text) => ctx.mask(text)));
@@ -112,7 +112,7 @@ function offered(
     server: server.name,
     transport,
     tools: offer.map(({ name }) => name),
-    ...(leftOut.length > 0 ? { left_out: leftOut.slice(0, TOOLS_MAX) } : {}),
+    ...(omitted.length > 0 ? { left_out: omitted.slice(0, TOOLS_MAX) } : {}),
   });
   return offer;
 }

@@ -5,7 +5,7 @@ import type { Program } from "../sandbox/commands.ts";
 import { lastLines } from "../sandbox/last-lines.ts";
 
 /** The maximum output of a server before its pending response. */
-const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Exchanges JSON lines with a server that runs in the sandbox. Its output is read only while a response is pending, so
@@ -18,7 +18,7 @@ export class SandboxTransport implements Transport {
   onerror?: (error: Error) => void;
   readonly #program: Program;
   readonly #lines = new LineSplitter();
-  readonly #owed = new Set<string | number>();
+  readonly #pendingIds = new Set<string | number>();
   #bytes = 0;
   #isListening = false;
   #ending: string | undefined;
@@ -44,9 +44,9 @@ export class SandboxTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if ("method" in message && "id" in message) this.#owed.add(message.id);
+    if ("method" in message && "id" in message) this.#pendingIds.add(message.id);
     if ("method" in message && message.method === "notifications/cancelled")
-      this.#owed.delete((message.params as { requestId?: string | number } | undefined)?.requestId ?? "");
+      this.#pendingIds.delete((message.params as { requestId?: string | number } | undefined)?.requestId ?? "");
     this.#bytes = 0;
     void this.#listen();
     await this.#program.put(Buffer.from(`${JSON.stringify(message)}\n`)).catch(async (error: unknown) => {
@@ -64,7 +64,7 @@ export class SandboxTransport implements Transport {
     if (this.#isListening) return;
     this.#isListening = true;
     try {
-      while (this.#owed.size > 0 && this.#ending === undefined) {
+      while (this.#pendingIds.size > 0 && this.#ending === undefined) {
         const data = await this.#program.take();
         if (!data) break; // the program's end contains the reason
         this.#receive(data);
@@ -83,11 +83,11 @@ export class SandboxTransport implements Transport {
    */
   #receive(data: Buffer): void {
     this.#bytes += data.length;
-    if (this.#bytes > ANSWER_BYTES_MAX) throw new Error("It was ended: it wrote too much without a response.");
+    if (this.#bytes > RESPONSE_BYTES_MAX) throw new Error("It was ended: it wrote too much without a response.");
     for (const line of this.#lines.push(data)) {
       const message = parse(line);
       if (!message) continue;
-      if ("id" in message && !("method" in message) && message.id !== undefined) this.#owed.delete(message.id);
+      if ("id" in message && !("method" in message) && message.id !== undefined) this.#pendingIds.delete(message.id);
       this.onmessage?.(message);
     }
   }

@@ -69,7 +69,7 @@ export type ModelStep = {
   readonly usage?: TokenCounts;
   /** What happens after the tools have run. */
   readonly next:
-    | { readonly kind: "go_on" }
+    | { readonly kind: "continue" }
     | { readonly kind: "done" }
     | { readonly kind: "failed"; readonly failure: RunFailure }
     | { readonly kind: "blocked"; readonly message: string };

@@ -6,13 +6,13 @@ import { scriptedProvider } from "./scripted/scripted-provider.ts";
 import { wireNamed } from "./wires/language-model.ts";
 import { WIRE_LIMITS, wireProvider, type WireDeps, type WireLimits } from "./wires/wire-provider.ts";
 
-type Patience = { readonly limits: WireLimits; readonly timers: Timers };
+type CallPolicy = { readonly limits: WireLimits; readonly timers: Timers };
 
 /** Returns the provider of an execution's model, or undefined if this worker does not support it. */
 export function providerFor(
   ctx: ExecutionContext,
   emit: WireDeps["emit"],
-  patience: Patience = { limits: WIRE_LIMITS, timers: systemTimers },
+  policy: CallPolicy = { limits: WIRE_LIMITS, timers: systemTimers },
 ): ModelProvider | undefined {
   const { assignment } = ctx;
   if (assignment.provider === "" || assignment.provider === scriptedProvider.name) return scriptedProvider;
@@ -20,7 +20,7 @@ export function providerFor(
   return (
     wire &&
     wireProvider({
-      ...{ wire, assignment, emit, ...patience, fetch: ctx.outbound.fetch },
+      ...{ wire, assignment, emit, ...policy, fetch: ctx.outbound.fetch },
       mask: (text) => ctx.mask(text),
       whenOpen: () => ctx.gate.whenOpen(),
       reportUsage: (usage) => ctx.platform.reportUsage(usage),

@@ -14,7 +14,7 @@ import { IDENTITY_MAPPED_MOUNT } from "./identity-mapped-mount.ts";
  */
 const DEFAULT_UID = 60_599;
 const MAIN = fileURLToPath(new URL(`../main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
-const PREPARING = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+const PREPARATION_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 const CHECK_TIMEOUT_MS = 20_000;
 
 /**
@@ -32,13 +32,13 @@ export async function dropPrivileges(config: WorkerConfig, env: NodeJS.ProcessEn
   if (user.uid === 0) return undefined;
   const dir = resolve(config.dir);
   try {
-    return await become(config, user, dir, env);
+    return await switchUser(config, user, dir, env);
   } catch (error) {
     return (error as Error).message; // for example, a container may not be allowed to change file owners
   }
 }
 
-async function become(config: WorkerConfig, user: User, dir: string, env: NodeJS.ProcessEnv): Promise<string> {
+async function switchUser(config: WorkerConfig, user: User, dir: string, env: NodeJS.ProcessEnv): Promise<string> {
   giveDirectory(dir, user);
   const mapped = mappedRoots(config, dir);
   const view = reachableView(pathsOf(config, dir, mapped), user);
@@ -69,7 +69,7 @@ function userNamed(name: string): User {
   if (name === "") return { uid: DEFAULT_UID, gid: DEFAULT_UID };
   if (/^\d+$/.test(name)) return { uid: Number(name), gid: Number(name) };
   const id = (flag: string): number =>
-    Number(execFileSync("id", [flag, "--", name], { env: PREPARING, encoding: "utf8" }));
+    Number(execFileSync("id", [flag, "--", name], { env: PREPARATION_ENV, encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };
 }
 
@@ -79,7 +79,7 @@ function userNamed(name: string): User {
 function giveDirectory(dir: string, { uid, gid }: User): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   if ([dir, ...readdirSync(dir).map((name) => join(dir, name))].every((path) => lstatSync(path).uid === uid)) return;
-  execFileSync("chown", ["-hR", `${uid}:${gid}`, "--", dir], { env: PREPARING });
+  execFileSync("chown", ["-hR", `${uid}:${gid}`, "--", dir], { env: PREPARATION_ENV });
   chownSync(dir, uid, gid);
 }
 
@@ -169,7 +169,7 @@ function faultOf(start: readonly string[], dir: string, sandbox: WorkerConfig["s
       "-c",
       checks.map((check) => `{ ${check} || { echo 'failed: ${check.replaceAll("'", "")}' >&2; exit 1; }; }`).join("\n"),
     ],
-    { env: PREPARING, encoding: "utf8", timeout: CHECK_TIMEOUT_MS },
+    { env: PREPARATION_ENV, encoding: "utf8", timeout: CHECK_TIMEOUT_MS },
   );
   return status === 0 ? undefined : stderr.trim() || "the check could not be run.";
 }

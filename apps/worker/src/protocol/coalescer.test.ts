@@ -30,7 +30,7 @@ describe("calls within 5 ms", () => {
     const groups: string[][] = [];
     const { coalescer } = aCoalescer(echo(groups), 2);
     const hurried = coalescer.send(() => "a");
-    coalescer.hurry();
+    coalescer.flush();
     await hurried;
     await Promise.all([coalescer.send(() => "b"), coalescer.send(() => "c")]);
     expect(groups).toEqual([["a"], ["b", "c"]]);
@@ -43,7 +43,7 @@ describe("calls within 5 ms", () => {
         : Promise.resolve(items),
     );
     const answers = Promise.allSettled(["a", "bad", "b"].map((item) => coalescer.send(() => item)));
-    coalescer.hurry();
+    coalescer.flush();
     expect((await answers).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 
@@ -52,11 +52,11 @@ describe("calls within 5 ms", () => {
       Promise.reject(new DomainError({ kind: "unavailable", reason: "away", message: "m" })),
     );
     const both = Promise.allSettled(["a", "b"].map((item) => away.coalescer.send(() => item)));
-    away.coalescer.hurry();
+    away.coalescer.flush();
     expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     const silent = aCoalescer(() => Promise.resolve([undefined]));
     const one = silent.coalescer.send(() => "a");
-    silent.coalescer.hurry();
+    silent.coalescer.flush();
     await expect(one).rejects.toMatchObject({ reason: "answer_incomplete", retryable: true });
   });
 });

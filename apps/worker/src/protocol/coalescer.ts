@@ -35,13 +35,13 @@ export class Coalescer<I, O> {
   send(item: () => I): Promise<O> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      if (this.#waiting.length >= this.#deps.itemsMax) this.hurry();
-      else this.#cancelTimer ??= this.#deps.timers.after(WINDOW_MS, () => this.hurry());
+      if (this.#waiting.length >= this.#deps.itemsMax) this.flush();
+      else this.#cancelTimer ??= this.#deps.timers.after(WINDOW_MS, () => this.flush());
     });
   }
 
   /** Sends the pending batch immediately, because a caller waits for a result. */
-  hurry(): void {
+  flush(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const group = this.#waiting;

@@ -25,7 +25,7 @@ export const offerGone = (): DomainError =>
  * responds. If the lease is not renewed in time, the platform declares it lost, and the retries then end with
  * offer_gone. Errors: offer_gone · the reason of `signal` · the platform's permanent refusal.
  */
-export async function takeOffered(
+export async function acceptOffered(
   { client, clock, ...deps }: RetryDeps & { readonly client: Pick<WorkerClient, "accept">; readonly clock: Clock },
   lease: LeaseRef,
   signal: AbortSignal,

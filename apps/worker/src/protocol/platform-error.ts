@@ -4,7 +4,7 @@ import { DomainError, isDomainError } from "@millwright/errors";
 import { fromConnectError } from "@millwright/rpc";
 
 /** Connect codes that do not depend on the request: the same request may succeed later. */
-const PASSING = new Set([
+const TRANSIENT = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,
   Code.Aborted,
@@ -21,7 +21,7 @@ const PASSING = new Set([
  */
 export function platformError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
-  if (!(error instanceof ConnectError)) return ours(error);
+  if (!(error instanceof ConnectError)) return workerError(error);
   if (isDomainError(error.cause)) return error.cause; // thrown inside an interceptor
   if (error.findDetails(rpc.ErrorDetailSchema).length > 0) return fromConnectError(error);
   if (error.code === Code.Unauthenticated)
@@ -31,7 +31,7 @@ export function platformError(error: unknown): DomainError {
       message: error.rawMessage,
       cause: error,
     });
-  if (PASSING.has(error.code))
+  if (TRANSIENT.has(error.code))
     return new DomainError({
       kind: "unavailable",
       reason: "platform_unavailable",
@@ -48,7 +48,7 @@ export function platformError(error: unknown): DomainError {
 }
 
 /** Returns an error of the worker itself, which a retry would not resolve. */
-const ours = (cause: unknown): DomainError =>
+const workerError = (cause: unknown): DomainError =>
   new DomainError({
     kind: "internal",
     reason: "worker_internal",

@@ -9,7 +9,7 @@ export type ReportedSkill = {
   readonly content: string;
 };
 
-const PLACES = [".agents/skills", ".claude/skills", "skills"];
+const SKILL_DIRECTORIES = [".agents/skills", ".claude/skills", "skills"];
 const BYTES_MAX = 64 * 1024;
 const SKILLS_MAX = 100;
 const CHECKOUT = /^([\w.-]+)\/([\w.-]+)=(\/.*)$/;
@@ -29,7 +29,7 @@ export function readCheckout(text: string): { owner: string; repo: string; direc
 export async function reportedSkills(checkouts: readonly string[]): Promise<ReportedSkill[]> {
   const skills: ReportedSkill[] = [];
   for (const { owner, repo, directory } of checkouts.map(readCheckout)) {
-    for (const place of PLACES) {
+    for (const place of SKILL_DIRECTORIES) {
       for (const entry of (await readdir(join(directory, place), { withFileTypes: true }).catch(() => [])).filter(
         (one) => one.isDirectory(),
       )) {

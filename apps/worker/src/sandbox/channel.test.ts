@@ -24,17 +24,17 @@ describe("an agent that could write to the channel", () => {
     ["a line without end", "x".repeat(LINE_BYTES_MAX + 1)],
   ])("ends the sandbox with %s", async (_name, line) => {
     const { channel, output, broken } = aChannel();
-    const { answer } = channel.ask(question);
+    const { answer } = channel.request(question);
     output.write(line.length > LINE_BYTES_MAX ? line : `${line}\n`);
     await expect(answer).rejects.toThrow(/violated the protocol/);
-    await expect(channel.ask(question).answer).rejects.toBeInstanceOf(SandboxGone);
+    await expect(channel.request(question).answer).rejects.toBeInstanceOf(SandboxGone);
     expect(broken()).toBe(1);
   });
 });
 
 test("responses are matched to requests in any order and in pieces", async () => {
   const { channel, output } = aChannel();
-  const [first, second] = [channel.ask(question), channel.ask(question)];
+  const [first, second] = [channel.request(question), channel.request(question)];
   const text = [2, 1].map((id) => JSON.stringify({ id, ok: true, value: { ...value, exitCode: id } })).join("\n");
   output.write(text.slice(0, 40));
   output.write(`${text.slice(40)}\n`);

@@ -1,12 +1,12 @@
 import type { Readable, Writable } from "node:stream";
 import type { z } from "zod";
-import { ANSWERS, parseAnswer } from "./responses.ts";
+import { RESPONSES, parseResponse } from "./responses.ts";
 import { SandboxGone, SandboxRefusal } from "./sandbox-errors.ts";
 import { LineSplitter } from "./init/lines.ts";
 import type { Request } from "./init/protocol.ts";
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
-type Question = DistributiveOmit<Request, "id">;
+type RequestContent = DistributiveOmit<Request, "id">;
 type Waiting = { schema: z.ZodType; resolve(value: unknown): void; reject(error: Error): void };
 
 /**
@@ -38,16 +38,16 @@ export class Channel {
   /**
    * Sends a request. Returns its id and its validated response, which rejects with `SandboxRefusal` or `SandboxGone`.
    */
-  ask<Op extends keyof typeof ANSWERS>(
-    question: Extract<Question, { op: Op }>,
-  ): { id: number; answer: Promise<z.output<(typeof ANSWERS)[Op]>> } {
+  request<Op extends keyof typeof RESPONSES>(
+    content: Extract<RequestContent, { op: Op }>,
+  ): { id: number; answer: Promise<z.output<(typeof RESPONSES)[Op]>> } {
     const id = (this.#lastId += 1);
     const answer = new Promise<unknown>((resolve, reject) => {
       if (this.#closed) return reject(this.#closed);
-      this.#waiting.set(id, { schema: ANSWERS[question.op], resolve, reject });
-      this.#input.write(`${JSON.stringify({ id, ...question })}\n`);
+      this.#waiting.set(id, { schema: RESPONSES[content.op], resolve, reject });
+      this.#input.write(`${JSON.stringify({ id, ...content })}\n`);
     });
-    return { id, answer: answer as Promise<z.output<(typeof ANSWERS)[Op]>> };
+    return { id, answer: answer as Promise<z.output<(typeof RESPONSES)[Op]>> };
   }
 
   /** Closes the input, so that `sandbox-init` exits by itself. */
@@ -64,7 +64,7 @@ export class Channel {
 
   #receive(line: string): void {
     if (this.#closed) return;
-    const message = parseAnswer(line);
+    const message = parseResponse(line);
     const waiting = this.#waiting.get(message.id);
     if (!waiting) throw new Error("A response without a pending request.");
     // an invalid value leaves the request pending, so that close() rejects it

@@ -12,7 +12,7 @@ const BUSY_FACTOR = 10;
 export type Usage = { readonly bytes: number; readonly files: number };
 
 const plus = (a: Usage, b: Usage): Usage => ({ bytes: a.bytes + b.bytes, files: a.files + b.files });
-const isOver = (usage: Usage, limits: Usage): boolean => usage.bytes > limits.bytes || usage.files > limits.files;
+const exceeds = (usage: Usage, limits: Usage): boolean => usage.bytes > limits.bytes || usage.files > limits.files;
 
 /**
  * Measures the disk usage of a sandbox. A measurement walks the whole directory tree. It is therefore made only if the
@@ -45,18 +45,18 @@ export class DiskUsage {
     };
     const { usage, free: before, atMs, tookMs } = this.#measured;
     const sinceMs = performance.now() - atMs;
-    const mayBeOver = isOver(
+    const mayExceed = exceeds(
       plus(usage, { bytes: Math.max(0, before.bytes - free.bytes), files: Math.max(0, before.files - free.files) }),
       this.#limits,
     );
-    if (sinceMs < (mayBeOver ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return usage;
+    if (sinceMs < (mayExceed ? tookMs * BUSY_FACTOR : Math.max(MEASURE_AGAIN_MS, tookMs * IDLE_FACTOR))) return usage;
     const startedMs = performance.now();
-    const { isWhole, ...seen } = await usageOfDirectories(this.#directories);
+    const { isComplete, ...seen } = await usageOfDirectories(this.#directories);
     // If the usage cannot be measured completely, because the run hides files, the run is charged with all space that
     // the file system has lost compared with the most that was free.
     const deleted = deletedFiles(this.#members());
     const found =
-      isWhole && deleted.isWhole
+      isComplete && deleted.isComplete
         ? plus(seen, deleted)
         : {
             bytes: Math.max(seen.bytes, this.#freeMost.bytes - free.bytes),
@@ -69,20 +69,20 @@ export class DiskUsage {
 
 /**
  * Returns the bytes and files of directories on disk. Links are not followed and other file systems are excluded.
- * `isWhole` is false if a directory could not be read. `du` walks relative to directory handles and opens no file, so
+ * `isComplete` is false if a directory could not be read. `du` walks relative to directory handles and opens no file, so
  * it is safe while a sandbox writes there.
  */
 export async function usageOfDirectories(
   directories: readonly string[],
-): Promise<Usage & { readonly isWhole: boolean }> {
+): Promise<Usage & { readonly isComplete: boolean }> {
   const [kilobytes, inodes] = await Promise.all([
     du("-skx", directories),
-    process.platform === "linux" ? du("-sx", ["--inodes", ...directories]) : { sum: 0, isWhole: true },
+    process.platform === "linux" ? du("-sx", ["--inodes", ...directories]) : { sum: 0, isComplete: true },
   ]);
-  return { bytes: kilobytes.sum * 1024, files: inodes.sum, isWhole: kilobytes.isWhole && inodes.isWhole };
+  return { bytes: kilobytes.sum * 1024, files: inodes.sum, isComplete: kilobytes.isComplete && inodes.isComplete };
 }
 
-function du(flags: string, more: readonly string[]): Promise<{ readonly sum: number; readonly isWhole: boolean }> {
+function du(flags: string, more: readonly string[]): Promise<{ readonly sum: number; readonly isComplete: boolean }> {
   return new Promise((resolve) => {
     const options = {
       env: { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" },
@@ -94,7 +94,7 @@ function du(flags: string, more: readonly string[]): Promise<{ readonly sum: num
       const isCut = error !== null && lines.length === 0; // du timed out or does not support the option
       resolve({
         sum: lines.reduce((sum, line) => sum + Number.parseInt(line, 10), 0),
-        isWhole: !isCut && !stderr.includes("ermission denied"),
+        isComplete: !isCut && !stderr.includes("ermission denied"),
       });
     });
   });

@@ -31,7 +31,7 @@ const RESERVED_BYTES = 2 * 1024 ** 3;
 const INFO_FD = 3;
 const ARGS_FD = 4;
 /** The environment of the programs that prepare a sandbox. It is not visible inside. */
-const PREPARING = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
+const PREPARATION_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
 /** `.ts` when run from source, `.js` when built. */
 export const PROGRAM_EXTENSION = extname(fileURLToPath(import.meta.url));
 const MAIN = `main${PROGRAM_EXTENSION}`;
@@ -49,7 +49,7 @@ export type Launched = {
   /** Resolves when `inside` no longer changes. */
   readonly informed: Promise<void>;
   /** Returns the end of standard error, which explains a failed start. */
-  readonly complaint: () => string;
+  readonly errorOutput: () => string;
 };
 
 /**
@@ -93,7 +93,7 @@ export async function launchBubblewrap(
   ];
   const child = start(cgroup ? cgroup.enter(argv) : argv, {
     cwd: "/",
-    env: { ...PREPARING, [TAG]: tag },
+    env: { ...PREPARATION_ENV, [TAG]: tag },
     stdio: ["pipe", "pipe", "pipe", "pipe", "pipe"],
   });
   const pipe = child.stdio[ARGS_FD] as Writable | null;
@@ -217,7 +217,7 @@ function launched(child: ChildProcess, reportsInside = false): Launched {
   const info = reportsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
   const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
   let inside: { pid: number; start: string | undefined } | undefined;
-  let complaint = "";
+  let errorOutput = "";
   let infoText = "";
   info?.on("data", (chunk: Buffer) => {
     infoText += chunk.toString("utf8");
@@ -226,7 +226,7 @@ function launched(child: ChildProcess, reportsInside = false): Launched {
   });
   info?.on("error", () => undefined);
   child.stderr?.on("data", (chunk: Buffer) => {
-    complaint = (complaint + chunk.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
+    errorOutput = (errorOutput + chunk.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
   });
   return {
     child,
@@ -234,7 +234,7 @@ function launched(child: ChildProcess, reportsInside = false): Launched {
     output: child.stdout,
     inside: () => inside,
     informed,
-    complaint: () => complaint.trim(),
+    errorOutput: () => errorOutput.trim(),
   };
 }
 

@@ -136,12 +136,12 @@ export class PlatformShell {
       await drained(launched.output);
       const { exitCode } = launched.child;
       if (host.kind === "bwrap" && exitCode !== 0 && !launched.inside())
-        throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.complaint()));
-      const complaint = exitCode === 0 ? "" : (breach?.message ?? launched.complaint());
+        throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.errorOutput()));
+      const errorOutput = exitCode === 0 ? "" : (breach?.message ?? launched.errorOutput());
       return {
         exitCode: breach ? null : exitCode,
         timedOut,
-        output: [output.text().text, complaint].filter(Boolean).join("\n"),
+        output: [output.text().text, errorOutput].filter(Boolean).join("\n"),
       };
     } finally {
       claim.release();

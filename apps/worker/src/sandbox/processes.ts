@@ -43,16 +43,16 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
 }
 
 /** Returns a process and all its descendants. Linux only. */
-export function familyOf(root: number): number[] {
+export function processTreeOf(root: number): number[] {
   if (process.platform !== "linux") return [];
   const children = new Map<number, number[]>();
   for (const pid of allProcesses()) {
     const parent = Number(fieldsOf(pid)?.[1]);
     children.set(parent, [...(children.get(parent) ?? []), pid]);
   }
-  const family = [root];
-  for (const member of family) family.push(...(children.get(member) ?? []));
-  return family;
+  const tree = [root];
+  for (const member of tree) tree.push(...(children.get(member) ?? []));
+  return tree;
 }
 
 /** Returns the number of threads of a process and its anonymous memory; zeros if it has ended. */
@@ -67,12 +67,12 @@ export const oomKillsOfMachine = (): number => Number(/^oom_kill (\d+)$/m.exec(t
 
 /**
  * Returns the number and size on disk of files that these processes have open but that were deleted from every
- * directory. `isWhole` is false if the files of a process cannot be read.
+ * directory. `isComplete` is false if the files of a process cannot be read.
  */
 export function deletedFiles(pids: readonly number[]): {
   readonly bytes: number;
   readonly files: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 } {
   const found = new Map<string, number>();
   for (const path of pids.flatMap((pid) => entriesOf(`/proc/${pid}/fd`))) {
@@ -82,7 +82,7 @@ export function deletedFiles(pids: readonly number[]): {
   return {
     bytes: [...found.values()].reduce((sum, bytes) => sum + bytes, 0),
     files: found.size,
-    isWhole: !pids.some(hidesFiles),
+    isComplete: !pids.some(hidesFiles),
   };
 }
 

@@ -3,7 +3,7 @@ import {
   CHUNK_BYTES_MAX,
   LIST_ENTRIES_MAX,
   OUTPUT_BYTES_MAX,
-  type Answer,
+  type ResponseMessage,
   type ExecValue,
   type HelloValue,
   type ListValue,
@@ -24,7 +24,7 @@ const path = z.string().max(PATH_CHARACTERS_MAX);
 const count = z.number().int().nonnegative();
 const fileType = z.enum(["file", "directory", "link", "other", "absent"]);
 
-const answer: z.ZodType<Answer> = z.union([
+const answer: z.ZodType<ResponseMessage> = z.union([
   z.object({ id: count, ok: z.literal(true), value: z.unknown() }),
   z.object({ id: count, ok: z.literal(false), code: z.string().max(64), message: z.string().max(16_384) }),
 ]);
@@ -60,7 +60,7 @@ const list: z.ZodType<ListValue> = z.object({
   truncated: z.boolean(),
 });
 
-export const ANSWERS = {
+export const RESPONSES = {
   hello,
   exec,
   read,
@@ -77,4 +77,4 @@ export const ANSWERS = {
 } as const;
 
 /** Parses one line. Throws if it is not a response of the protocol. */
-export const parseAnswer = (line: string): Answer => answer.parse(JSON.parse(line));
+export const parseResponse = (line: string): ResponseMessage => answer.parse(JSON.parse(line));

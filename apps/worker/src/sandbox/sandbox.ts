@@ -106,7 +106,7 @@ export class Sandbox implements SandboxHandle {
   }
 
   /** Sends the environment. Resolves when `sandbox-init` has responded. */
-  async greet(): Promise<void> {
+  async initialize(): Promise<void> {
     const ordinary = {
       PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(),
       HOME: this.home,
@@ -125,7 +125,7 @@ export class Sandbox implements SandboxHandle {
             port,
             socket: `${relayDirectory(port)}/${basename(socket)}`,
           }));
-    await this.#channel.ask({
+    await this.#channel.request({
       op: "hello",
       relays,
       secrets: this.#spec.secrets ?? [],
@@ -136,7 +136,7 @@ export class Sandbox implements SandboxHandle {
 
   /** Starts a shell command in the background. It may run until the sandbox ends. */
   begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
-    const { id, answer } = this.#channel.ask({
+    const { id, answer } = this.#channel.request({
       op: "exec",
       run: { command },
       cwd: options.cwd ?? this.workspace,
@@ -145,17 +145,17 @@ export class Sandbox implements SandboxHandle {
     answer.catch(() => undefined); // callers of `ended` handle the error
     return {
       ended: answer,
-      output: () => this.#channel.ask({ op: "output", exec: id }).answer,
-      stop: async () => void (await this.#channel.ask({ op: "stop", exec: id }).answer),
+      output: () => this.#channel.request({ op: "output", exec: id }).answer,
+      stop: async () => void (await this.#channel.request({ op: "stop", exec: id }).answer),
     };
   }
 
   /** Starts a program with piped input and output, concurrently with other commands. It ends with the sandbox. */
   open(argv: readonly string[], { cwd = this.workspace, env = {} }: Pick<ExecOptions, "cwd" | "env"> = {}): Program {
-    const { id: program, answer } = this.#channel.ask({ op: "open", argv: [...argv], cwd, env });
+    const { id: program, answer } = this.#channel.request({ op: "open", argv: [...argv], cwd, env });
     answer.catch(() => undefined); // callers of `ended` handle the error
     const put = async (data: Uint8Array, end: boolean): Promise<void> =>
-      void (await this.#channel.ask({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
+      void (await this.#channel.request({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
         .answer);
     return {
       ended: answer,
@@ -164,11 +164,11 @@ export class Sandbox implements SandboxHandle {
           await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
       },
       take: async () => {
-        const { data, ended } = await this.#channel.ask({ op: "take", open: program }).answer;
+        const { data, ended } = await this.#channel.request({ op: "take", open: program }).answer;
         return ended ? undefined : Buffer.from(data, "base64");
       },
       end: () => put(new Uint8Array(), true),
-      stop: async () => void (await this.#channel.ask({ op: "close", open: program }).answer),
+      stop: async () => void (await this.#channel.request({ op: "close", open: program }).answer),
     };
   }
 
@@ -179,14 +179,14 @@ export class Sandbox implements SandboxHandle {
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
     const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
-    const { id, answer } = this.#channel.ask({
+    const { id, answer } = this.#channel.request({
       op: "exec",
       run,
       cwd: options.cwd ?? this.workspace,
       timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS,
       ...(options.env ? { env: options.env } : {}),
     });
-    const stop = () => void this.#channel.ask({ op: "stop", exec: id }).answer.catch(() => undefined);
+    const stop = () => void this.#channel.request({ op: "stop", exec: id }).answer.catch(() => undefined);
     options.signal?.addEventListener("abort", stop, { once: true });
     const value = await answer.finally(() => options.signal?.removeEventListener("abort", stop));
     const breach = this.#watch.check();
@@ -198,8 +198,13 @@ export class Sandbox implements SandboxHandle {
   async readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     for (let offset = 0; ;) {
-      const { data, sizeBytes } = await this.#channel.ask({ op: "read", root, path, offset, length: CHUNK_BYTES_MAX })
-        .answer;
+      const { data, sizeBytes } = await this.#channel.request({
+        op: "read",
+        root,
+        path,
+        offset,
+        length: CHUNK_BYTES_MAX,
+      }).answer;
       if (sizeBytes > bytesMax) throw new FileTooLarge(`${path} has ${sizeBytes} bytes; the limit is ${bytesMax}.`);
       const piece = Buffer.from(data, "base64");
       pieces.push(piece);
@@ -214,22 +219,22 @@ export class Sandbox implements SandboxHandle {
     let created = false;
     for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES_MAX) {
       const data = Buffer.from(content.subarray(offset, offset + CHUNK_BYTES_MAX)).toString("base64");
-      const answer = await this.#channel.ask({ op: "write", root, path, data, append: offset > 0 }).answer;
+      const answer = await this.#channel.request({ op: "write", root, path, data, append: offset > 0 }).answer;
       if (offset === 0) created = answer.created;
     }
     return { created };
   }
 
   stat(root: string, path: string): Promise<StatValue> {
-    return this.#channel.ask({ op: "stat", root, path }).answer;
+    return this.#channel.request({ op: "stat", root, path }).answer;
   }
 
   list(root: string, path: string, pattern: string, depth: number): Promise<ListValue> {
-    return this.#channel.ask({ op: "list", root, path, pattern, depth }).answer;
+    return this.#channel.request({ op: "list", root, path, pattern, depth }).answer;
   }
 
   terminate(): void {
-    this.#channel.ask({ op: "terminate" }).answer.catch(() => undefined);
+    this.#channel.request({ op: "terminate" }).answer.catch(() => undefined);
   }
 
   /**
@@ -269,7 +274,7 @@ export class Sandbox implements SandboxHandle {
     this.#channel.close(
       new SandboxGone(
         breach?.message ??
-          `The sandbox has ended (${[ending, this.#launched.complaint()].filter(Boolean).join(": ")}).`,
+          `The sandbox has ended (${[ending, this.#launched.errorOutput()].filter(Boolean).join(": ")}).`,
       ),
     );
     await this.#cgroup?.end();

@@ -88,10 +88,10 @@ async function start(spec: SandboxSpec, disableUserns: boolean): Promise<Sandbox
   const timeout = new AbortController();
   try {
     const limitMs = spec.host.startTimeoutMs ?? START_TIMEOUT_MS;
-    const lateness = new SandboxGone(`It did not respond within ${limitMs / 1_000} s.`);
-    const tooLate = pause(limitMs, undefined, { signal: timeout.signal }).then(() => Promise.reject(lateness));
+    const timeoutFault = new SandboxGone(`It did not respond within ${limitMs / 1_000} s.`);
+    const tooLate = pause(limitMs, undefined, { signal: timeout.signal }).then(() => Promise.reject(timeoutFault));
     tooLate.catch(() => undefined);
-    await Promise.race([sandbox.greet(), tooLate]);
+    await Promise.race([sandbox.initialize(), tooLate]);
     return sandbox;
   } catch (error) {
     sandbox.kill();

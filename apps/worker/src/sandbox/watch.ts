@@ -1,7 +1,7 @@
 import type { Cgroup } from "./cgroup.ts";
 import { DiskUsage } from "./disk-usage.ts";
 import type { Limits } from "./limits.ts";
-import { familyOf, usageOf } from "./processes.ts";
+import { processTreeOf, usageOf } from "./processes.ts";
 
 /** The interval of the checks. A limit that the kernel does not enforce may be exceeded for about this long. */
 export const WATCH_MS = 500;
@@ -37,7 +37,7 @@ export class Watch {
   constructor(options: WatchOptions) {
     this.#options = options;
     const { diskBytes, files } = options.limits;
-    this.#disk = new DiskUsage(options.directories, { bytes: diskBytes, files }, () => this.#family());
+    this.#disk = new DiskUsage(options.directories, { bytes: diskBytes, files }, () => this.#processTree());
   }
 
   start(): void {
@@ -71,7 +71,7 @@ export class Watch {
     const { cgroup, limits } = this.#options;
     const [limitsMemory, limitsProcesses] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
     if (limitsMemory && limitsProcesses) return;
-    const usage = this.#family().map(usageOf);
+    const usage = this.#processTree().map(usageOf);
     const sum = (name: "threads" | "bytes") => usage.reduce((total, one) => total + one[name], 0);
     if (!limitsMemory && sum("bytes") > limits.memoryBytes) this.#report(memoryBreach(limits, "watch"));
     else if (!limitsProcesses && sum("threads") >= limits.processes) this.#report(processBreach(limits, "watch"));
@@ -94,9 +94,9 @@ export class Watch {
     }
   }
 
-  #family(): number[] {
+  #processTree(): number[] {
     const root = this.#options.root();
-    return root === undefined ? [] : familyOf(root);
+    return root === undefined ? [] : processTreeOf(root);
   }
 
   #report(breach: Breach): void {

@@ -23,7 +23,7 @@ export type SpooledEvent = {
 export class EventSpool {
   readonly #path: string;
   readonly #file: number;
-  #places: { offset: number; bytes: number }[] = [];
+  #positions: { offset: number; bytes: number }[] = [];
   #end = 0;
   #ackedSeq = 0;
 
@@ -34,7 +34,7 @@ export class EventSpool {
 
   /** The number of the last event added. Numbers begin with 1 and have no gaps. */
   get lastSeq(): number {
-    return this.#ackedSeq + this.#places.length;
+    return this.#ackedSeq + this.#positions.length;
   }
 
   get ackedSeq(): number {
@@ -42,7 +42,7 @@ export class EventSpool {
   }
 
   get hasPending(): boolean {
-    return this.#places.length > 0;
+    return this.#positions.length > 0;
   }
 
   /** Adds an event and returns its number. Throws file system errors (disk full). */
@@ -51,7 +51,7 @@ export class EventSpool {
     const line = Buffer.from(`${JSON.stringify({ ...event, clientSeq })}\n`);
     for (let written = 0; written < line.length;)
       written += writeSync(this.#file, line, written, line.length - written, this.#end + written);
-    this.#places.push({ offset: this.#end, bytes: line.length });
+    this.#positions.push({ offset: this.#end, bytes: line.length });
     this.#end += line.length;
     return clientSeq;
   }
@@ -60,12 +60,12 @@ export class EventSpool {
   nextBatch(): SpooledEvent[] {
     let count = 0;
     let bytes = 0;
-    for (const place of this.#places) {
-      if (count >= BATCH_EVENTS_MAX || (count > 0 && bytes + place.bytes > BATCH_BYTES_MAX)) break;
-      bytes += place.bytes;
+    for (const position of this.#positions) {
+      if (count >= BATCH_EVENTS_MAX || (count > 0 && bytes + position.bytes > BATCH_BYTES_MAX)) break;
+      bytes += position.bytes;
       count++;
     }
-    const first = this.#places[0];
+    const first = this.#positions[0];
     if (!first) return [];
     const text = Buffer.alloc(bytes); // the positions are contiguous
     for (let read = 0; read < bytes;) {
@@ -83,9 +83,9 @@ export class EventSpool {
   /** Removes events up to `seq`, which the platform has stored. An older or impossible number has no effect. */
   acknowledge(seq: number): void {
     if (seq <= this.#ackedSeq || seq > this.lastSeq) return;
-    this.#places = this.#places.slice(seq - this.#ackedSeq);
+    this.#positions = this.#positions.slice(seq - this.#ackedSeq);
     this.#ackedSeq = seq;
-    if (this.#places.length > 0 || this.#end < FILE_BYTES_MAX) return;
+    if (this.#positions.length > 0 || this.#end < FILE_BYTES_MAX) return;
     ftruncateSync(this.#file);
     this.#end = 0;
   }

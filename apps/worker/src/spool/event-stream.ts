@@ -77,7 +77,7 @@ export class EventStream {
       if (this.#ended.signal.aborted) return reject(this.#ended.signal.reason as Error);
       if (!spool.hasPending) return resolve();
       this.#waiters.push({ seq: spool.lastSeq, resolve, reject });
-      appends.hurry();
+      appends.flush();
     });
   }
 
@@ -95,7 +95,7 @@ export class EventStream {
       while (this.#deps.spool.hasPending && !this.#ended.signal.aborted)
         await retrying(this.#deps, this.#ended.signal, () => this.#sendBatch());
     } catch (error) {
-      if (!this.#ended.signal.aborted) this.#break(error as DomainError);
+      if (!this.#ended.signal.aborted) this.#fail(error as DomainError);
     } finally {
       this.#isSending = false;
     }
@@ -104,7 +104,7 @@ export class EventStream {
   async #sendBatch(): Promise<void> {
     const { appends, spool } = this.#deps;
     const answer = appends.send(() => this.#batch());
-    if (this.#waiters.length > 0) appends.hurry();
+    if (this.#waiters.length > 0) appends.flush();
     const result = await answer;
     if (this.#ended.signal.aborted) return;
     if (result.error === "LEASE_LOST") throw new LeaseLost();
@@ -130,7 +130,7 @@ export class EventStream {
     return create(worker.EventBatchSchema, { ...lease, events });
   }
 
-  #break(failure: DomainError): void {
+  #fail(failure: DomainError): void {
     const error = failure.reason === "lease_lost" ? new LeaseLost() : failure;
     this.end(error);
     this.#deps.onBroken(error);

@@ -71,9 +71,7 @@ export class BackgroundCommands {
   #find(id: string): Command {
     const command = this.#commands.get(id);
     if (!command)
-      throw new ToolFailure(
-        `Unknown background command ${id}. Background commands end with their worker or sandbox.`,
-      );
+      throw new ToolFailure(`Unknown background command ${id}. Background commands end with their worker or sandbox.`);
     return command;
   }
 }

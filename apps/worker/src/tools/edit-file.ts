@@ -20,7 +20,9 @@ export const editFile = defineTool({
     const at = before.indexOf(old);
     if (at < 0) throw new ToolFailure(`The text to replace does not occur in ${path}.`);
     if (before.includes(old, at + 1))
-      throw new ToolFailure(`The text to replace occurs more than once in ${path}; include more of the surrounding text.`);
+      throw new ToolFailure(
+        `The text to replace occurs more than once in ${path}; include more of the surrounding text.`,
+      );
     const after = before.slice(0, at) + replacement + before.slice(at + old.length);
     const { sandbox } = workspace;
     await onPath(path, () => sandbox.writeFile(sandbox.workspace, absolute(workspace, path), Buffer.from(after)));

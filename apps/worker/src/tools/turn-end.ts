@@ -18,7 +18,7 @@ const turnEnd: z.ZodType<TurnEnd> = z.discriminatedUnion("kind", [
  * ends the turn in the same way.
  */
 export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): { readonly end?: JsonObject } =>
-  end === undefined || end.kind === "go_on" ? {} : { end: { ...end } };
+  end === undefined || end.kind === "continue" ? {} : { end: { ...end } };
 
 /** Returns the payload of `turn_end`. */
 export function turnEndPayload(end: TurnEnd): JsonObject {

@@ -5,7 +5,7 @@ import type { ExecutionContext } from "../context/execution-context.ts";
 import { cloneRepository, type Clone } from "../git/clone.ts";
 import { GitFailed, HostGit } from "../git/host-git.ts";
 import { directoriesOf, nameOf, type WorkingCopy } from "../git/repository.ts";
-import { restoreSnapshot, startOver } from "../git/restore-snapshot.ts";
+import { restoreSnapshot, resetClone } from "../git/restore-snapshot.ts";
 import { workspaceState } from "../git/workspace-state.ts";
 import { limitsFor } from "../sandbox/limits.ts";
 import { PlatformShell } from "../sandbox/platform-shell.ts";
@@ -88,8 +88,8 @@ async function reuse(
       (one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch,
     ),
   }));
-  const isWhole = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
-  if (copies.every(isWhole) && copies.length === repositories.length && (await isAsSaved(shell, parked))) {
+  const hasRepository = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
+  if (copies.every(hasRepository) && copies.length === repositories.length && (await isAsSaved(shell, parked))) {
     conversation.record("workspace_reused", {});
     return copies;
   }
@@ -163,7 +163,7 @@ async function restore(
     conversation.record("warning", {
       text: `The saved workspace could not be restored; the run continues without it: ${error.message}`,
     });
-    for (const { copy, start } of clones) await startOver(shell, copy, start);
+    for (const { copy, start } of clones) await resetClone(shell, copy, start);
     return false;
   }
 }

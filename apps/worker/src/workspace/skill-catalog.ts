@@ -5,7 +5,7 @@ import { SandboxRefusal, FileTooLarge } from "../sandbox/sandbox-errors.ts";
 import type { SkillCatalog, SkillText, Workspace } from "../tools/tool.ts";
 
 /** The directories in which repositories store skills for any agent, one subdirectory per skill. */
-const PLACES = [".agents/skills", ".claude/skills", "skills"];
+const SKILL_DIRECTORIES = [".agents/skills", ".claude/skills", "skills"];
 const FILE = "SKILL.md";
 const BYTES_MAX = 64 * 1024;
 const PER_PLACE_MAX = 50;
@@ -35,7 +35,7 @@ export function skillCatalog(defined: readonly worker.Skill[], workspace: Worksp
 async function readRepositorySkills(workspace: Workspace): Promise<SkillText[]> {
   const skills: SkillText[] = [];
   for (const { directory } of workspace.copies) {
-    for (const place of PLACES) skills.push(...(await readPlace(workspace, `${directory}/${place}`)));
+    for (const place of SKILL_DIRECTORIES) skills.push(...(await readPlace(workspace, `${directory}/${place}`)));
   }
   return skills;
 }

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => model.stop());
 
-const said = (events: readonly Event[]) =>
+const assistantTexts = (events: readonly Event[]) =>
   events
     .filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")
     .map(({ payload }) => payload["text"]);
@@ -101,10 +101,10 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           await aRun(root, "e1", prompt, { repositories: [aRepository(bare)], runUid: "run-1" }),
         );
         expect(result).toMatchObject({ outcome: "DONE", message: "I end." });
-        expect(said(events)[0]).toBe(
+        expect(assistantTexts(events)[0]).toBe(
           `plan artifact screenshot external_reference read_skill pull_request spawn_run wait set_stage ${ask}`,
         );
-        expect(said(events)[1]).toBe('The model said "hello"');
+        expect(assistantTexts(events)[1]).toBe('The model said "hello"');
         expect(calls(events)).toEqual([
           ["run_command", "completed", "/workspace/shop\n"],
           ["run_command", "failed", undefined],
@@ -147,7 +147,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           ),
         );
         expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
-        expect([model.requests, said(first.events)]).toEqual([[], []]);
+        expect([model.requests, assistantTexts(first.events)]).toEqual([[], []]);
         const second = await execute(
           await aRun(
             root,
@@ -158,7 +158,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           ),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
         expect(calls(second.events)).toEqual([["run_command", "completed", "kept\n"]]);
       }));
 
@@ -180,7 +180,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         const [first, hung, second, ...rest] = calls(events);
         expect(hung).toEqual(["run_command", "interrupted", undefined]);
         expect([second, rest.at(-1)]).toEqual([first, first]);
-        expect(said(events)).toEqual([expect.stringMatching(/heard News/)]);
+        expect(assistantTexts(events)).toEqual([expect.stringMatching(/heard News/)]);
       }));
 
     test("whose worker is lost resumes on another worker from the last saved state", () =>
@@ -198,7 +198,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         ];
         const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
         expect(result.outcome).toBe("DONE");
-        expect(said(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
       }));
 
     test("whose session is lost gets the conversation in its prompt", () =>
@@ -208,7 +208,9 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           await aRun(root, "e2", "heard Two", { executionSeq: 2 }, { history: first.history() }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
+        expect(assistantTexts(second.events)[0]).toMatch(
+          /Your session could not be restored.*The answer is 42\..*heard Two/,
+        );
       }));
 
     test("is cancelled without leaving a process", () =>
@@ -246,8 +248,8 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           outcome: "BLOCKED",
           message: expect.stringMatching(/^awaiting_approval/),
         });
-        expect(said(planned.events)[0]).toBe(`plan read_skill ${ask}`);
-        expect(said(planned.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${looking.source}`));
+        expect(assistantTexts(planned.events)[0]).toBe(`plan read_skill ${ask}`);
+        expect(assistantTexts(planned.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${looking.source}`));
         expect(ends(planned.events).map(({ name, state }) => [name, state])).toEqual(
           expect.arrayContaining([
             ["spawn_run", "denied"],

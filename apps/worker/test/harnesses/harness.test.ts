@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => model.stop());
 
-const said = (events: readonly Event[]) =>
+const assistantTexts = (events: readonly Event[]) =>
   events
     .filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")
     .map(({ payload }) => payload["text"]);
@@ -105,7 +105,7 @@ for (const standIn of [CLAUDE, CODEX])
           await aRun(standIn, root, "e1", prompt, { assignment: { secrets } }),
         );
         expect(result).toMatchObject({ outcome: "DONE", message: "I end.", snapshotKey: "snapshot-1" });
-        expect(said(events)).toEqual(["I begin.", "I end."]);
+        expect(assistantTexts(events)).toEqual(["I begin.", "I end."]);
         expect(calls(events)).toEqual([
           ["run_command", "command", "completed", "hi\n"],
           ["run_command", "command", "failed", expect.any(String)],
@@ -151,7 +151,7 @@ for (const standIn of [CLAUDE, CODEX])
           await aRun(standIn, root, "e1", prompt, { assignment: { modelId: standIn.modelId } }),
         );
         expect(result.outcome).toBe("DONE");
-        expect(said(events)[0]).toBe('The model said "hello"');
+        expect(assistantTexts(events)[0]).toBe('The model said "hello"');
         expect(model.requests.map(({ key, model: name }) => [key, name])).toEqual([[KEY, standIn.modelId]]);
         expect(usage).toEqual([
           {
@@ -162,7 +162,7 @@ for (const standIn of [CLAUDE, CODEX])
         ]);
         expect(modelCalls).toEqual([`${standIn.provider} ok`]);
         expect(JSON.stringify(events)).not.toContain(KEY);
-        expect(said(events)[1]).toContain('"HOME":"/home/agent"');
+        expect(assistantTexts(events)[1]).toContain('"HOME":"/home/agent"');
       }));
 
     test("has the platform's tools, and those of the run's servers, as one server; each runs once, under its own name", () =>
@@ -182,7 +182,7 @@ for (const standIn of [CLAUDE, CODEX])
           }),
         );
         expect(result.outcome).toBe("DONE");
-        expect(said(events)[0]).toBe(
+        expect(assistantTexts(events)[0]).toBe(
           [
             "plan",
             "artifact",
@@ -226,7 +226,7 @@ for (const standIn of [CLAUDE, CODEX])
           }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(said(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
         expect(calls(second.events)).toEqual([["run_command", "command", "completed", "kept\n"]]);
         const session = (events: readonly Event[]) =>
           events.findLast(({ kind }) => kind === "harness_session")!.payload["session_id"];
@@ -240,7 +240,9 @@ for (const standIn of [CLAUDE, CODEX])
           await aRun(standIn, root, "e2", "heard Two", { history: first.history(), assignment: { executionSeq: 2 } }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(said(second.events)[0]).toMatch(/Your session could not be restored.*The answer is 42\..*heard Two/);
+        expect(assistantTexts(second.events)[0]).toMatch(
+          /Your session could not be restored.*The answer is 42\..*heard Two/,
+        );
       }));
 
     test("whose worker is lost resumes on another worker from the session and files that were saved last", () =>
@@ -256,7 +258,7 @@ for (const standIn of [CLAUDE, CODEX])
         ];
         const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
         expect(result.outcome).toBe("DONE");
-        expect(said(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
         expect(calls(events).map(([, , state, output]) => [state, output])).toEqual([
           ["interrupted", expect.stringContaining("worker was lost")],
           ["completed", "kept\n"],
@@ -280,7 +282,7 @@ for (const standIn of [CLAUDE, CODEX])
         expect((await running).outcome).toBe("DONE");
         const [before, hung, after] = calls(events);
         expect([hung![2], after![3]]).toEqual(["interrupted", before![3]]);
-        expect(said(events)).toEqual([expect.stringContaining("heard News")]);
+        expect(assistantTexts(events)).toEqual([expect.stringContaining("heard News")]);
         expect(ackedDirectiveSeq()).toBe(1n);
       }));
 
@@ -297,7 +299,7 @@ for (const standIn of [CLAUDE, CODEX])
         );
         expect((await running).outcome).toBe("DONE");
         expect([
-          said(events),
+          assistantTexts(events),
           events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]),
         ]).toEqual([["I go on."], ["interrupted", "done"]]);
       }));
@@ -320,7 +322,10 @@ for (const standIn of [CLAUDE, CODEX])
       withDirectory(async (root) => {
         const once = await execute(await aRun(standIn, root, "e1", lines("say a", "die")));
         expect(once.result.outcome).toBe("DONE");
-        expect(said(once.events)).toEqual(["a", expect.stringMatching(/You were interrupted.* after 1 earlier/)]);
+        expect(assistantTexts(once.events)).toEqual([
+          "a",
+          expect.stringMatching(/You were interrupted.* after 1 earlier/),
+        ]);
         const again = await execute(await aRun(standIn, root, "e2", lines("curse", "die")));
         expect(again.result).toMatchObject({
           outcome: "ERROR",
@@ -359,10 +364,8 @@ for (const standIn of [CLAUDE, CODEX])
           outcome: "BLOCKED",
           message: expect.stringMatching(/^awaiting_approval/),
         });
-        expect(said(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
-        expect(said(first.events)[1]).toMatch(
-          new RegExp(`Make a plan first[^]*${standIn.looking.source}`),
-        );
+        expect(assistantTexts(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
+        expect(assistantTexts(first.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${standIn.looking.source}`));
         expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([
           ["spawn_run", "denied"],
           ["create_document", "completed"],
@@ -379,7 +382,7 @@ for (const standIn of [CLAUDE, CODEX])
           }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(said(second.events)[0]).not.toMatch(standIn.looking);
+        expect(assistantTexts(second.events)[0]).not.toMatch(standIn.looking);
         expect(calls(second.events)).toEqual([["run_command", "command", "completed", "made\n"]]);
       }));
   });

@@ -27,7 +27,7 @@ export type LiveHarness = AgentProgram & {
 const KEY = "canary-key-of-a-harness";
 const USAGE = { usage: { input: 100, output: 10 } };
 const call = (...calls: ModelCall[]): ModelAnswer => ({ calls, ...USAGE });
-const said = (events: readonly Event[]) =>
+const assistantTexts = (events: readonly Event[]) =>
   events
     .filter(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")
     .map(({ payload }) => payload["text"]);
@@ -160,7 +160,7 @@ export function liveSuite(harness: LiveHarness): void {
             }),
           );
           expect(second.result.outcome).toBe("DONE");
-          expect(said(second.events)).toEqual(["Hello Ada."]);
+          expect(assistantTexts(second.events)).toEqual(["Hello Ada."]);
           expect(
             second.events.filter(
               ({ kind, payload }) =>
@@ -203,8 +203,8 @@ export function liveSuite(harness: LiveHarness): void {
               context.followup({ text: "kept-file-seen" });
             });
             expect((await next.running).outcome).toBe("DONE");
-            expect(said(next.events).at(-1)).toBe("I see it.");
-            expect(said(next.events)).not.toContain("I have forgotten.");
+            expect(assistantTexts(next.events).at(-1)).toBe("I see it.");
+            expect(assistantTexts(next.events)).not.toContain("I have forgotten.");
           },
         );
       }));

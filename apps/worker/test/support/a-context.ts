@@ -57,7 +57,7 @@ export type TestContext = {
   /** The workspaces that may be retained for the next execution. */
   readonly parked: ParkedWorkspace[];
   /** The published text deltas of models. */
-  readonly spoken: { stepId: string; delta: string }[];
+  readonly textDeltas: { stepId: string; delta: string }[];
   endDebugWindow(why: string): void;
   /** The sandboxes of the agent and of pushes, but not those of platform scripts. */
   readonly sandboxes: SandboxHandle[];
@@ -142,7 +142,7 @@ export function aContext(options: ContextOptions): TestContext {
     onError: (error) => log.error({ error }, "directive handler failed"),
   });
   const stop = new AbortController();
-  const told = {
+  const recorded = {
     events: [] as Event[],
     artifacts: [] as NewArtifact[],
     pullRequests: [] as NewPullRequest[],
@@ -154,7 +154,7 @@ export function aContext(options: ContextOptions): TestContext {
   };
   const [phases, sandboxes]: [ExecutionPhase[], SandboxHandle[]] = [[], []];
   const retained: ExecutionResult[] = [];
-  const spoken: { stepId: string; delta: string }[] = [];
+  const textDeltas: { stepId: string; delta: string }[] = [];
   const parked: ParkedWorkspace[] = [];
   const leave = new AbortController();
   let directiveSeq = BigInt(assignment.directives.length);
@@ -176,12 +176,13 @@ export function aContext(options: ContextOptions): TestContext {
     cacheDir: join(dir, "..", "cache"),
     emit: (kind, payload) =>
       void (
-        isLost || told.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })
+        isLost ||
+        recorded.events.push({ kind, payload: JSON.parse(JSON.stringify(masker.payload(payload))) as JsonObject })
       ),
     mask: (text) => masker.text(text),
-    publishTextDelta: (stepId, delta) => void spoken.push({ stepId, delta }),
+    publishTextDelta: (stepId, delta) => void textDeltas.push({ stepId, delta }),
     flushed: options.flushed ?? (() => Promise.resolve()),
-    modelCalled: (provider, outcome) => void told.modelCalls.push(`${provider} ${outcome}`),
+    modelCalled: (provider, outcome) => void recorded.modelCalls.push(`${provider} ${outcome}`),
     gate: options.gate ?? { assertOpen: () => {}, whenOpen: () => Promise.resolve() },
     directives,
     signal: stop.signal,
@@ -207,22 +208,22 @@ export function aContext(options: ContextOptions): TestContext {
     clock: options.clock ?? systemClock,
     platform: {
       createArtifact: (artifact) => (
-        told.artifacts.push(artifact),
-        Promise.resolve({ artifactUid: `artifact-${told.artifacts.length}` })
+        recorded.artifacts.push(artifact),
+        Promise.resolve({ artifactUid: `artifact-${recorded.artifacts.length}` })
       ),
       openPullRequest: (pullRequest) => {
-        told.pullRequests.push(pullRequest);
+        recorded.pullRequests.push(pullRequest);
         return Promise.resolve({
           url: "http://127.0.0.1:8080/pull/1",
           number: 1,
           artifactUid: "artifact-pr",
-          adopted: told.pullRequests.length > 1,
+          adopted: recorded.pullRequests.length > 1,
         });
       },
-      isCostLimited: () => assignment.costLimited || (options.isLimitedByReport === true && told.usage.length > 0),
+      isCostLimited: () => assignment.costLimited || (options.isLimitedByReport === true && recorded.usage.length > 0),
       reserveCost: async (call) =>
-        options.reserveCost?.(call, told.usage.length) ?? { outcome: "granted", message: "" },
-      reportUsage: (usage) => (told.usage.push(usage), Promise.resolve()),
+        options.reserveCost?.(call, recorded.usage.length) ?? { outcome: "granted", message: "" },
+      reportUsage: (usage) => (recorded.usage.push(usage), Promise.resolve()),
       readHistory: () =>
         Promise.resolve(
           history.map(({ runUid = assignment.runUid, executionId = 1n, ...event }, index) => ({
@@ -235,14 +236,14 @@ export function aContext(options: ContextOptions): TestContext {
       putSnapshot: async (file) => {
         await options.onPutSnapshot?.();
         await copyFile(file, join(dir, "kept-snapshot"));
-        return { snapshotKey: `snapshot-${told.snapshots.push(file)}` };
+        return { snapshotKey: `snapshot-${recorded.snapshots.push(file)}` };
       },
-      putTranscript: (content) => (told.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),
+      putTranscript: (content) => (recorded.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),
       download: async (url, file) =>
         writeFile(file, options.files?.[url] ?? (await readFile(url.replace("memory:", "")).catch(refuseTransfer))),
       rest: (method, path, body, headers = {}): Promise<RestResponse> => {
         const call = { method, path, body, headers };
-        told.restCalls.push(call);
+        recorded.restCalls.push(call);
         return Promise.resolve({
           headers: new Headers(),
           ...(options.rest?.(call) ?? { status: 404, body: { title: "Not found" } }),
@@ -251,9 +252,9 @@ export function aContext(options: ContextOptions): TestContext {
     },
   };
   return {
-    ...{ ctx, ...told, phases, sandboxes, retained, parked, spoken },
+    ...{ ctx, ...recorded, phases, sandboxes, retained, parked, textDeltas },
     endDebugWindow: (why) => leave.abort(new Error(why)),
-    history: () => [...history, ...told.events],
+    history: () => [...history, ...recorded.events],
     ackedDirectiveSeq: () => directives.ackedSeq,
     followup: (message) =>
       direct({

@@ -7,7 +7,7 @@ export const script = (...lines: string[]) => ["````scripted", ...lines, "````"]
 export const kinds = (events: readonly Event[]) => events.map(({ kind }) => kind);
 export const ends = (events: readonly Event[]) =>
   events.filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
-export const said = (events: readonly Event[]) =>
+export const assistantTexts = (events: readonly Event[]) =>
   events
     .filter(({ kind, payload }) => kind === "model_step" && payload["text"] !== "")
     .map(({ payload }) => payload["text"]);

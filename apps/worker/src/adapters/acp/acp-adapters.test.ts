@@ -239,7 +239,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   test.each([
     ["max_tokens", "exceeded its maximum length"],
     ["max_turn_requests", "its own limit"],
-    ["refusal", "refuses"],
+    ["refusal", "refused"],
     ["cancelled", "interrupted"],
     ["later_version", "later_version"],
   ])("a turn that stops for %s has failed with that reason", async (stopReason, message) => {

@@ -18,7 +18,7 @@ type Call = {
 
 const PLAN_TOOL = "plan_update";
 /** Update kinds of the protocol that are not shown in a run. */
-const PASSED_OVER = [
+const IGNORED_TYPES = [
   "user_message_chunk",
   "agent_thought_chunk",
   "available_commands_update",
@@ -62,7 +62,7 @@ export class AcpUpdates {
         this.#planned(update);
         return true;
       default:
-        return PASSED_OVER.includes(textAt(update, "sessionUpdate"));
+        return IGNORED_TYPES.includes(textAt(update, "sessionUpdate"));
     }
   }
 

@@ -4,7 +4,7 @@ const HALF_BYTES = 32 * 1024;
  * The minimum interval of progress output for a command that has exceeded the limit: Gemini CLI kills commands that
  * write nothing for five minutes.
  */
-const SIGN_OF_LIFE_MS = 60_000;
+const PROGRESS_INTERVAL_MS = 60_000;
 
 /**
  * Returns the JavaScript module that Gemini CLI runs before its own code. Settings and environment files of a
@@ -24,17 +24,17 @@ fs.existsSync = (path) => !isOfRepository(String(path)) && existsSync(path);
 const HALF = ${HALF_BYTES};
 function limit(stream) {
   const { emit } = stream;
-  let head = 0, leftOut = 0, shownAt = Date.now(), tail = Buffer.alloc(0);
+  let head = 0, omitted = 0, shownAt = Date.now(), tail = Buffer.alloc(0);
   const cutTail = () => {
     if (tail.length <= HALF) return;
-    leftOut += tail.length - HALF;
+    omitted += tail.length - HALF;
     tail = tail.subarray(-HALF);
   };
   stream.emit = function (event, ...values) {
     const pass = (data) => emit.call(this, "data", data);
     if (event === "end" && tail.length > 0) {
       cutTail();
-      if (leftOut > 0) pass(Buffer.from("\\n… " + leftOut + " bytes omitted …\\n"));
+      if (omitted > 0) pass(Buffer.from("\\n… " + omitted + " bytes omitted …\\n"));
       pass(tail);
       tail = Buffer.alloc(0);
     }
@@ -45,7 +45,7 @@ function limit(stream) {
     tail = Buffer.concat([tail, data.subarray(first.length)]);
     if (tail.length > 4 * HALF) cutTail();
     if (first.length > 0) return pass(first);
-    if (Date.now() - shownAt < ${SIGN_OF_LIFE_MS}) return true;
+    if (Date.now() - shownAt < ${PROGRESS_INTERVAL_MS}) return true;
     shownAt = Date.now();
     return pass(Buffer.from("\\n"));
   };

@@ -45,5 +45,5 @@ test("a success that is an error is one", () =>
 
 test("a retry of the model is reported", () =>
   expect(read(['{"type":"system","subtype":"api_retry","attempt":1,"error_status":529}'])).toEqual([
-    { t: "warning", text: "The model did not respond (529); it is asked again." },
+    { t: "warning", text: "The model did not respond (529); the call is retried." },
   ]));

@@ -86,8 +86,8 @@ function sessionFile({ stateDir, sessionId, cwd }: Pick<StartOptions, "stateDir"
 const line = (message: JsonObject): string => `${JSON.stringify(message)}\n`;
 
 /** Lines that are not shown in a run or that repeat others. */
-const PASSED_OVER = ["control_response", "stream_event", "keep_alive", "rate_limit_event", "tool_progress"];
-const SYSTEM_PASSED_OVER = ["init", "status", "compact_boundary"];
+const IGNORED_TYPES = ["control_response", "stream_event", "keep_alive", "rate_limit_event", "tool_progress"];
+const IGNORED_SYSTEM_TYPES = ["init", "status", "compact_boundary"];
 
 /** Returns the events of a line; undefined if its type is unknown. */
 function read(text: string): readonly HarnessEvent[] | undefined {
@@ -105,11 +105,11 @@ function read(text: string): readonly HarnessEvent[] | undefined {
             text: `The model did not respond (${JSON.stringify(message["error_status"] ?? message["error"] ?? "unknown")}); the call is retried.`,
           },
         ];
-      return SYSTEM_PASSED_OVER.includes(textAt(message, "subtype")) ? [] : undefined;
+      return IGNORED_SYSTEM_TYPES.includes(textAt(message, "subtype")) ? [] : undefined;
     case "result":
       return ended(message);
     default:
-      return PASSED_OVER.includes(textAt(message ?? {}, "type")) ? [] : undefined;
+      return IGNORED_TYPES.includes(textAt(message ?? {}, "type")) ? [] : undefined;
   }
 }
 

@@ -159,7 +159,7 @@ test.each<[what: string, line: string, events: object[]]>([
   [
     "a retry",
     turn("error", '"error":{"message":"Reconnecting... 1/5","additionalDetails":"529"},"willRetry":true'),
-    [{ t: "warning", text: "The model did not respond (Reconnecting... 1/5: 529); it is asked again." }],
+    [{ t: "warning", text: "The model did not respond (Reconnecting... 1/5: 529); the call is retried." }],
   ],
   ["an error that ends the turn elsewhere", turn("error", '"error":{"message":"No."},"willRetry":false'), []],
   [
@@ -236,7 +236,7 @@ test.each<[method: string, isReadOnly: boolean, answer: object]>([
   [
     "account/chatgptAuthTokens/refresh",
     false,
-    { error: { code: -32_601, message: "There is no method account/chatgptAuthTokens/refresh." } },
+    { error: { code: -32_601, message: 'Unknown method "account/chatgptAuthTokens/refresh".' } },
   ],
 ])("asked for %s (read-only: %s), it is answered at once", (method, isReadOnly, answer) => {
   const { sent } = interpret(codexAdapter, [JSON.stringify({ id: 7, method, params: {} })], { isReadOnly });

@@ -124,7 +124,7 @@ export class CodexConnection implements HarnessConnection {
         if (params["willRetry"] === true)
           this.#emit({
             t: "warning",
-            text: `The model did not respond (${wordsOf(objectAt(params, "error"))}); the call is retried.`,
+            text: `The model did not respond (${messageOf(objectAt(params, "error"))}); the call is retried.`,
           });
         return;
       case "turn/completed":
@@ -145,7 +145,7 @@ export class CodexConnection implements HarnessConnection {
     if (status === "interrupted")
       await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
     this.#isInTurn = false;
-    const message = status === "failed" ? wordsOf(objectAt(turn, "error")) : this.#lastText;
+    const message = status === "failed" ? messageOf(objectAt(turn, "error")) : this.#lastText;
     this.#emit({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
   }
 
@@ -217,7 +217,7 @@ export const sandboxMode = (isReadOnly: boolean): string => (isReadOnly ? "read-
 
 const numberAt = (object: JsonObject, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
 
-function wordsOf(error: JsonObject): string {
+function messageOf(error: JsonObject): string {
   const [message, details] = [textAt(error, "message"), textAt(error, "additionalDetails")];
   return [message, details].filter((text) => text !== "").join(": ") || "no reason given";
 }

@@ -30,7 +30,7 @@ function callOf(item: JsonObject): { readonly name: string; readonly input: Json
 }
 
 /** Items that are not shown in a run or that repeat others. */
-const PASSED_OVER = [
+const IGNORED_TYPES = [
   "userMessage",
   "agentMessage",
   "reasoning",
@@ -42,7 +42,7 @@ const PASSED_OVER = [
 
 /** Returns whether this type of item is known. */
 export const isKnownItem = (item: JsonObject): boolean =>
-  callOf(item) !== undefined || PASSED_OVER.includes(textAt(item, "type"));
+  callOf(item) !== undefined || IGNORED_TYPES.includes(textAt(item, "type"));
 
 /** Returns the events of an item's start. */
 export function itemBegan(item: JsonObject): HarnessEvent[] {

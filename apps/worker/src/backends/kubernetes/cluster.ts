@@ -30,7 +30,7 @@ const CALL_TIMEOUT_MS = 15_000;
 const PAGE = 500;
 const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /** Client error codes that are transient: a retry may succeed. */
-const PASSING = new Set([408, 409, 410, 425, 429]);
+const TRANSIENT = new Set([408, 409, 410, 425, 429]);
 
 /**
  * Opens a cluster through the Kubernetes API. The client library is imported here, so that workers without this backend
@@ -60,7 +60,7 @@ export async function openCluster({
       return await Promise.race([act(), late]);
     } catch (error) {
       const code = codeOf(error);
-      throw code >= 400 && code < 500 && !PASSING.has(code)
+      throw code >= 400 && code < 500 && !TRANSIENT.has(code)
         ? new ClusterRefusal(messageOf(error), { cause: error })
         : error;
     } finally {

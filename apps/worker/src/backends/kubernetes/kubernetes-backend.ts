@@ -68,7 +68,7 @@ export function kubernetesBackend({
     return reading;
   }
 
-  async function insisting<T>(act: () => Promise<T>): Promise<T> {
+  async function withRetries<T>(act: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await act();
@@ -81,12 +81,13 @@ export function kubernetesBackend({
   }
 
   /** Creates the Job, or returns the existing Job if an earlier call created it and its response was lost. */
-  async function makeJob(order: Order, startedMs: number): Promise<V1Job> {
+  async function createJob(order: Order, startedMs: number): Promise<V1Job> {
     const created = await cluster.createJob(jobManifest(order, owner, settings, startedMs));
     if (created !== "exists") return created;
     const existing = await cluster.getJob(jobName(order, owner));
     if (!existing) throw new Error("The Job existed and was deleted concurrently.");
-    if (machineOf(existing)?.executionId !== order.executionId) throw new ClusterRefusal("A Job of another execution has the same name.");
+    if (machineOf(existing)?.executionId !== order.executionId)
+      throw new ClusterRefusal("A Job of another execution has the same name.");
     return existing;
   }
 
@@ -95,14 +96,14 @@ export function kubernetesBackend({
     ...(settings.images.size > 0 ? { images: [...settings.images.keys()] } : {}),
     instanceUid: async () => uidOf(`worker of ${owner.url}\n${owner.workerId}`),
     async known() {
-      const jobs = await insisting(() => cluster.listJobs(selector));
+      const jobs = await withRetries(() => cluster.listJobs(selector));
       return jobs.filter((job) => !hasEnded(job)).flatMap((job) => machineOf(job) ?? []);
     },
     async start(order, startedMs) {
       try {
-        await insisting(async () => {
+        await withRetries(async () => {
           unseen.add(jobName(order, owner));
-          const job = await makeJob(order, startedMs);
+          const job = await createJob(order, startedMs);
           await cluster.createSecret(offerSecret(order, owner, settings, job.metadata?.uid ?? ""));
         });
       } catch (error) {

@@ -28,7 +28,7 @@ function take(
 }
 const upcoming = (events: ConversationEvent[], agentPrompt = "") => {
   const step = nextScriptedStep(events, agentPrompt);
-  return step && (step.toolCalls[0]?.name ?? (step.next.kind === "go_on" ? step.text : step.next.kind));
+  return step && (step.toolCalls[0]?.name ?? (step.next.kind === "continue" ? step.text : step.next.kind));
 };
 const failed = { state: "failed", output: { error: "no such file" } };
 

@@ -62,11 +62,11 @@ class Progress {
     const last = (index < 0 ? steps.length : index) - 1;
     const failure = this.#failureOf(last) ?? this.#failureOfChildren(last);
     if (failure) return step(this.#idOf(last, "-failed", this.#endOf(last)), "", { kind: "failed", failure });
-    const again = this.#waitAgain(last);
-    if (again) return again;
+    const wait = this.#repeatedWait(last);
+    if (wait) return wait;
     const upcoming = steps[index];
     if (upcoming) return toModelStep(this.#id(index), upcoming);
-    return isAnswered(this.#events) || this.#endsWithWord(last) ? undefined : blocked(this.#events);
+    return isAnswered(this.#events) || this.#needsNoFurtherStep(last) ? undefined : blocked(this.#events);
   }
 
   #id(index: number): string {
@@ -143,30 +143,30 @@ class Progress {
   }
 
   /** Waits again if a message resumed the run before its children ended. */
-  #waitAgain(index: number): ModelStep | undefined {
+  #repeatedWait(index: number): ModelStep | undefined {
     const waited = this.#script.steps[index];
     const end = this.#endOf(index);
     if (waited?.name !== "wait" || waited.action.kind !== "tool") return undefined;
     const since = this.#events.slice(end).filter(isMessage);
     if (since.length === 0 || since.some(isChildrenMessage)) return undefined;
     const callId = `${this.#id(index)}-again-${stepCount(this.#events)}`;
-    return step(callId, "", { kind: "go_on" }, [{ callId, name: waited.action.name, input: waited.action.input }]);
+    return step(callId, "", { kind: "continue" }, [{ callId, name: waited.action.name, input: waited.action.input }]);
   }
 
   /**
    * Returns whether the newest message only answers the last question or reports ended children, so that it requires no
    * further steps.
    */
-  #endsWithWord(last: number): boolean {
+  #needsNoFurtherStep(last: number): boolean {
     const newest = this.#events.findLast(isMessage);
     return this.#script.steps[last]?.name === "ask" || (newest !== undefined && isChildrenMessage(newest));
   }
 }
 
 function toModelStep(id: string, { action }: Step): ModelStep {
-  if (action.kind === "say") return step(id, action.text, { kind: "go_on" });
+  if (action.kind === "say") return step(id, action.text, { kind: "continue" });
   if (action.kind === "tool")
-    return step(id, "", { kind: "go_on" }, [{ callId: id, name: action.name, input: action.input }]);
+    return step(id, "", { kind: "continue" }, [{ callId: id, name: action.name, input: action.input }]);
   return step(id, action.reason, {
     kind: "failed",
     failure: { code: AGENT_FAILED, message: action.reason, retryable: false, reason: "agent_failed" },

@@ -2,11 +2,11 @@ import { refusalIn } from "@millwright/outbound";
 import type { RunFailure } from "../model-provider.ts";
 
 /**
- * Why a call returned no response. If `mayPass`, the call can be retried, and `failure` applies if it never succeeds.
- * Texts are the provider's, unmasked.
+ * Why a call returned no response. If `isTransient`, the call can be retried, and `failure` applies if it never
+ * succeeds. Texts are the provider's, unmasked.
  */
 export type CallFailure = {
-  readonly mayPass: boolean;
+  readonly isTransient: boolean;
   readonly summary: string;
   readonly status?: number;
   /** The prompt exceeded the context window. */ readonly isTooLong?: boolean;
@@ -22,7 +22,7 @@ export class CallBroken extends Error {}
 
 const SUMMARY_MAX = 500;
 const RETRY_AFTER_MAX_MS = 60_000;
-const PASSING_STATUS = new Set([408, 409, 425, 429]);
+const TRANSIENT_STATUS = new Set([408, 409, 425, 429]);
 /** Permanent refusals that the user or the operator can resolve, with codes of the public error catalog. */
 const REFUSALS: Readonly<Record<number, readonly [code: string, reason: string]>> = {
   401: ["external_authentication_required", "model_key_refused"],
@@ -43,7 +43,7 @@ export function callFailure(provider: string, error: unknown): CallFailure {
   const refused = refusalIn(error);
   if (refused)
     return {
-      mayPass: false,
+      isTransient: false,
       summary: refused.message,
       failure: {
         code: "invalid_request",
@@ -56,9 +56,9 @@ export function callFailure(provider: string, error: unknown): CallFailure {
   // an error in the middle of a stream follows a successful status
   const status = typeof statusCode === "number" && statusCode >= 400 ? statusCode : undefined;
   const summary = `${status === undefined ? "" : `${status}: `}${textOf(error)}`.slice(0, SUMMARY_MAX);
-  const mayPass = status === undefined || status >= 500 || PASSING_STATUS.has(status);
+  const isTransient = status === undefined || status >= 500 || TRANSIENT_STATUS.has(status);
   const retryAfter = Number(responseHeaders?.["retry-after"]);
-  if (mayPass) {
+  if (isTransient) {
     const failure = {
       code: "resource_unavailable",
       message: `The model provider ${provider} did not respond (${summary}).`,
@@ -66,7 +66,7 @@ export function callFailure(provider: string, error: unknown): CallFailure {
       reason: "model_unavailable",
     };
     return {
-      mayPass,
+      isTransient,
       summary,
       failure,
       ...(status === undefined ? {} : { status }),
@@ -76,7 +76,7 @@ export function callFailure(provider: string, error: unknown): CallFailure {
   const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];
   const isTooLong = status === 413 || (status === 400 && TOO_LONG.test(summary));
   return {
-    mayPass,
+    isTransient,
     summary,
     isTooLong,
     failure: {

@@ -108,11 +108,11 @@ export async function callModel(
         characters += charactersIn(part.rawValue);
       } else if (part.type === "error") error ??= part.error;
     }
-    const isWhole =
+    const isComplete =
       ended !== undefined &&
       (ended.finishReason !== "other" || ended.raw !== undefined) &&
       ended.finishReason !== "error";
-    if (!ended || !isWhole || error !== undefined) throw error ?? new CallBroken("its response was cut off");
+    if (!ended || !isComplete || error !== undefined) throw error ?? new CallBroken("its response was cut off");
     const message = (await result.response).messages.find(({ role }) => role === "assistant") as
       | AssistantModelMessage
       | undefined;

@@ -7,7 +7,7 @@ import { tokensIn } from "./compaction.ts";
 
 /** The maximum length of a response under a cost limit; its cost is reserved before the call. */
 export const LIMITED_OUTPUT_TOKENS = 32_000;
-const ASK_AGAIN_MS = 2_000;
+const RETRY_INTERVAL_MS = 2_000;
 
 export type ReservationDeps = { readonly reserveCost: PlatformClient["reserveCost"]; readonly timers: Timers };
 
@@ -39,7 +39,7 @@ export async function reservePlanned(
     if (outcome === "unpriced") return { code: "invalid_request", message, retryable: false, reason: UNPRICED };
     if (outcome === "exceeded") return { code: "budget_exceeded", message, retryable: false, reason: "cost_limit" };
     if (outcome !== "wait") return undefined;
-    await pause(timers, ASK_AGAIN_MS, signal);
+    await pause(timers, RETRY_INTERVAL_MS, signal);
   }
 }
 

@@ -22,7 +22,7 @@ type Call = { readonly callId: string; readonly name: string; readonly input: Js
  */
 export function messagesOf(events: readonly ConversationEvent[], { replies, mask }: MessagesOptions): ModelMessage[] {
   return events.flatMap(({ kind, payload }, index): ModelMessage[] => {
-    if (kind === "message" && payload["role"] === "user") return [{ role: "user", content: mask(spoken(payload)) }];
+    if (kind === "message" && payload["role"] === "user") return [{ role: "user", content: mask(userText(payload)) }];
     if (kind === "conversation_summarized")
       return [
         {
@@ -39,7 +39,7 @@ export function messagesOf(events: readonly ConversationEvent[], { replies, mask
     if (kind !== "model_step") return [];
     const calls = callsOf(payload);
     const reply = replies.get(textAt(payload, "step_id"));
-    const assistant = reply?.message ?? inOurWords(mask(textAt(payload, "text")), calls, mask);
+    const assistant = reply?.message ?? reconstructed(mask(textAt(payload, "text")), calls, mask);
     if (!assistant) return [];
     const results = calls.map((call, at) =>
       resultOf(call, reply?.ids[at] ?? call.callId, events.slice(index + 1), mask),
@@ -52,7 +52,7 @@ export function messagesOf(events: readonly ConversationEvent[], { replies, mask
  * Returns the text of a user message. A prompt may be empty (the run of a skill), but no protocol accepts an empty
  * message. File names contain no line breaks, so they cannot end the list.
  */
-function spoken(payload: JsonObject): string {
+function userText(payload: JsonObject): string {
   const attachments = Array.isArray(payload["attachments"])
     ? payload["attachments"].filter((path) => typeof path === "string")
     : [];
@@ -72,7 +72,7 @@ function callsOf(payload: JsonObject): Call[] {
     .map((call) => ({ callId: textAt(call, "call_id"), name: textAt(call, "name"), input: objectAt(call, "input") }));
 }
 
-function inOurWords(
+function reconstructed(
   text: string,
   calls: readonly Call[],
   mask: (text: string) => string,

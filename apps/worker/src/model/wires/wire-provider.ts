@@ -18,7 +18,7 @@ import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
 import { withDefaultModel } from "./default-model.ts";
 import type { Wire } from "./language-model.ts";
 import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
-import { before, isTooLong, retainedFrom, sinceSummary, SUMMARISER, transcriptOf } from "./compaction.ts";
+import { before, isTooLong, retainedFrom, sinceSummary, SUMMARIZER, transcriptOf } from "./compaction.ts";
 import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -96,12 +96,12 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       ...(context.mustCallTool && wire.canRequireTools ? { toolChoice: "required" as const } : {}),
     };
     if (isTooLong([request.system.content, request.tools, request.messages], window)) {
-      const summary = await summarise(request, allEvents, signal);
+      const summary = await summarize(request, allEvents, signal);
       if (summary) return summary;
     }
     const answered = await ask(request, signal, deps.publishTextDelta);
     if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
-    const summary = answered.failure.isTooLong ? await summarise(request, allEvents, signal) : undefined;
+    const summary = answered.failure.isTooLong ? await summarize(request, allEvents, signal) : undefined;
     return (
       summary ??
       failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) })
@@ -112,19 +112,19 @@ export function wireProvider(deps: WireDeps): ModelProvider {
    * Has the model summarize the beginning of the conversation. Returns a failed step if the model cannot, and undefined
    * if there is nothing to summarize.
    */
-  async function summarise(
+  async function summarize(
     { model, options }: ModelCall,
-    said: readonly ConversationEvent[],
+    events: readonly ConversationEvent[],
     signal: AbortSignal,
   ): Promise<Summary | ModelStep | undefined> {
-    const from = retainedFrom(said, window);
+    const from = retainedFrom(events, window);
     if (from === undefined) return undefined;
-    const prompt = `The conversation so far:\n\n${transcriptOf(messagesOf(before(said, from), { replies: new Map(), mask }), window)}`;
+    const prompt = `The conversation so far:\n\n${transcriptOf(messagesOf(before(events, from), { replies: new Map(), mask }), window)}`;
     const request: ModelCall = {
       model,
       tools: [],
       messages: [{ role: "user", content: prompt }],
-      system: { role: "system", content: SUMMARISER },
+      system: { role: "system", content: SUMMARIZER },
       ...(options ? { options } : {}),
     };
     const answered = await ask(request, signal);
@@ -156,7 +156,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         signal,
       );
       if ("toolCalls" in answer) return { stepId, answer };
-      if (!answer.mayPass || tried >= deps.limits.triesMax) return { stepId, failure: answer };
+      if (!answer.isTransient || tried >= deps.limits.triesMax) return { stepId, failure: answer };
       const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
       const text = `The model did not respond (${mask(answer.summary)}); the call is retried in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
       deps.emit("model_retry", {
@@ -177,7 +177,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     signal.throwIfAborted();
     const { reserveCost, timers } = deps;
     const passed = reserveCost && (await reserve({ modelId, reserveCost, timers }, request, signal));
-    if (passed) return { mayPass: false, summary: passed.message, failure: passed };
+    if (passed) return { isTransient: false, summary: passed.message, failure: passed };
     return inSpan(
       `chat ${modelId}`.slice(0, 128),
       { kind: "client", attributes: askedAttributes(assignment) },
@@ -221,7 +221,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       deps.emit("warning", { text: "The model's response reached its maximum length and ends early." });
     const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
     if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
-    return { ...base, next: { kind: toolCalls.length > 0 ? "go_on" : "done" } };
+    return { ...base, next: { kind: toolCalls.length > 0 ? "continue" : "done" } };
   }
 
   return { name: provider, isSlow: true, step };

@@ -18,7 +18,7 @@ import {
 const DRAIN_MS = 100;
 const SHELL = ["/bin/bash", "/usr/bin/bash"].find((path) => existsSync(path));
 /** Writes the shell's last working directory to descriptor 3, so that the next command can start there. */
-const KEEP_CWD = `trap 'pwd -P >&3 2>/dev/null' EXIT; eval "$1"`;
+const REPORT_CWD = `trap 'pwd -P >&3 2>/dev/null' EXIT; eval "$1"`;
 
 export const shellName = (): string => SHELL ?? "/bin/sh";
 
@@ -75,8 +75,8 @@ export class Commands {
 
 const shellArgv = (command: string): string[] =>
   SHELL
-    ? [SHELL, "--noprofile", "--norc", "-c", KEEP_CWD, "bash", command]
-    : ["/bin/sh", "-c", KEEP_CWD, "sh", command];
+    ? [SHELL, "--noprofile", "--norc", "-c", REPORT_CWD, "bash", command]
+    : ["/bin/sh", "-c", REPORT_CWD, "sh", command];
 
 class Running {
   readonly ended: Promise<ExecValue>;

@@ -5,7 +5,7 @@ export class HeadTail {
   #tail: Uint8Array[] = [];
   #headBytes = 0;
   #tailBytes = 0;
-  #leftOut = 0;
+  #omitted = 0;
 
   constructor(bytesMax: number) {
     this.#half = Math.floor(bytesMax / 2);
@@ -27,9 +27,9 @@ export class HeadTail {
     if (this.#tailBytes > this.#half) this.#cutTail();
     const head = Buffer.concat(this.#head);
     const tail = Buffer.concat(this.#tail);
-    if (this.#leftOut === 0) return { text: Buffer.concat([head, tail]).toString("utf8"), truncated: false };
+    if (this.#omitted === 0) return { text: Buffer.concat([head, tail]).toString("utf8"), truncated: false };
     return {
-      text: `${head.toString("utf8")}\n… ${this.#leftOut} bytes omitted …\n${tail.toString("utf8")}`,
+      text: `${head.toString("utf8")}\n… ${this.#omitted} bytes omitted …\n${tail.toString("utf8")}`,
       truncated: true,
     };
   }
@@ -42,7 +42,7 @@ export class HeadTail {
 
   #cutTail(): void {
     const tail = Buffer.concat(this.#tail);
-    this.#leftOut += tail.length - this.#half;
+    this.#omitted += tail.length - this.#half;
     this.#tail = [tail.subarray(tail.length - this.#half)];
     this.#tailBytes = this.#half;
   }

@@ -5,7 +5,7 @@
 import { Commands, shellName } from "./exec.ts";
 import { listDirectory, readChunk, statPath, writeChunk } from "./files.ts";
 import { LineSplitter } from "./lines.ts";
-import { Fault, type Answer, type HelloValue, type Request } from "./protocol.ts";
+import { Fault, type ResponseMessage, type HelloValue, type Request } from "./protocol.ts";
 import { Programs } from "./programs.ts";
 import { relay } from "./relay.ts";
 
@@ -14,7 +14,7 @@ const programs = new Programs();
 const input = new LineSplitter();
 let env: Record<string, string> = {};
 
-function answer(message: Answer): void {
+function answer(message: ResponseMessage): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 

@@ -75,7 +75,7 @@ export class Programs {
 class Conversation {
   readonly ended: Promise<OpenValue>;
   readonly #child: ChildProcessWithoutNullStreams;
-  #isOver = false;
+  #hasEnded = false;
   #wake: () => void = () => {};
 
   constructor(child: ChildProcessWithoutNullStreams, secrets: readonly string[]) {
@@ -117,7 +117,7 @@ class Conversation {
       const { stdout } = this.#child;
       const data = stdout.read(Math.min(stdout.readableLength, CHUNK_BYTES_MAX)) as Buffer | null;
       if (data && data.length > 0) return { data: data.toString("base64"), ended: false };
-      if (this.#isOver) return { data: "", ended: true };
+      if (this.#hasEnded) return { data: "", ended: true };
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }
@@ -133,7 +133,7 @@ class Conversation {
   }
 
   #end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
     this.#wake();
   }
 }

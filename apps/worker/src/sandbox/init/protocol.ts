@@ -128,7 +128,7 @@ export type FaultCode =
   | "cannot_start"
   | "invalid_request"
   | "io_error";
-export type Answer =
+export type ResponseMessage =
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; code: string; message: string };
 

@@ -13,7 +13,7 @@ export const gatedPipe = (isOpen: IsOpen): Transform =>
   });
 
 /** Joins two connections and checks each chunk of data. When one side fails, both end. */
-export function joinGuarded(a: Duplex, b: Duplex, isOpen: IsOpen): void {
+export function joinGated(a: Duplex, b: Duplex, isOpen: IsOpen): void {
   const end = (): void => {
     a.destroy();
     b.destroy();
