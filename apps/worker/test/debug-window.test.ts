@@ -15,9 +15,9 @@ const failing = (
 ): NonNullable<ContextOptions["assignment"]> => ({ debugWindowMs, setupCommands: [command] });
 const turnEnds = (events: readonly Event[]) =>
   events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]);
-const heard = (events: readonly Event[]) =>
+const userTexts = (events: readonly Event[]) =>
   events.filter(({ kind }) => kind === "message").map(({ payload }) => payload["message_uid"]);
-const isKept = ({ phases }: TestContext) => eventually(() => phases.at(-1) === "DEBUG");
+const isDebugWindowOpen = ({ phases }: TestContext) => eventually(() => phases.at(-1) === "DEBUG");
 
 inEachSandbox("a setup that failed in an environment with a debug window", (kind) => {
   test("is retained: follow-ups work in its workspace, the run's own prompt is not executed, and its outcome is unchanged", () =>
@@ -25,19 +25,19 @@ inEachSandbox("a setup that failed in an environment with a debug window", (kind
       const { running, events, phases, retained } = await during(
         { kind, dir, prompt: script("- say: the task"), assignment: failing(LONG_MS) },
         async (context) => {
-          await isKept(context);
+          await isDebugWindowOpen(context);
           context.followup({ uid: "first", text: script("- shell: cat left.txt; echo more > more.txt") });
           await eventually(() => turnEnds(context.events).length === 1);
           context.followup({ uid: "second", text: script("- shell: cat more.txt"), mode: "plan" });
           await eventually(() => turnEnds(context.events).length === 2);
-          await isKept(context);
+          await isDebugWindowOpen(context);
           expect(context.ackedDirectiveSeq()).toBe(2n);
           context.endDebugWindow("worker_stopping");
         },
       );
       expect(await running).toMatchObject({ ...FAILED, message: "worker_stopping" });
       expect(retained).toMatchObject([FAILED]);
-      expect([heard(events), assistantTexts(events)]).toEqual([["first", "second"], []]);
+      expect([userTexts(events), assistantTexts(events)]).toEqual([["first", "second"], []]);
       expect(ends(events).map(({ output }) => (output as { output: string }).output)).toEqual(["left\n", "more\n"]);
       expect(phases).toEqual(["SETUP", "DEBUG", "RUNNING", "DEBUG", "RUNNING", "DEBUG"]);
       expect(kinds(events)).not.toContain("agent_started");
@@ -73,7 +73,7 @@ inBubblewrap("a debug window", () => {
       const { running, events, snapshots } = await during(
         { dir, assignment: failing(LONG_MS, command) },
         async (context) => {
-          await isKept(context);
+          await isDebugWindowOpen(context);
           context.followup({ text: "What happened?" });
           await eventually(() => turnEnds(context.events).length === 1);
           for (const [n, step] of ["- pull_request: Mine", "- spawn: {prompt: x}", "- stage: REVIEW"].entries()) {
@@ -91,11 +91,11 @@ inBubblewrap("a debug window", () => {
       expect([assistantTexts(events).includes("injected"), snapshots]).toEqual([false, []]);
     }));
 
-  test("is over when its sandbox is, or when the worker stops in the middle of a turn", () =>
+  test("ends with its sandbox, or when the worker stops during a turn", () =>
     withDirectory(async (dir) => {
       const ending = async (name: string, end: (context: TestContext) => void) =>
         during({ dir: await executionDir(dir, name), assignment: failing(LONG_MS) }, async (context) => {
-          await isKept(context);
+          await isDebugWindowOpen(context);
           context.followup({ text: script("- shell: sleep 600") });
           await callBegun(1)(context);
           end(context);
@@ -110,7 +110,7 @@ inBubblewrap("a debug window", () => {
       });
     }));
 
-  test("has a model that is told of the failure and of later messages only", () =>
+  test("has a model that receives only the failure and later messages", () =>
     withDirectory(async (dir) => {
       const server = await ModelServer.start([{ text: "It lacks a file.", usage: { input: 10, output: 1 } }]);
       const assignment = {
@@ -121,7 +121,7 @@ inBubblewrap("a debug window", () => {
         providerCredentials: { provider: "anthropic", apiKey: "k", baseUrl: server.url },
       };
       const { running, events } = await during({ dir, prompt: "Write one.", assignment }, async (context) => {
-        await isKept(context);
+        await isDebugWindowOpen(context);
         context.followup({ text: "Why did it fail?" });
         await eventually(() => turnEnds(context.events).length === 1);
         context.endDebugWindow("worker_stopping");

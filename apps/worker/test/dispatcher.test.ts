@@ -118,7 +118,7 @@ test("no more is claimed than there are slots, and dispatched executions count",
 describe("a dispatch that fails", () => {
   test.each([
     [
-      "with its exit code and what it said, without the offer",
+      "with its exit code and its output, without the offer",
       { MILLWRIGHT_BACKEND_DISPATCH_COMMAND: `grep -o 'mwo_[^"]*'; echo no quota >&2; exit 3` },
       "dispatch_command",
       /^The dispatch command ended with exit code 3\. Its output: \*\*\*\nno quota$/,
@@ -130,7 +130,7 @@ describe("a dispatch that fails", () => {
       /^The dispatch command took longer than/,
     ],
     [
-      "because nobody comes",
+      "because no machine accepts it",
       { MILLWRIGHT_BACKEND_START_TIMEOUT: "200ms" },
       "start_timeout",
       /^The machine did not accept its run within/,

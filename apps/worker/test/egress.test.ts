@@ -226,14 +226,14 @@ describe("denied hosts", () => {
   });
 
   test("is reported once per host, up to a limit", () => {
-    const told: object[] = [];
-    const denials = new Denials((payload) => told.push(payload));
+    const reports: object[] = [];
+    const denials = new Denials((payload) => reports.push(payload));
     for (let count = 0; count < 160; count += 1)
       denials.add({ host: "x".repeat(300).slice(count % 80), port: 443, reason: "host_not_allowed" });
-    expect(told.length).toBe(35); // names of more than 255 characters are equal after truncation
+    expect(reports.length).toBe(35); // names of more than 255 characters are equal after truncation
     for (let index = 0; index < 80; index += 1)
       denials.add({ host: `h${index}`, port: 443, reason: "host_not_allowed" });
-    expect([told.length, told.at(-1)]).toEqual([50, expect.objectContaining({ more: true })]);
+    expect([reports.length, reports.at(-1)]).toEqual([50, expect.objectContaining({ more: true })]);
   });
 });
 

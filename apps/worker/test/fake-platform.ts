@@ -240,14 +240,14 @@ export class FakePlatform {
       }),
       heartbeat: this.#faulty("heartbeat", (request: worker.HeartbeatRequest) => {
         this.heartbeats.push(request);
-        const held = request.leases.map((lease) => ({ lease, entry: this.attempts.get(keyOf(lease)) }));
-        for (const { lease, entry } of held) entry?.heartbeats.push(lease);
-        const word = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
+        const known = request.leases.map((lease) => ({ lease, entry: this.attempts.get(keyOf(lease)) }));
+        for (const { lease, entry } of known) entry?.heartbeats.push(lease);
+        const STATUS = { offered: "LOST", accepted: "OK", lost: "LOST", stopped: "STOP", ended: "LOST" } as const;
         return {
-          leases: held.map(({ lease: { executionId, attempt }, entry }) => ({
+          leases: known.map(({ lease: { executionId, attempt }, entry }) => ({
             executionId,
             attempt,
-            status: entry ? word[entry.state] : "LOST",
+            status: entry ? STATUS[entry.state] : "LOST",
             runToken: this.runToken,
           })),
           watched: request.watched.map(({ executionId, attempt }) => ({
@@ -255,7 +255,7 @@ export class FakePlatform {
             attempt,
             ...this.#statusOf(keyOf({ executionId, attempt })),
           })),
-          directives: held.flatMap(
+          directives: known.flatMap(
             ({ lease, entry }) => entry?.directives.filter(({ seq }) => seq > lease.ackedDirectiveSeq) ?? [],
           ),
         };

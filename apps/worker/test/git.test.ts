@@ -163,12 +163,12 @@ test("a repository inside the worker's network is not contacted, whatever its ho
     });
   }));
 
-test("executions that clone the same repository at once do not disturb each other", () =>
+test("concurrent clones of the same repository do not affect each other", () =>
   withDirectory(async (dir) => {
     const bare = aBareRepository(dir);
     const copies = await Promise.all([1, 2, 3, 4].map((n) => clone(dir, aRepository(bare), join(dir, `e${n}`))));
     expect(new Set(copies.map((copy) => copy.baseSha)).size).toBe(1);
-    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Go on");
+    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Continue");
     git(join(dir, "checkout-shop"), "push", "--quiet", bare, "main");
     expect((await clone(dir, aRepository(bare), join(dir, "later"))).baseSha).toBe(git(bare, "rev-parse", "main"));
   }));
@@ -179,14 +179,14 @@ test("a stale lock of a killed git process does not block a repository", () =>
     await clone(dir, aRepository(bare), join(dir, "e1"));
     const [cache = ""] = (await readdir(join(dir, "cache"))).filter((name) => name.endsWith(".git"));
     writeFileSync(join(dir, "cache", cache, "refs", "heads", "main.lock"), "");
-    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Go on");
+    commitFiles(join(dir, "checkout-shop"), { "new.txt": "new" }, "Continue");
     git(join(dir, "checkout-shop"), "push", "--quiet", bare, "main");
     expect((await clone(dir, aRepository(bare), join(dir, "e2"))).baseSha).toBe(git(bare, "rev-parse", "main"));
     expect((await readdir(join(dir, "cache"))).sort()).toEqual([cache, "gitconfig"].sort());
   }));
 
 // The cache may be shared by teams, and a name on a code host may be reassigned.
-test("what the code host no longer shows is in no clone, though the cache has seen it", () =>
+test("branches that the code host no longer lists are in no clone, although the cache contains them", () =>
   withDirectory(async (dir) => {
     const [bare, checkout] = [aBareRepository(dir), join(dir, "checkout-shop")];
     const removed = commitFiles(checkout, { "secret.txt": "secret" }, "Secret");
@@ -334,10 +334,10 @@ inEachSandbox("commit and push", (kind) => {
   test("a push is aborted without effect when the outbound gate closes, and retried when it opens", () =>
     withDirectory((root) => {
       const gate = new TestGate();
-      const held: (() => void)[] = [];
-      const hold = (request: string) =>
+      const delayed: (() => void)[] = [];
+      const delay = (request: string) =>
         request.endsWith("/info/refs?service=git-receive-pack")
-          ? new Promise<void>((resolve) => held.push(resolve))
+          ? new Promise<void>((resolve) => delayed.push(resolve))
           : Promise.resolve();
       const bare = aBareRepository(root);
       return withSmartHttp(
@@ -355,25 +355,25 @@ inEachSandbox("commit and push", (kind) => {
               const sha = await commitAll(sandbox, copy, "In time after all");
               const pushed = push(copy, sha, { ...pushing(kind, sandbox, dir), gate });
               pushed.catch(() => undefined);
-              await eventually(() => expect(held.length).toBe(1));
+              await eventually(() => expect(delayed.length).toBe(1));
               gate.close();
               await eventually(() => expect(gate.waiting).toBe(1));
-              held.splice(0).forEach((release) => release());
+              delayed.splice(0).forEach((release) => release());
               expect(git(bare, "branch", "--list", "agent/*")).toBe("");
               gate.open();
-              await eventually(() => expect(held.length).toBe(1));
-              held.splice(0).forEach((release) => release());
+              await eventually(() => expect(delayed.length).toBe(1));
+              delayed.splice(0).forEach((release) => release());
               await pushed;
               expect(git(bare, "rev-parse", "agent/run-1")).toBe(sha);
             },
             { kind, env: AGENT_IDENTITY },
           );
         },
-        hold,
+        delay,
       );
     }));
 
-  test("no hook, filter, address or setting of the agent's repository has a part in the push", () =>
+  test("no hook, filter, URL or setting of the agent's repository affects a push", () =>
     withClone(kind, async ({ sandbox, copy, bare, dir }) => {
       await sandbox.exec(`cd shop && echo '* filter=evil' > .gitattributes && mkdir -p .git/hooks
         for hook in pre-push reference-transaction post-index-change; do printf '#!/bin/sh\\necho $0 >> "$HOME/ran"\\n' > .git/hooks/$hook; chmod +x .git/hooks/$hook; done`);
@@ -440,14 +440,14 @@ inEachSandbox("snapshots", (kind) => {
       await sandbox.exec(`cd shop && git checkout -q -b side && echo one > one.txt && printf '\\000\\001\\377' > data.bin && echo ignored/ > .gitignore && git add -A && git commit -qm One
         echo changed >> one.txt; rm README.md; echo '#!/bin/sh' > run.sh; chmod 755 run.sh; printf '\\377\\000' > untracked.bin; ln -s one.txt link; mkdir ignored && echo x > ignored/x
         echo note > ../note.txt; mkdir -p ../.attachments/1 && echo a > ../.attachments/1/a`);
-      const told = await sandbox.exec(
+      const inside = await sandbox.exec(
         "cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list",
       );
       const archive = await snapshotOf(dir, kind, [copy]);
       expect(
         (await sandbox.exec("cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list"))
           .output,
-      ).toBe(told.output);
+      ).toBe(inside.output);
 
       await withSandbox(
         async (later, laterDir) => {
@@ -459,7 +459,7 @@ inEachSandbox("snapshots", (kind) => {
                 "cd shop && git status --porcelain --branch && git log --format='%H %s' && git stash list",
               )
             ).output,
-          ).toBe(told.output);
+          ).toBe(inside.output);
           expect(
             (
               await later.exec(

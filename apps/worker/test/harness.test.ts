@@ -18,13 +18,13 @@ inEachSandbox("an execution", (kind) => {
         "README.md": "ten or more\n",
       });
       const prompt = script(
-        "- say: I will mend it.",
+        "- say: I will fix it.",
         "- list: src",
         "- search: {pattern: 'n > 1\\d', path: src}",
         "- read: {path: src/total.js, start_line: 1}",
         "- shell: {command: 'cd src && ls && exit 3', allow_failure: true}",
         "- shell: pwd",
-        "- plan: {title: Mend it, markdown: '1. Compare with >='}",
+        "- plan: {title: Fix it, markdown: '1. Compare with >='}",
         "- edit: {path: src/total.js, old: n > 10, new: n >= 10}",
         '- write: {path: notes/new.txt, content: "one\\ntwo\\n"}',
         `- shell: echo ${PNG} | base64 -d > ../../shot.png`,
@@ -111,7 +111,7 @@ inEachSandbox("an execution", (kind) => {
 
       const callIds = ends(first.events).map(({ call_id: id }) => id);
       expect(first.artifacts.map(({ content, ...artifact }) => ({ ...artifact, bytes: content?.length }))).toEqual([
-        { clientArtifactId: callIds[5], artifactType: "PLAN", data: { title: "Mend it" }, bytes: 18 },
+        { clientArtifactId: callIds[5], artifactType: "PLAN", data: { title: "Fix it" }, bytes: 18 },
         {
           clientArtifactId: callIds[9],
           artifactType: "SCREENSHOT",
@@ -240,9 +240,9 @@ inBubblewrap("turns", () => {
       const first = await execute({
         dir: await executionDir(root, "e1"),
         prompt: script(
-          "- shell: mkdir kept && echo hello > kept/a.txt",
+          "- shell: mkdir saved && echo hello > saved/a.txt",
           "- ask: Which name?",
-          "- shell: cat kept/a.txt",
+          "- shell: cat saved/a.txt",
         ),
       });
       expect(first.result).toEqual({
@@ -275,7 +275,7 @@ inBubblewrap("turns", () => {
           await eventually(() => expect(processesLike(`sleep\0${seconds}`).length).toBe(1));
           context.interrupt();
           await eventually(() => expect(context.phases.at(-1)).toBe("IDLE"));
-          context.followup({ text: "Go on." });
+          context.followup({ text: "Continue." });
         },
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
@@ -292,8 +292,8 @@ inBubblewrap("turns", () => {
     }));
 
   test.each([
-    ["its time is over", 0, () => {}],
-    ["it is told to end", 600, (context: TestContext) => context.endIdle()],
+    ["its idle time has elapsed", 0, () => {}],
+    ["it receives the directive to end", 600, (context: TestContext) => context.endIdle()],
   ] as const)("an idle execution waits for input until %s, then blocks", (_name, idleTimeoutSeconds, end) =>
     withDirectory(async (dir) => {
       const { running } = await during(
@@ -398,7 +398,11 @@ inBubblewrap("turns", () => {
       ["- write: {path: a, content: 'x x'}", "- edit: {path: a, old: x, new: y}"],
       /occurs more than once in a/,
     ],
-    ["a screenshot that is no image", ["- write: {path: a.png, content: x}", "- screenshot: a.png"], /a.png is no PNG/],
+    [
+      "a screenshot that is no image",
+      ["- write: {path: a.png, content: x}", "- screenshot: a.png"],
+      /a.png is not a PNG/,
+    ],
     ["a pull request without a repository", ["- pull_request: Add it"], /This run has no repository/],
     [
       "a repository that this run does not have",

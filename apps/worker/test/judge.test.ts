@@ -122,7 +122,7 @@ inBubblewrap("a scripted judge", () => {
       expect([result.outcome, restCalls]).toEqual(["FAILED", []]);
     }));
 
-  test("may report that its evidence does not decide, but not both that and a label", async () => {
+  test("may report that its evidence is not sufficient, but not together with a label", async () => {
     const report = reportScore(judge);
     const calls: RestCall[] = [];
     const context = {

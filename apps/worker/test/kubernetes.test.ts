@@ -75,7 +75,7 @@ describe("starting a Job", () => {
     ["whose answer was lost is made once", /create jobs/, 500, "after"],
     ["that the cluster is too busy for is requested again", /create jobs/, 429, "before"],
     ["whose secret was refused for a moment gets it", /create secrets/, 500, "before"],
-    ["whose secret's answer was lost keeps it", /create secrets/, 500, "after"],
+    ["whose Secret was created without a response retains it", /create secrets/, 500, "after"],
   ] as const)("%s", async (_what, match, status, when) => {
     cluster.failNext(match, status, { when, times: 2 });
     await (await openBackend()).start(anOrder(), STARTED_MS);
@@ -123,7 +123,7 @@ describe("a pod", () => {
       },
     ],
   });
-  const FAULTS: [what: string, status: object, reason: string | undefined, said: RegExp][] = [
+  const FAULTS: [what: string, status: object, reason: string | undefined, pattern: RegExp][] = [
     [
       "that waits for its image",
       { phase: "Pending", ...container({ waiting: { reason: "ContainerCreating" } }) },
@@ -196,12 +196,12 @@ describe("a pod", () => {
     ],
     ["that works", { phase: "Running", ...container({ running: {} }) }, undefined, /^/],
   ];
-  test.each(FAULTS)("%s", async (_what, status, reason, said) => {
+  test.each(FAULTS)("%s", async (_what, status, reason, pattern) => {
     const backend = await openBackend();
     await backend.start(anOrder(), STARTED_MS);
     cluster.setPod(NAME, status);
     const fault = await backend.faultOf(machineOf(anOrder()), false);
-    expect([fault?.reason, said.test(fault?.message ?? "")]).toEqual([reason, true]);
+    expect([fault?.reason, pattern.test(fault?.message ?? "")]).toEqual([reason, true]);
   });
 
   test("that has succeeded is no failure once its run was accepted", async () => {

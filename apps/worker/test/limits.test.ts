@@ -46,7 +46,7 @@ const hosts: [name: string, host: SandboxHost][] = [
 ];
 
 for (const [name, host] of hosts) {
-  inBubblewrap(`a sandbox held by ${name}`, () => {
+  inBubblewrap(`a sandbox limited by ${name}`, () => {
     const ended = async (sandbox: Sandbox, command: string) => {
       await expect(sandbox.exec(command)).rejects.toThrow(/The run|sandbox/);
       await sandbox.gone;
@@ -128,10 +128,10 @@ for (const [name, host] of hosts) {
     test("reveals nothing of the host in its first process", () =>
       withSandbox(
         async (sandbox, dir) => {
-          const told = await output("tr '\\0' '\\n' < /proc/1/cmdline; tr '\\0' '\\n' < /proc/1/environ", sandbox);
-          expect(told).toContain("--args");
-          expect(told).not.toContain(dir);
-          expect(told).not.toContain(process.cwd());
+          const visible = await output("tr '\\0' '\\n' < /proc/1/cmdline; tr '\\0' '\\n' < /proc/1/environ", sandbox);
+          expect(visible).toContain("--args");
+          expect(visible).not.toContain(dir);
+          expect(visible).not.toContain(process.cwd());
         },
         { host, limits },
       ));

@@ -141,7 +141,7 @@ describe("an execution in the real process", () => {
   });
 
   test.each([
-    ["told to stop by SIGTERM", { MILLWRIGHT_WORKER_DRAIN: "1ms" }, ({ child }: Started) => child.kill("SIGTERM")],
+    ["stopped by SIGTERM", { MILLWRIGHT_WORKER_DRAIN: "1ms" }, ({ child }: Started) => child.kill("SIGTERM")],
     ["left by its parent", { MILLWRIGHT_WORKER_SUPERVISED: "1" }, ({ child }: Started) => child.stdin.end()],
   ])("whose worker is %s is returned to the platform, and leaves no process", async (_, env, stop) => {
     const mark = `99${process.pid}7`;

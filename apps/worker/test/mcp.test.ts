@@ -105,7 +105,7 @@ inEachSandbox("servers of tools", (kind) => {
       const { result, events } = await execute({
         dir: await executionDir(root, "e1"),
         kind,
-        prompt: script("- say: I go on."),
+        prompt: script("- say: I continue."),
         assignment: withServers(...mcpServers),
       });
       expect(result.outcome).toBe("DONE");
@@ -249,7 +249,7 @@ inBubblewrap("servers of tools", () => {
       }
     }));
 
-  test("are no part of the machine outside", () =>
+  test("cannot access the machine outside the sandbox", () =>
     withDirectory(async (root) => {
       const dir = await executionDir(root, "e1");
       const server = {

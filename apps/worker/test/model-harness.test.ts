@@ -35,7 +35,7 @@ inBubblewrap("a model", () => {
       });
       const model = await aModel([
         {
-          text: "I mend it.",
+          text: "I fix it.",
           calls: [
             { name: "edit_file", input: { path: "src/total.js", old: "n > 10", new: "n >= 10" } },
             { name: "shell", input: { command: "env; cat src/total.js" } },
@@ -50,15 +50,15 @@ inBubblewrap("a model", () => {
           ...COUNTED,
         },
         { calls: [{ name: "pull_request", input: { title: "Compare with at least" } }], ...COUNTED },
-        { text: "It is mended.", ...COUNTED },
+        { text: "It is fixed.", ...COUNTED },
       ]);
       const { result, events, usage, pullRequests } = await execute({
         dir: await executionDir(root, "e1"),
-        prompt: "Mend it.",
+        prompt: "Fix it.",
         assignment: { ...model, repositories: [aRepository(bare)] },
       });
       expect(result).toMatchObject({ outcome: "DONE" });
-      expect(assistantTexts(events)).toEqual(["I mend it.", "It is mended."]);
+      expect(assistantTexts(events)).toEqual(["I fix it.", "It is fixed."]);
       expect(ends(events).map(({ call_id: id, state }) => [id, state])).toEqual([
         ["e3-a1-c1-0", "completed"],
         ["e3-a1-c1-1", "completed"],
@@ -83,7 +83,7 @@ inBubblewrap("a model", () => {
       expect(readFileSync(join(root, "e1", "workspace", "shop", "src", "total.js"), "utf8")).not.toContain(KEY);
     }));
 
-  test("is told that the arguments of a call were malformed", () =>
+  test("is informed that the arguments of a call were malformed", () =>
     withDirectory(async (root) => {
       const model = await aModel([
         { calls: [{ name: "shell", input: '{"command": "ls' }], ...COUNTED },
@@ -157,21 +157,21 @@ inBubblewrap("a model", () => {
 
   test("that is interrupted while it generates ends its turn; the next message continues", () =>
     withDirectory(async (dir) => {
-      const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I go on.", ...COUNTED }));
+      const model = await aModel((_request, index) => (index === 0 ? "hang" : { text: "I continue.", ...COUNTED }));
       const { running, events } = await during(
         { dir, prompt: "Think.", assignment: { ...model, idleTimeoutSeconds: 60 } },
         async (context) => {
           await eventually(() => expect(server.requests).toHaveLength(1));
           context.interrupt();
           await eventually(() => expect(context.phases.at(-1)).toBe("IDLE"));
-          context.followup({ text: "Go on." });
+          context.followup({ text: "Continue." });
         },
       );
       expect(await running).toMatchObject({ outcome: "DONE" });
       expect([
         assistantTexts(events),
         events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]),
-      ]).toEqual([["I go on."], ["interrupted", "done"]]);
+      ]).toEqual([["I continue."], ["interrupted", "done"]]);
     }));
 
   test("stops before the call for which no tokens remain, including those of earlier executions", () =>
@@ -238,7 +238,7 @@ inBubblewrap("a model", () => {
       expect(server.requests).toHaveLength(1);
     }));
 
-  test("that is cancelled while it thinks ends with the execution", () =>
+  test("that is cancelled while it generates ends with the execution", () =>
     withDirectory(async (dir) => {
       const { running } = await during(
         { dir, prompt: "Think.", assignment: await aModel(["hang"]) },

@@ -75,7 +75,7 @@ async function connect(
     const asked: ModelContext = {
       ...more,
       basePrompt: "Be kind.",
-      agentPrompt: "You mend.\n```scripted\n- say: no\n```",
+      agentPrompt: "You fix.\n```scripted\n- say: no\n```",
       modelId: `${provider}/a-model`,
       events,
       earlier: [],
@@ -117,7 +117,7 @@ describe.each(WIRES)("the %s wire", (...wire) => {
     });
     expect(requests).toEqual([expect.objectContaining({ wire: wire[0], model: "a-model", key: KEY })]);
     const sent = JSON.stringify(requests[0]!.body);
-    for (const part of ["Be kind.", "You mend.", "Use tabs.", "/workspace", "Hello.", "Runs a command."])
+    for (const part of ["Be kind.", "You fix.", "Use tabs.", "/workspace", "Hello.", "Runs a command."])
       expect(sent).toContain(part);
     expect(sent).not.toContain("say: no");
   });
@@ -175,11 +175,11 @@ describe.each(WIRES)("the %s wire", (...wire) => {
       message("Hello."),
       { kind: "model_step", payload: { step_id: "e1-a1-c1", text: "", tool_calls: calls } },
       { kind: "tool_start", payload: { call_id: "e1-a1-c1-0" } },
-      message("Go on."),
+      message("Continue."),
     ];
     await step(events);
     const sent = JSON.stringify(requests[0]!.body);
-    for (const part of ["its effect is unknown", "It was not started.", "Go on."]) expect(sent).toContain(part);
+    for (const part of ["its effect is unknown", "It was not started.", "Continue."]) expect(sent).toContain(part);
   });
 
   test.each([
@@ -350,7 +350,7 @@ function stepEvent({
 
 describe("a conversation that is too long for the model", () => {
   const LONG = "x".repeat(9_000);
-  const said = (uid: string, text: string): ConversationEvent => ({
+  const userMessage = (uid: string, text: string): ConversationEvent => ({
     kind: "message",
     payload: { role: "user", text, message_uid: uid },
   });
@@ -371,12 +371,12 @@ describe("a conversation that is too long for the model", () => {
         wire,
         [
           { text: "The task is T.", usage: { input: 50, output: 5 } },
-          { text: "I go on.", usage: { input: 1, output: 1 } },
+          { text: "I continue.", usage: { input: 1, output: 1 } },
         ],
         {},
         3_000,
       );
-      const events = [said("m1", LONG), did("s1"), said("m2", "Go on.")];
+      const events = [userMessage("m1", LONG), did("s1"), userMessage("m2", "Continue.")];
       expect(await step(events)).toEqual({
         kind: "summary",
         callId: "e7-a2-c1",
@@ -384,13 +384,13 @@ describe("a conversation that is too long for the model", () => {
         retainedFrom: "s1",
         usage: { inputTokens: 50, outputTokens: 5 },
       });
-      expect(bodyOf(requests[0]!)).not.toContain("Go on.");
+      expect(bodyOf(requests[0]!)).not.toContain("Continue.");
       expect(await step([...events, summarized("The task is T.", "s1")])).toMatchObject({
         stepId: "e7-a2-c2",
-        text: "I go on.",
+        text: "I continue.",
       });
       const body = bodyOf(requests[1]!);
-      for (const part of ["The task is T.", "s1 is done.", "Go on."]) expect(body).toContain(part);
+      for (const part of ["The task is T.", "s1 is done.", "Continue."]) expect(body).toContain(part);
       expect(body).not.toContain("xxx");
     },
   );
@@ -401,11 +401,11 @@ describe("a conversation that is too long for the model", () => {
       ["anthropic", ""],
       [tooLong, { text: "Short.", usage: { input: 1, output: 1 } }, tooLong],
     );
-    expect(await step([said("m1", "Begin."), did("s1"), said("m2", "Go on.")])).toMatchObject({
+    expect(await step([userMessage("m1", "Begin."), did("s1"), userMessage("m2", "Continue.")])).toMatchObject({
       kind: "summary",
       text: "Short.",
     });
-    expect(await step([said("m1", "Begin.")])).toMatchObject({
+    expect(await step([userMessage("m1", "Begin.")])).toMatchObject({
       next: { kind: "failed", failure: { code: "invalid_request" } },
     });
   });
@@ -413,11 +413,11 @@ describe("a conversation that is too long for the model", () => {
   test("is summarised again, and more of it, when one summary was not enough", async () => {
     const { step } = await connect(["anthropic", ""], [{ text: "Again.", usage: { input: 1, output: 1 } }], {}, 3_000);
     const events = [
-      said("m1", "Begin."),
+      userMessage("m1", "Begin."),
       did("s1"),
-      said("m2", "y".repeat(2_400)),
+      userMessage("m2", "y".repeat(2_400)),
       did("s2"),
-      said("m3", LONG),
+      userMessage("m3", LONG),
       summarized("z", "m2"),
     ];
     expect(await step(events)).toMatchObject({ kind: "summary", retainedFrom: "m3" });

@@ -12,11 +12,11 @@ import { manualTime } from "./manual-time.ts";
 import { aBareRepository, aRepository } from "./support/repositories.ts";
 import { inEachSandbox, withDirectory } from "./support/sandboxes.ts";
 
-inEachSandbox("a workspace that its worker has kept", (kind) => {
+inEachSandbox("a workspace that its worker has retained", (kind) => {
   /** Runs an execution that leaves a workspace. Returns how to start the next execution of its run. */
   async function left(root: string) {
     const assignment = { repositories: [aRepository(aBareRepository(root))], setupCommands: ["echo setup >> ~/ran"] };
-    const prompt = script("- shell: 'echo ignored.txt > .gitignore; echo kept > ignored.txt; echo new > new.txt'");
+    const prompt = script("- shell: 'echo ignored.txt > .gitignore; echo saved > ignored.txt; echo new > new.txt'");
     const first = await execute({ kind, dir: await executionDir(root, "e1"), prompt, assignment });
     const [parked] = first.parked;
     const next =
@@ -50,7 +50,7 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
       expect(again).toHaveLength(1); // and can be retained again
     }));
 
-  test("is not used when it is not as it was saved: then the saved one is restored", () =>
+  test("is not used if it has changed since it was saved; the saved one is restored instead", () =>
     withDirectory(async (root) => {
       const { next } = await left(root);
       await writeFile(join(root, "e1", "workspace", "shop", "new.txt"), "tampered");
@@ -62,7 +62,7 @@ inEachSandbox("a workspace that its worker has kept", (kind) => {
       expect(ends(events)[0]).toMatchObject({ output: { output: expect.stringMatching(/^new\n.*gone\n/s) } });
     }));
 
-  test("can be handed to a pull request", () =>
+  test("can be used for a pull request", () =>
     withDirectory(async (root) => {
       const { next } = await left(root);
       const { result, pullRequests } = await next(["- pull_request: Add it"])();
@@ -90,7 +90,7 @@ describe("parked workspaces", () => {
   const FACTS = { copies: [], fingerprint: "f", snapshotKey: "k" };
   const lying = () => (existsSync(join(root, "parked")) ? readdirSync(join(root, "parked")).length : 0);
 
-  test("are given back once, to their run, for the key under which they were saved", async () => {
+  test("are returned once, to their run, for the key under which they were saved", async () => {
     const place = aPlace();
     expect(await place.put("run", await aWorkspace("a"), FACTS, 1_000)).toBe(true);
     expect([existsSync(join(root, "a")), await place.take("other", "k", join(root, "b"))]).toEqual([false, undefined]);
@@ -107,7 +107,7 @@ describe("parked workspaces", () => {
     ]);
   });
 
-  test("are removed after their time, and when their run has a newer one", async () => {
+  test("are removed after their retention time, and when their run has a newer one", async () => {
     const place = aPlace();
     await place.put("run", await aWorkspace("a"), FACTS, 1_000);
     await place.put("run", await aWorkspace("b"), { ...FACTS, snapshotKey: "newer" }, 1_000);
@@ -131,14 +131,14 @@ describe("parked workspaces", () => {
     expect(lying()).toBe(0);
   });
 
-  test("are not many, however small", async () => {
+  test("are limited in number, whatever their size", async () => {
     const place = aPlace();
     for (let n = 0; n < 70; n++) await place.put(`run-${n}`, await aWorkspace(`w-${n}`), FACTS, 1_000);
     await eventually(() => lying() === 64);
     expect(await place.take("run-69", "k", join(root, "newest"))).toMatchObject(FACTS);
   });
 
-  test("that cannot be moved cost only a new clone", async () => {
+  test("that cannot be moved are replaced by a new clone", async () => {
     const place = aPlace();
     expect(await place.put("run", join(root, "absent"), FACTS, 1_000)).toBe(false);
     await place.put("run", await aWorkspace("a"), FACTS, 1_000);

@@ -47,7 +47,7 @@ describe("the public API", () => {
     ["GET", "is sent again", {}, 2],
     ["POST with an idempotency key", "is sent again", { "idempotency-key": "c1-1" }, 2],
     ["POST without one", "is not sent again", {}, 1],
-  ])("when it says 'later': a %s %s", async (kind, _, headers, calls) => {
+  ])("after a retryable response, a %s %s", async (kind, _, headers, calls) => {
     platform.restAnswers.push({ status: 500, body: { retryable: true } });
     const answer = await ctx.platform.rest(kind.split(" ")[0]!, "/api/v1/x", undefined, headers);
     expect([answer.status, platform.requests.length]).toEqual([calls === 1 ? 500 : 200, calls]);

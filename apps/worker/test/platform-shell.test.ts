@@ -17,7 +17,7 @@ inEachSandbox("a script of the platform", (kind: SandboxKind) => {
     withDirectory(async (dir) => {
       const seconds = markedSeconds();
       await inShell(dir, async (shell) => {
-        const run = await shell.run(`setsid sleep ${seconds} & echo out; echo err >&2; echo kept > "$OUTBOX/file"`, {
+        const run = await shell.run(`setsid sleep ${seconds} & echo out; echo err >&2; echo saved > "$OUTBOX/file"`, {
           timeoutMs: 60_000,
         });
         expect(run).toEqual({ exitCode: 0, timedOut: false, output: "out\n" });

@@ -32,4 +32,5 @@ test("a copy that may be in use is retained, however full the disk is", () =>
     expect(await readdir(dir)).toEqual(["used.git"]);
   }));
 
-test("no directory, nothing to do", async () => expect(await trimCaches("/nowhere/at/all", 0)).toBe(0));
+test("removes nothing if the directory does not exist", async () =>
+  expect(await trimCaches("/nowhere/at/all", 0)).toBe(0));

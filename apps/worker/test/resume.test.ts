@@ -275,10 +275,10 @@ inBubblewrap("when its worker is lost,", () => {
       const { runUid } = ctx.assignment;
       const end = events.findIndex(({ kind }) => kind === "turn_end");
       // Whether or not the end event itself was stored.
-      for (const [index, told] of [history().slice(0, end), history().slice(0, end + 1)].entries()) {
+      for (const [index, past] of [history().slice(0, end), history().slice(0, end + 1)].entries()) {
         const next = await execute({
           dir: await executionDir(root, `b${index}`),
-          history: told,
+          history: past,
           assignment: { executionId: 1n, attempt: 2, runUid, inputs: [] },
         });
         expect(next.result).toMatchObject(result);
@@ -384,7 +384,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(1); // for the file that cannot be fetched
     }));
 
-  test("a model continues from the recorded history: no finished call runs again, and it is told what it must know", () =>
+  test("a model continues from the recorded history: no finished call runs again, and it is informed of what was lost", () =>
     withDirectory(async (root) => {
       const model = await aModel(
         {
@@ -433,7 +433,7 @@ inBubblewrap("when its worker is lost,", () => {
       expect(usage.map(({ callId }) => callId)).toEqual(["e3-a1-c1", "e3-a1-c2", "e3-a2-c1", "e3-a2-c2"]);
     }));
 
-  test("a model is told which changes were lost, and files are written again if possible", () =>
+  test("a model is informed which changes were lost, and files are written again if possible", () =>
     withDirectory(async (root) => {
       const model = await aModel(
         {
@@ -507,10 +507,10 @@ inBubblewrap("a sandbox that dies under the agent", () => {
       expect([sandboxes.length, snapshots]).toEqual([2, []]);
     }));
 
-  test("Harness crashes: twice is an error of the platform's, not the agent's, and what is there is saved", () =>
+  test("Harness crashes: a second crash is an error of the platform, not of the agent, and the workspace is saved", () =>
     withDirectory(async (dir) => {
       const { running, sandboxes } = await during(
-        { dir, prompt: script("- shell: echo kept > log", FOREVER) },
+        { dir, prompt: script("- shell: echo saved > log", FOREVER) },
         async (context) => {
           for (const nth of [0, 1]) {
             await callBegun(2 + nth)(context);

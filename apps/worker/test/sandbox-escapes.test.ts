@@ -59,7 +59,7 @@ const TRAPS: readonly (readonly [name: string, commands: string])[] = [
     "for name in core.sshCommand core.gitProxy credential.helper gpg.program core.askPass core.editor core.pager diff.external remote.origin.uploadpack remote.origin.receivepack uploadpack.packObjectsHook; do git config $name /workspace/shop/.git/payload; done; git config commit.gpgSign true",
   ],
   [
-    "settings that another file of the workspace holds",
+    "settings in another file of the workspace",
     'printf "[core]\\n\\tfsmonitor = .git/payload\\n\\thooksPath = .git/hooks\\n[filter \\"x\\"]\\n\\tclean = .git/payload\\n\\tsmudge = .git/payload\\n" > /workspace/included; git config include.path /workspace/included; echo "* filter=x" > .gitattributes',
   ],
   [

@@ -16,7 +16,7 @@ import {
 const output = async (command: string, run: { exec(command: string): Promise<{ output: string }> }) =>
   (await run.exec(command)).output.trim();
 
-inBubblewrap("the border", () => {
+inBubblewrap("the isolation of a sandbox", () => {
   test("no host file outside its own is seen", () =>
     withSandbox(async (sandbox, dir) => {
       await writeFile(join(dir, "secret"), "secret");
@@ -109,7 +109,7 @@ inBubblewrap("file operations", () => {
       expect((await sandbox.stat(sandbox.workspace, "deep/er/file")).sizeBytes).toBe(0);
     }));
 
-  test("what is not a regular file is not read", () =>
+  test("rejects reads of files that are not regular", () =>
     withSandbox(async (sandbox) => {
       await sandbox.exec("mkfifo pipe");
       await expect(sandbox.readFile(sandbox.workspace, "pipe", 10)).rejects.toMatchObject({ code: "not_a_file" });

@@ -29,7 +29,7 @@ inBubblewrap("setting up", () => {
       expect(kinds(events)).not.toContain("agent_started");
     }));
 
-  test("a repository that is not there ends the run by name", () =>
+  test("a missing repository fails the run with a message that names it", () =>
     withDirectory(async (root) => {
       const { result } = await execute({
         dir: await executionDir(root, "e1"),
@@ -140,8 +140,8 @@ inBubblewrap("setting up", () => {
 
   test.each([
     ["cannot be fetched", undefined],
-    ["is no archive", Buffer.from("no archive")],
-  ])("a saved workspace that %s costs the files, not the run: what was pushed is still there", (_name, content) =>
+    ["is not an archive", Buffer.from("no archive")],
+  ])("a run whose saved workspace %s continues with the pushed commits", (_name, content) =>
     withDirectory(async (root) => {
       const repositories = [aRepository(aBareRepository(root))];
       const first = await execute({
@@ -157,8 +157,8 @@ inBubblewrap("setting up", () => {
         dir: await executionDir(root, "e2"),
         prompt: script("- shell: ls && git status --porcelain"),
         history: first.history(),
-        files: content ? { "memory:kept": content } : {},
-        assignment: { repositories, executionSeq: 2, snapshotUrl: "memory:kept" },
+        files: content ? { "memory:saved": content } : {},
+        assignment: { repositories, executionSeq: 2, snapshotUrl: "memory:saved" },
       });
       expect(ends(second.events)[0]).toMatchObject({ output: { exit_code: 0, output: "README.md\na.txt\n" } });
       expect(second.events.find(({ kind }) => kind === "warning")?.payload["text"]).toMatch(

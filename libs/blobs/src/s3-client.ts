@@ -55,7 +55,7 @@ export class S3Client {
     if (response.ok) return response;
     const code = textOf("Code", await response.text());
     if (response.status === 404 && code === "NoSuchKey") return undefined;
-    const message = `S3 answered ${response.status} ${code ?? ""} to ${method}`;
+    const message = `S3 responded with ${response.status} ${code ?? ""} to ${method}`;
     throw response.status >= 500 || response.status === 429 ? unavailable(new Error(message)) : new Error(message);
   }
 

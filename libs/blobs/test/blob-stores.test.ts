@@ -133,7 +133,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     });
 
     test("is unchanged when the new content differs from the expected or is interrupted", async () => {
-      await blobs.put("kept/a", Buffer.from("old"), { contentType: TEXT });
+      await blobs.put("saved/a", Buffer.from("old"), { contentType: TEXT });
       const mismatch = domainError({ kind: "invalid_argument", reason: "blob_content_mismatch" });
       const broken = Readable.from(
         (function* () {
@@ -143,17 +143,17 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
       );
       for (const other of ["longer than it", "sh", "nwe"]) {
         await expect(
-          blobs.put("kept/a", Buffer.from(other), { contentType: TEXT, expected: contentOf("new") }),
+          blobs.put("saved/a", Buffer.from(other), { contentType: TEXT, expected: contentOf("new") }),
         ).rejects.toEqual(mismatch);
         await expect(
-          blobs.put("kept/a", Readable.from([Buffer.from(other)]), { contentType: TEXT, expected: contentOf("new") }),
+          blobs.put("saved/a", Readable.from([Buffer.from(other)]), { contentType: TEXT, expected: contentOf("new") }),
         ).rejects.toEqual(mismatch);
       }
-      await expect(blobs.put("kept/a", broken, { contentType: TEXT })).rejects.toThrow("connection lost");
-      expect(await read(blobs, "kept/a")).toBe("old");
+      await expect(blobs.put("saved/a", broken, { contentType: TEXT })).rejects.toThrow("connection lost");
+      expect(await read(blobs, "saved/a")).toBe("old");
       expect(await readdir(join(dir, ".drafts"))).toEqual([]);
-      await blobs.put("kept/a", Buffer.from("new"), { contentType: TEXT, expected: contentOf("new") });
-      expect(await read(blobs, "kept/a")).toBe("new");
+      await blobs.put("saved/a", Buffer.from("new"), { contentType: TEXT, expected: contentOf("new") });
+      expect(await read(blobs, "saved/a")).toBe("new");
     });
   });
 

@@ -48,7 +48,7 @@ test("includes temporary credentials in links", async () => {
 
 test("reports wrong credentials with S3's message and without the credentials", async () => {
   const refused = open({ ...s3.env, AWS_SECRET_ACCESS_KEY: "hunter2" }).get("a/b");
-  await expect(refused).rejects.toThrow("S3 answered 403 SignatureDoesNotMatch to GET");
+  await expect(refused).rejects.toThrow("S3 responded with 403 SignatureDoesNotMatch to GET");
   await expect(refused).rejects.not.toThrow("hunter2");
 });
 
@@ -63,7 +63,7 @@ test("reports a missing bucket; nothing counts as stored, absent or empty", asyn
     () => blobs.delete("a/b"),
     list,
   ]) {
-    await expect(act()).rejects.toThrow("S3 answered 404 NoSuchBucket");
+    await expect(act()).rejects.toThrow("S3 responded with 404 NoSuchBucket");
   }
 });
 

@@ -32,7 +32,7 @@ type Filter = Record<string, { in?: string[]; not_in?: string[] }>;
 const take = (filter: Filter, of: CodeHostEvent = event): boolean =>
   matches({ provider: "github", event: "push", filter }, of).matches;
 
-describe("a trigger takes an event", () => {
+describe("a trigger matches an event", () => {
   test("of its own provider and name only", () => {
     const verdict = (provider: string, name: string) => matches({ provider, event: name, filter: {} }, event);
     expect([
@@ -41,14 +41,14 @@ describe("a trigger takes an event", () => {
       verdict("gitlab", "push").matches,
     ]).toEqual([true, false, false]);
     expect(verdict("gitlab", "push").checks).toEqual([
-      { key: "event", passed: false, detail: "It is github push; the trigger takes gitlab push." },
+      { key: "event", passed: false, detail: "It is github push; the trigger matches gitlab push." },
     ]);
   });
-  test("when every key holds, and within a key any value", () => {
+  test("when every key matches, by any of its values", () => {
     expect(take({ branches: { in: ["main", "feature/x"] }, labels: { in: ["api"] } })).toBe(true);
     expect(take({ branches: { in: ["feature/x"] }, labels: { in: ["docs"] } })).toBe(false);
   });
-  test("when none of not_in is present, not even beside a wanted one", () => {
+  test("when none of not_in is present, not even next to a wanted one", () => {
     expect([
       take({ labels: { not_in: ["docs"] } }),
       take({ labels: { not_in: ["docs", "bug"] } }),
@@ -64,7 +64,7 @@ describe("a trigger takes an event", () => {
       take({ conclusions: { in: [] } }),
     ]).toEqual([true, true, true, true, true]);
   });
-  test("without values of an attribute: in fails, not_in holds", () => {
+  test("without values of an attribute: in fails, not_in matches", () => {
     expect([take({ conclusions: { in: ["success"] } }), take({ conclusions: { not_in: ["success"] } })]).toEqual([
       false,
       true,
@@ -119,7 +119,7 @@ describe("a trigger takes an event", () => {
       event,
     );
     expect(checks).toEqual([
-      { key: "event", passed: true, detail: "It is github push; the trigger takes github push." },
+      { key: "event", passed: true, detail: "It is github push; the trigger matches github push." },
       { key: "actor", passed: true, detail: "Done by ada." },
       { key: "branches", passed: false, detail: "[feature/x] has none of [main]." },
       { key: "labels", passed: false, detail: "[Bug, api] has bug, which not_in names." },

@@ -37,7 +37,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
     {
       key: "event",
       passed: isItsEvent,
-      detail: `It is ${event.provider} ${event.event}; the trigger takes ${trigger.provider} ${trigger.event}.`,
+      detail: `It is ${event.provider} ${event.event}; the trigger matches ${trigger.provider} ${trigger.event}.`,
     },
   ];
   if (!isItsEvent) return { matches: false, checks, needs: [] };
@@ -47,7 +47,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
       passed: !event.actor.isPlatform,
       detail: event.actor.isPlatform
         ? "The platform did it itself, which triggers nothing."
-        : `Done by ${event.actor.login || "somebody unnamed"}.`,
+        : `Done by ${event.actor.login || "an unknown account"}.`,
     });
   const needs: FilterKey[] = [];
   for (const [key, set] of Object.entries(trigger.filter)) {
@@ -60,7 +60,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
           : checkKey(key as FilterKey, set, event),
       );
   }
-  const holds = checks.every(({ passed }) => passed);
+  const matchesAll = checks.every(({ passed }) => passed);
   checks.push(
     ...needs.map((key) => ({
       key,
@@ -68,7 +68,7 @@ export function matches(trigger: CodeHostTrigger, event: CodeHostEvent): Trigger
       detail: "The payload does not contain it; the code host was not queried, or did not respond.",
     })),
   );
-  return { matches: holds && needs.length === 0, checks, needs: holds ? needs : [] };
+  return { matches: matchesAll && needs.length === 0, checks, needs: matchesAll ? needs : [] };
 }
 
 function checkKey(

@@ -108,7 +108,7 @@ export function refusal(response: Response): DomainError {
       message: "The code host refused this (403). Check the permissions of the connection's credential.",
     });
   }
-  return unavailable(new Error(`the code host answered ${status}`));
+  return unavailable(new Error(`the code host responded with status ${status}`));
 }
 
 const unavailable = (cause: unknown): DomainError =>

@@ -13,7 +13,7 @@ export const isRepositoryName = (text: string): boolean =>
 export const isSha = (text: string): boolean => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 
 /** Control characters, space and ~ ^ : ? * [ \ */
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
+// oxlint-disable-next-line no-control-regex -- the pattern matches control characters
 const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\//;
 
 /** Returns whether git accepts a text as a branch name (git-check-ref-format) and does not parse it as an option. */

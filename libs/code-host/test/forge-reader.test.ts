@@ -88,7 +88,7 @@ test.each<[string, number, Record<string, string>, number]>([
   ],
   ["GitLab's reset", 429, { "ratelimit-limit": "60", "ratelimit-remaining": "0", "ratelimit-reset": RESET }, 90],
   ["nothing", 429, {}, 60],
-])("a limit with %s is an answer that says how long to wait", async (_, status, headers, seconds) => {
+])("a rate limit with %s returns how long to wait", async (_, status, headers, seconds) => {
   expect(await reading("github", status, headers).read({})).toMatchObject({
     outcome: "rate_limited",
     retryAfterSeconds: seconds,
@@ -100,7 +100,7 @@ test.each<[string, Partial<ForgeRead>, string]>([
   ["a page that leads elsewhere", { resource: "reviews", page: "page=2&x=y" }, "resource_invalid"],
   ["a list without a time", { resource: "pull_requests" }, "resource_invalid"],
   ["a repository outside its path", { repository: { owner: "..", repo: "x" } }, "repository_invalid"],
-])("%s is refused, and the forge is not asked", async (_, over, reason) => {
+])("%s is rejected without a request to the forge", async (_, over, reason) => {
   const { read, seen } = reading("github", 200, {});
   await expect(read(over)).rejects.toEqual(domainError({ reason }));
   expect(seen).toEqual([]);

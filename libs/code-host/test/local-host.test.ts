@@ -43,7 +43,7 @@ beforeAll(() => {
   git("mv", "old name.txt", "new ä name.txt");
   onBranch = commit("work", { "README.md": "# Shop\n\nOpen.\n", "logo.bin": new Uint8Array([0, 1, 2, 0]) });
   git("checkout", "-q", "trunk");
-  onMain = commit("meanwhile", { "other.txt": "x\n" });
+  onMain = commit("concurrent", { "other.txt": "x\n" });
   git("clone", "-q", "--bare", work, bare);
 });
 
@@ -202,7 +202,7 @@ describe("the time of a merge", () => {
     expect(await host.mergeTime(shop, "trunk", forwarded)).toEqual(new Date("2026-01-02T06:00:00Z"));
   });
 
-  test("is unknown for a commit that the repository has not", async () => {
+  test("is unknown for a commit that the repository does not contain", async () => {
     expect(await host.mergeTime(shop, "trunk", "f".repeat(40))).toBeUndefined();
     await expect(host.mergeTime(shop, "absent", first)).rejects.toEqual(domainError({ reason: "branch_not_found" }));
   });

@@ -29,7 +29,10 @@ const DESCRIPTIONS: Record<string, (payload: Json) => ProgressLine | undefined> 
   run_created: () => ({ mark: "start", text: "queued" }),
   run_claimed: (p) => ({ mark: "start", text: `claimed by worker ${text(p["worker_host"])}` }),
   sandbox_ready: (p) => ({ mark: "start", text: `sandbox ready (${text(p["kind"])})` }),
-  image_substituted: (p) => ({ mark: "note", text: `image ${text(p["image"])} stands for the host's tools here` }),
+  image_substituted: (p) => ({
+    mark: "note",
+    text: `image ${text(p["image"])} is not available; the worker's own tools are used`,
+  }),
   repository_cloned: (p) => ({
     mark: "work",
     text: `cloned ${text(p["owner"])}/${text(p["name"])} on branch ${text(p["branch"])}`,

@@ -3,18 +3,18 @@ import { expect, test } from "@jest/globals";
 import { gatewayWire } from "./gateway-wires.ts";
 import { withAllAnswers } from "./gemini-contents.ts";
 
-const said = (role: string, ...parts: JsonObject[]): JsonObject => ({ role, parts });
+const content = (role: string, ...parts: JsonObject[]): JsonObject => ({ role, parts });
 const call = (name: string, id?: string) => ({ functionCall: { name, args: {}, ...(id === undefined ? {} : { id }) } });
 const answer = (name: string) => ({ functionResponse: { name, response: { output: "x" } } });
 
 test("calls without a result get one in their position; everything else is unchanged", () => {
   const [before, lost, next] = [
-    said("user", { text: "Do it." }),
-    said("model", { text: "I do." }, call("shell", "c1"), call("read")),
-    said("user", { text: "Stop." }),
+    content("user", { text: "Do it." }),
+    content("model", { text: "I do." }, call("shell", "c1"), call("read")),
+    content("user", { text: "Stop." }),
   ];
   const interrupted = { error: "It was interrupted; its effect is unknown." };
-  const repaired = said(
+  const repaired = content(
     "user",
     { functionResponse: { id: "c1", name: "shell", response: interrupted } },
     { functionResponse: { name: "read", response: interrupted } },
@@ -25,7 +25,12 @@ test("calls without a result get one in their position; everything else is uncha
   });
   expect(withAllAnswers({ contents: [before, lost] })).toEqual({ contents: [before, lost, repaired] });
   const whole = {
-    contents: [before, said("model", call("shell")), said("user", answer("shell")), said("model", { text: "Done." })],
+    contents: [
+      before,
+      content("model", call("shell")),
+      content("user", answer("shell")),
+      content("model", { text: "Done." }),
+    ],
     generationConfig: { temperature: 1 },
   };
   expect(withAllAnswers(whole)).toEqual(whole);

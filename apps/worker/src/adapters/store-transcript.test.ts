@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { storeTranscript } from "./store-transcript.ts";
 
-async function kept(file: string, unknown: string[]): Promise<string[]> {
+async function storedTranscript(file: string, unknown: string[]): Promise<string[]> {
   const transcripts: string[] = [];
   const platform = {
     putTranscript: (content: Uint8Array) => (transcripts.push(Buffer.from(content).toString()), Promise.resolve()),
@@ -23,7 +23,7 @@ test.each<[string, string, string[], string]>([
   ["that ends in a newline", "{}\n", ["odd", "odder"], "{}\nodd\nodder\n"],
   ["whose last line has no end", '{}\n{"half', ["odd"], '{}\n{"half\nodd\n'],
   ["without a word", "", ["odd"], "odd\n"],
-  ["with which nothing else was said, which is kept as it is", '{}\n{"half', [], '{}\n{"half'],
-])("unknown lines stand on lines of their own behind a session %s", async (_which, file, unknown, transcript) => {
-  expect(await kept(file, unknown)).toEqual([transcript]);
+  ["without unknown lines, which is unchanged", '{}\n{"half', [], '{}\n{"half'],
+])("appends unknown lines on separate lines to a session %s", async (_which, file, unknown, transcript) => {
+  expect(await storedTranscript(file, unknown)).toEqual([transcript]);
 });

@@ -35,7 +35,7 @@ describe("directives", () => {
     expect(seen).toEqual(["cancel enough", "followup a", "interrupt t"]);
   });
 
-  test("are acknowledged up to the first that is not dealt with", async () => {
+  test("are acknowledged up to the first that is not handled", async () => {
     const { queue, deliver } = aQueue();
     queue.onInterrupt(() => {});
     queue.onFollowup(() => {});

@@ -25,7 +25,7 @@ test.each<[string, Settled, Error | undefined, Partial<ExecutionResult> | undefi
       },
     },
   ],
-  ["a cancel, whatever the harness says", done, stop("cancelled"), { outcome: "CANCELLED", snapshotKey: "s" }],
+  ["a cancel, whatever the harness reports", done, stop("cancelled"), { outcome: "CANCELLED", snapshotKey: "s" }],
   ["a cancel of a harness that hangs", "abandoned", stop("cancelled"), { outcome: "CANCELLED" }],
   [
     "a time limit",
@@ -48,6 +48,6 @@ test.each<[string, Settled, Error | undefined, Partial<ExecutionResult> | undefi
       error: { code: "internal_error", message: "Too many.", retryable: false, reason: "events_quota" },
     },
   ],
-])("after %s the platform is told so", (_, settled, stopReason, expected) => {
+])("reports the outcome of %s", (_, settled, stopReason, expected) => {
   expect(outcomeOf(settled, stopReason)).toEqual(expected);
 });

@@ -4,8 +4,8 @@ import type { PlatformClient } from "../context/platform-client.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 
 test("titles, descriptions, plans and bodies of requests show no secret; files are as they are", async () => {
-  const told: unknown[] = [];
-  const remember = (...said: unknown[]) => (told.push(...said), Promise.resolve({}));
+  const calls: unknown[] = [];
+  const remember = (...args: unknown[]) => (calls.push(...args), Promise.resolve({}));
   const platform = maskedPlatform(
     { createArtifact: remember, openPullRequest: remember, rest: remember } as unknown as PlatformClient,
     new Masker(["hunter2"]),
@@ -28,12 +28,12 @@ test("titles, descriptions, plans and bodies of requests show no secret; files a
     body: "as hunter2",
   });
   await platform.rest("POST", "/api/v1/agent/runs", { prompt: `say ${content.toString("base64")}` });
-  expect(told.slice(0, 3)).toEqual([
+  expect(calls.slice(0, 3)).toEqual([
     { clientArtifactId: "1", artifactType: "FILE", data: { title: "is ***", metadata: { of: ["***"] } }, content },
     { clientArtifactId: "2", artifactType: "PLAN", data: {}, content: Buffer.from("***") },
     { owner: "o", repo: "r", headBranch: "b", headSha: "s", baseBranch: "main", title: "Use ***", body: "as ***" },
   ]);
-  expect(told.slice(3)).toEqual([
+  expect(calls.slice(3)).toEqual([
     "POST",
     "/api/v1/agent/runs",
     { prompt: expect.not.stringContaining("aHVudGVy") },

@@ -16,11 +16,11 @@ const resumed = (...repeats: string[]): ConversationEvent => ({ kind: "agent_res
 
 describe("a call, as the next attempt finds it,", () => {
   test.each<[string, ConversationEvent[], { state: string; isClosed: boolean }]>([
-    ["that nobody began is asked for", [], { state: "requested", isClosed: false }],
+    ["that was not started is requested", [], { state: "requested", isClosed: false }],
     ["that was running has begun", [start], { state: "running", isClosed: false }],
     ["that did its work is done", [start, end("completed")], { state: "done", isClosed: true }],
     [
-      "that a stopping worker broke off has begun, though its end is told",
+      "that a stopping worker interrupted counts as running, although its end is recorded",
       [start, end("interrupted")],
       { state: "running", isClosed: true },
     ],
@@ -30,7 +30,7 @@ describe("a call, as the next attempt finds it,", () => {
       { state: "done", isClosed: true },
     ],
     [
-      "that a resumed agent was told of is done",
+      "that a resumed agent was informed of is done",
       [start, end("interrupted"), resumed()],
       { state: "done", isClosed: true },
     ],

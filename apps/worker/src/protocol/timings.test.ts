@@ -29,7 +29,7 @@ test.each([
   [3, 1, 4_000],
   [20, 1, 30_000],
   [5_000, 0, 15_000],
-])("attempt %s with luck %s waits %s ms", (attempt, random, ms) =>
+])("attempt %s with the random number %s waits %s ms", (attempt, random, ms) =>
   expect(retryDelayMs(DEFAULT_TIMINGS, attempt, random)).toBe(ms),
 );
 
@@ -44,7 +44,7 @@ describe("a call", () => {
     return { act: () => (calls++ < errors.length ? Promise.reject(errors[calls - 1]) : Promise.resolve(calls)) };
   };
 
-  test("is repeated while its failure may pass", async () => {
+  test("is repeated while its failure is transient", async () => {
     const errors = [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.ResourceExhausted].map(
       (code) => new ConnectError("x", code),
     );
@@ -53,7 +53,7 @@ describe("a call", () => {
 
   test.each([
     ["a refusal", new ConnectError("x", Code.PermissionDenied)],
-    ["a domain error that says so", new DomainError({ kind: "conflict", reason: "lease_lost", message: "m" })],
+    ["a domain error that is not retryable", new DomainError({ kind: "conflict", reason: "lease_lost", message: "m" })],
     ["a fault of the worker itself", new TypeError("x")],
   ])("is not repeated after %s", async (_, error) => {
     await expect(retrying(fast, never, failing(error).act)).rejects.toEqual(platformError(error));

@@ -18,7 +18,7 @@ describe("an agent that could write to the channel", () => {
   test.each([
     ["no JSON", "{"],
     ["no answer", "[]"],
-    ["an answer to nothing", JSON.stringify({ id: 7, ok: true, value })],
+    ["a response without a request", JSON.stringify({ id: 7, ok: true, value })],
     ["a wrong type", JSON.stringify({ id: 1, ok: true, value: { ...value, exitCode: "0" } })],
     ["too much output", JSON.stringify({ id: 1, ok: true, value: { ...value, output: "x".repeat(70_000) } })],
     ["a line without end", "x".repeat(LINE_BYTES_MAX + 1)],

@@ -5,4 +5,4 @@ test.each([
   ["short\n", "short"],
   ["one two three\nfour\nfive\n", "four\nfive"],
   ["a single line that is too long", "…"],
-])("of %j only whole lines are kept", (output, expected) => expect(lastLines(output, 12)).toBe(expected));
+])("returns only complete lines of %j", (output, expected) => expect(lastLines(output, 12)).toBe(expected));

@@ -88,7 +88,7 @@ describe("the event stream", () => {
     expect(batches).toEqual([[1n, 2n, 3n], [2n, 3n], [3n]]);
   });
 
-  test("sends the same again after a failure that may pass", async () => {
+  test("sends the same again after a transient failure", async () => {
     const away = () => {
       throw new ConnectError("away", Code.Unavailable);
     };

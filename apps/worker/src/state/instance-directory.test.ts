@@ -102,7 +102,7 @@ describe("a worker's directory", () => {
   });
 });
 
-describe("a process of the past", () => {
+describe("a process of an earlier worker", () => {
   test("is not mistaken for a later one with its number", async () => {
     const stranger = await aGroupLeader();
     const now = identify(stranger.pid!)!;

@@ -143,7 +143,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           await aRun(
             root,
             "e1",
-            lines("bash echo kept > kept.txt", `tool ${ask} {"question": "Which name?"}`, "model"),
+            lines("bash echo saved > saved.txt", `tool ${ask} {"question": "Which name?"}`, "model"),
           ),
         );
         expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
@@ -152,14 +152,14 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           await aRun(
             root,
             "e2",
-            lines("heard Ada", "bash cat kept.txt"),
+            lines("heard Ada", "bash cat saved.txt"),
             { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) },
             { history: first.history() },
           ),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
-        expect(calls(second.events)).toEqual([["run_command", "completed", "kept\n"]]);
+        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat saved.txt" after 1 earlier.']);
+        expect(calls(second.events)).toEqual([["run_command", "completed", "saved\n"]]);
       }));
 
     test("accepts a message during a tool call, and one during its model's response, in the same process and session", () =>
@@ -186,7 +186,7 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
     test("whose worker is lost resumes on another worker from the last saved state", () =>
       withDirectory(async (root) => {
         const lost = await losing(
-          await aRun(root, "e1", lines("bash echo kept > kept.txt", "hang")),
+          await aRun(root, "e1", lines("bash echo saved > saved.txt", "hang")),
           async (context) => {
             await callBegun(2)(context);
             await eventually(() => expect(context.events.map(({ kind }) => kind)).toContain("checkpoint"));
@@ -194,11 +194,11 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
         );
         const next = nextAttempt(lost, await aRun(root, "e2", ""));
         const inputs = [
-          { uid: newUid(), text: lines("heard Back", "bash cat kept.txt"), kind: "followup", mode: "normal" },
+          { uid: newUid(), text: lines("heard Back", "bash cat saved.txt"), kind: "followup", mode: "normal" },
         ];
         const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
         expect(result.outcome).toBe("DONE");
-        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat saved.txt" after 1 earlier.']);
       }));
 
     test("whose session is lost gets the conversation in its prompt", () =>

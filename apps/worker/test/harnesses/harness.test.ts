@@ -214,20 +214,20 @@ for (const standIn of [CLAUDE, CODEX])
             standIn,
             root,
             "e1",
-            lines("bash echo kept > kept.txt", 'tool ask_user {"question": "Which name?"}', "model"),
+            lines("bash echo saved > saved.txt", 'tool ask_user {"question": "Which name?"}', "model"),
           ),
         );
         expect(first.result).toMatchObject({ outcome: "BLOCKED", message: "Which name?" });
         expect(model.requests).toEqual([]); // it takes no further step
         const second = await execute(
-          await aRun(standIn, root, "e2", lines("heard Ada", "bash cat kept.txt"), {
+          await aRun(standIn, root, "e2", lines("heard Ada", "bash cat saved.txt"), {
             history: first.history(),
             assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(join(root, "e1")) },
           }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat kept.txt" after 1 earlier.']);
-        expect(calls(second.events)).toEqual([["run_command", "command", "completed", "kept\n"]]);
+        expect(assistantTexts(second.events)).toEqual(['I heard "heard Ada\\nbash cat saved.txt" after 1 earlier.']);
+        expect(calls(second.events)).toEqual([["run_command", "command", "completed", "saved\n"]]);
         const session = (events: readonly Event[]) =>
           events.findLast(({ kind }) => kind === "harness_session")!.payload["session_id"];
         expect(session(second.history())).toBe(session(first.events));
@@ -247,21 +247,21 @@ for (const standIn of [CLAUDE, CODEX])
 
     test("whose worker is lost resumes on another worker from the session and files that were saved last", () =>
       withDirectory(async (root) => {
-        const options = await aRun(standIn, root, "e1", lines("bash echo kept > kept.txt", "hang"));
+        const options = await aRun(standIn, root, "e1", lines("bash echo saved > saved.txt", "hang"));
         const lost = await losing(options, async (context) => {
           await callBegun(2)(context);
           await eventually(() => expect(kinds(context.events)).toContain("checkpoint"));
         });
         const next = nextAttempt(lost, await aRun(standIn, root, "e2", ""));
         const inputs = [
-          { uid: newUid(), text: lines("heard Back", "bash cat kept.txt"), kind: "followup", mode: "normal" },
+          { uid: newUid(), text: lines("heard Back", "bash cat saved.txt"), kind: "followup", mode: "normal" },
         ];
         const { result, events } = await execute({ ...next, assignment: { ...next.assignment, inputs } });
         expect(result.outcome).toBe("DONE");
-        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat kept.txt" after 1 earlier.']);
+        expect(assistantTexts(events)).toEqual(['I heard "heard Back\\nbash cat saved.txt" after 1 earlier.']);
         expect(calls(events).map(([, , state, output]) => [state, output])).toEqual([
           ["interrupted", expect.stringContaining("worker was lost")],
-          ["completed", "kept\n"],
+          ["completed", "saved\n"],
         ]);
         expect(events.findLast(({ kind: name }) => name === "harness_usage")?.payload["counted"]).toEqual({
           input_tokens: 1,
@@ -294,14 +294,14 @@ for (const standIn of [CLAUDE, CODEX])
             await eventually(() => expect(kinds(context.events)).toContain("tool_start"));
             context.interrupt();
             await eventually(() => expect(context.phases).toContain("IDLE"));
-            context.followup({ text: "say I go on." });
+            context.followup({ text: "say I continue." });
           },
         );
         expect((await running).outcome).toBe("DONE");
         expect([
           assistantTexts(events),
           events.filter(({ kind }) => kind === "turn_end").map(({ payload }) => payload["outcome"]),
-        ]).toEqual([["I go on."], ["interrupted", "done"]]);
+        ]).toEqual([["I continue."], ["interrupted", "done"]]);
       }));
 
     test("that is cancelled leaves no process and no file", () =>

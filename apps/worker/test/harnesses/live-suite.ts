@@ -170,21 +170,21 @@ export function liveSuite(harness: LiveHarness): void {
         });
       }));
 
-    test("whose worker is lost in the middle of a tool goes on elsewhere from what was saved: its session, and its files", () =>
+    test("whose worker is lost during a tool call resumes elsewhere with its saved session and files", () =>
       withDirectory(async (root) => {
         const marker = markedSeconds();
         let attempt = 1;
         const answer = (_step: number, text: string): ModelAnswer => {
           if (attempt === 2)
             return text.includes("noted-by-the-first") && text.includes("were interrupted")
-              ? call(shell("cat kept.txt"))
+              ? call(shell("cat saved.txt"))
               : { text: "I have forgotten.", ...USAGE };
           return text.includes("noted-by-the-first")
             ? call(shell(`sleep ${marker}`))
-            : call(shell("echo kept > kept.txt; echo noted-by-the-first"));
+            : call(shell("echo saved > saved.txt; echo noted-by-the-first"));
         };
         await withModel(
-          (step, text) => (text.includes("kept-file-seen") ? { text: "I see it.", ...USAGE } : answer(step, text)),
+          (step, text) => (text.includes("saved-file-seen") ? { text: "I see it.", ...USAGE } : answer(step, text)),
           async (_model, run) => {
             const options = await run(root, "e1", { prompt: "Work." });
             const lost = await losing(options, async (context) => {
@@ -197,10 +197,10 @@ export function liveSuite(harness: LiveHarness): void {
             const next = await during(nextAttempt(lost, seen), async (context) => {
               await eventually(() =>
                 expect(
-                  ends(context.events).some(({ output }) => (output as { output?: string }).output?.includes("kept")),
+                  ends(context.events).some(({ output }) => (output as { output?: string }).output?.includes("saved")),
                 ).toBe(true),
               );
-              context.followup({ text: "kept-file-seen" });
+              context.followup({ text: "saved-file-seen" });
             });
             expect((await next.running).outcome).toBe("DONE");
             expect(assistantTexts(next.events).at(-1)).toBe("I see it.");
@@ -242,7 +242,7 @@ export function liveSuite(harness: LiveHarness): void {
         );
       }));
 
-    test("goes on after a command that writes 10 MB", () =>
+    test("continues after a command that writes 10 MB", () =>
       withDirectory(async (root) => {
         const answers: ModelAnswer[] = [
           call(shell("head -c 10000000 /dev/zero | tr '\\0' x")),
@@ -258,7 +258,7 @@ export function liveSuite(harness: LiveHarness): void {
         );
       }));
 
-    test("is told the rules of the repository, once", () =>
+    test("gets the rules of the repository once", () =>
       withDirectory(async (root) => {
         const bare = aBareRepository(root, { "AGENTS.md": "Compare with care.\n" });
         await withModel(

@@ -174,10 +174,9 @@ for (const program of Object.values(AGENT_PROGRAMS))
         const bare = aBareRepository(root, { "AGENTS.md": "Compare with care.\n" });
         const { result, events } = await run(program, root, [DONE], "told", { repositories: [aRepository(bare)] });
         expect(result.outcome).toBe("DONE");
-        const told = events.find(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")!.payload[
-          "text"
-        ];
-        expect(told).toMatch(/## Rules of the repository \(shop\/AGENTS\.md\)\n\nCompare with care\./);
+        const instructions = events.find(({ kind, payload }) => kind === "message" && payload["role"] === "assistant")!
+          .payload["text"];
+        expect(instructions).toMatch(/## Rules of the repository \(shop\/AGENTS\.md\)\n\nCompare with care\./);
       }));
   });
 

@@ -103,7 +103,7 @@ export type ContextOptions = {
 
 const signedUrl = (name: string): string => `memory:${name}`;
 /** Returns a URL of the file that `putSnapshot` of a context in `dir` writes, for the next context to download. */
-export const snapshotUrl = (dir: string): string => signedUrl(join(dir, "kept-snapshot"));
+export const snapshotUrl = (dir: string): string => signedUrl(join(dir, "saved-snapshot"));
 
 /**
  * Returns the context of an execution in memory: a platform that records its calls, and directives that the caller
@@ -235,7 +235,7 @@ export function aContext(options: ContextOptions): TestContext {
         ),
       putSnapshot: async (file) => {
         await options.onPutSnapshot?.();
-        await copyFile(file, join(dir, "kept-snapshot"));
+        await copyFile(file, join(dir, "saved-snapshot"));
         return { snapshotKey: `snapshot-${recorded.snapshots.push(file)}` };
       },
       putTranscript: (content) => (recorded.transcripts.push(Buffer.from(content).toString("utf8")), Promise.resolve()),

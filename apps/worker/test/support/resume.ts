@@ -44,9 +44,11 @@ export function nextAttempt(lost: TestContext, options: ContextOptions): Context
 
 /** Returns all earlier and emitted events of a context as events of its execution. */
 export const pastOf = ({ history, events, ctx }: Pick<TestContext, "history" | "events" | "ctx">): Event[] => {
-  const told = history();
+  const recorded = history();
   const { executionId, runUid } = ctx.assignment;
-  return told.map((event, index) => (index < told.length - events.length ? event : { ...event, executionId, runUid }));
+  return recorded.map((event, index) =>
+    index < recorded.length - events.length ? event : { ...event, executionId, runUid },
+  );
 };
 
 /** Resolves when the `nth` call has started. */

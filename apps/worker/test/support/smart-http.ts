@@ -8,13 +8,13 @@ export type SmartHttp = { url: string; header: string; requests: { path: string;
 
 /**
  * Calls `use` with a code host over HTTP, based on `git http-backend`, that requires a credential on every request.
- * `hold` delays a request until it resolves.
+ * `delay` delays a request until it resolves.
  */
 export async function withSmartHttp(
   root: string,
   bare: string,
   use: (host: SmartHttp) => Promise<void>,
-  hold: (request: string) => Promise<void> = () => Promise.resolve(),
+  delay: (request: string) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   const header = `Authorization: Basic ${Buffer.from("x-access-token:host-credential-4711").toString("base64")}`;
   git(bare, "config", "http.receivepack", "true");
@@ -37,7 +37,7 @@ export async function withSmartHttp(
       ...(request.headers["content-encoding"] ? { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] } : {}),
       ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
     };
-    return void hold(`${request.method} ${request.url}`).then(() =>
+    return void delay(`${request.method} ${request.url}`).then(() =>
       response.destroyed ? undefined : serve(env, request, response),
     );
   });

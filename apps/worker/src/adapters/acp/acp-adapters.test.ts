@@ -22,7 +22,7 @@ const threeTurns = () => {
   return (event: HarnessEvent, connection: HarnessConnection) => {
     if (event.t === "session") connection.startTurn("Work.");
     if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 345")) connection.interrupt();
-    if (event.t === "turn_end" && (turns += 1) < 3) connection.startTurn("Go on.");
+    if (event.t === "turn_end" && (turns += 1) < 3) connection.startTurn("Continue.");
   };
 };
 const start = (id: string | undefined, name: string, input: object) => ({
@@ -122,7 +122,7 @@ const update = (sessionUpdate: string, fields: object = {}) =>
     method: "session/update",
     params: { sessionId: "s", update: { sessionUpdate, ...fields } },
   });
-const said = (text: string, more: object = {}) =>
+const messageChunk = (text: string, more: object = {}) =>
   update("agent_message_chunk", { content: { type: "text", text }, ...more });
 const begun = [result(1), result(2, { sessionId: "s" })];
 
@@ -143,23 +143,26 @@ const afterSession = ({ events }: { events: readonly HarnessEvent[] }) => events
 
 describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
   test("an earlier session is resumed: the history that it replays is not reported again", async () => {
-    const replay = [update("user_message_chunk", { content: { type: "text", text: "Old." } }), said("Old answer.")];
+    const replay = [
+      update("user_message_chunk", { content: { type: "text", text: "Old." } }),
+      messageChunk("Old answer."),
+    ];
     const lines = [
       result(1),
       ...replay,
       result(2),
-      said("More of it."),
+      messageChunk("More of it."),
       result(3),
-      said("Still."),
+      messageChunk("Still."),
       failure(4, "Method not found"),
       failure(5, "Method not found"),
-      said("New."),
+      messageChunk("New."),
       result(6, { stopReason: "end_turn" }),
     ];
     const { events, sent } = await played(
       adapter,
       lines,
-      (event, connection) => (event.t === "session" ? connection.startTurn("Go on.") : undefined),
+      (event, connection) => (event.t === "session" ? connection.startTurn("Continue.") : undefined),
       { isResumed: true },
     );
     expect(events).toEqual([
@@ -206,7 +209,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
       update("tool_call"),
       update("tool_call_update", { toolCallId: 7, content: "x", status: "odd" }),
       update("usage_update"),
-      said("Done."),
+      messageChunk("Done."),
       result(3, { stopReason: "end_turn" }),
     ];
     expect(afterSession(await inTurn(adapter, [...unknown, ...lines]))).toEqual([
@@ -222,7 +225,11 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
       { content: "Act", priority: "low", status: "pending" },
     ];
     const events = afterSession(
-      await inTurn(adapter, [said("First."), update("plan", { entries }), result(3, { stopReason: "end_turn" })]),
+      await inTurn(adapter, [
+        messageChunk("First."),
+        update("plan", { entries }),
+        result(3, { stopReason: "end_turn" }),
+      ]),
     );
     expect(events.slice(0, 3)).toEqual([
       { t: "message", text: "First." },
@@ -252,7 +259,12 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     const events = afterSession(
       await inTurn(
         adapter,
-        [said("I be"), failure(3, "Rate limit exceeded."), said("Late."), result(4, { stopReason: "end_turn" })],
+        [
+          messageChunk("I be"),
+          failure(3, "Rate limit exceeded."),
+          messageChunk("Late."),
+          result(4, { stopReason: "end_turn" }),
+        ],
         (event, connection) => (event.t === "turn_end" && !event.ok ? connection.startTurn("Again.") : undefined),
       ),
     );
@@ -285,7 +297,7 @@ describe.each([geminiAdapter, opencodeAdapter])("$type", (adapter) => {
     ["a command while a plan awaits approval", true, permission("execute", "rm -rf ."), "no"],
     ["a change while a plan awaits approval", true, permission("edit", "a.txt"), "no"],
     ["what is of no known kind while a plan awaits approval", true, permission("other", "thing"), "no"],
-    ["a look while a plan awaits approval", true, permission("read", "a.txt"), "once"],
+    ["a read-only call while a plan awaits approval", true, permission("read", "a.txt"), "once"],
     ["a platform's tool while a plan awaits approval", true, permission("other", platform), "once"],
   ])("permission for %s (read-only: %s): %#", async (_what, isReadOnly, line, optionId) => {
     const { sent } = await inTurn(adapter, [line], () => {}, { isReadOnly });
@@ -322,7 +334,10 @@ test("Gemini CLI ignores a cancel while its model generates, so a turn is cancel
     update("tool_call", { toolCallId: id, title, kind: "execute", status });
   const interruptAtOnce = (event: HarnessEvent, connection: HarnessConnection) =>
     event.t === "message" ? connection.interrupt() : undefined;
-  const first = [said("I think"), call("mcp_millwright_wait__1", "wait (millwright MCP Server)", "in_progress")];
+  const first = [
+    messageChunk("I think"),
+    call("mcp_millwright_wait__1", "wait (millwright MCP Server)", "in_progress"),
+  ];
   const waiting = await inTurn(geminiAdapter, first, interruptAtOnce);
   expect(methods(waiting.sent)).not.toContain("session/cancel");
   const working = await inTurn(
@@ -331,7 +346,11 @@ test("Gemini CLI ignores a cancel while its model generates, so a turn is cancel
     interruptAtOnce,
   );
   expect(methods(working.sent).at(-1)).toBe("session/cancel");
-  const other = await inTurn(opencodeAdapter, [said("I think"), update("plan", { entries: [] })], interruptAtOnce);
+  const other = await inTurn(
+    opencodeAdapter,
+    [messageChunk("I think"), update("plan", { entries: [] })],
+    interruptAtOnce,
+  );
   expect(methods(other.sent).at(-1)).toBe("session/cancel");
 });
 
@@ -340,9 +359,9 @@ test("text that the platform returns as the model's to end a turn is not reporte
     await inTurn(
       geminiAdapter,
       [
-        said("I think"),
+        messageChunk("I think"),
         update("plan", { entries: [] }),
-        said("(The platform has ended this turn.)"),
+        messageChunk("(The platform has ended this turn.)"),
         result(3, { stopReason: "end_turn" }),
       ],
       (event, connection) => (event.t === "message" ? connection.interrupt() : undefined),

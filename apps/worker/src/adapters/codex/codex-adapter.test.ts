@@ -32,7 +32,7 @@ test("recorded lines of an interrupted turn and the next one become normalised e
   const { events, sent } = await played(codexAdapter, RECORDED, (event, connection) => {
     if (event.t === "session") connection.startTurn("Work.");
     if (event.t === "tool_start" && JSON.stringify(event.input).includes("sleep 33")) connection.interrupt();
-    if (event.t === "turn_end" && !event.ok) connection.startTurn("Go on.");
+    if (event.t === "turn_end" && !event.ok) connection.startTurn("Continue.");
   });
   const command = (text: string) => ({
     t: "tool_start",
@@ -92,7 +92,7 @@ test("an earlier thread is resumed, and its token counts are not counted again",
   const { events, sent } = await played(
     codexAdapter,
     lines,
-    (event, connection) => (event.t === "session" ? connection.startTurn("Go on.") : undefined),
+    (event, connection) => (event.t === "session" ? connection.startTurn("Continue.") : undefined),
     { isResumed: true },
   );
   expect(events).toEqual([

@@ -57,7 +57,7 @@ describe("which block counts", () => {
   test("the agent's own in a first turn without one", () => {
     const events = take([message("Do your work.", "prompt")], body);
     expect(events.at(-1)?.payload).toMatchObject({ step_id: "body-0", text: "body one" });
-    expect(upcoming([...events, message("and go on")], body)).toBe("body two");
+    expect(upcoming([...events, message("and continue")], body)).toBe("body two");
   });
   test("never the agent's own in a later turn", () => {
     const events = take(
@@ -117,19 +117,19 @@ describe("a step that failed", () => {
     });
     expect(upcoming(events)).toBe("on");
   });
-  test("is passed when somebody has spoken since", () => {
+  test("is ignored after a user message", () => {
     const events = take([message(script("read: a", "say: on"), "prompt")], "", failed);
-    expect(upcoming([...events, message("Never mind, go on.")])).toBe("on");
+    expect(upcoming([...events, message("Never mind, continue.")])).toBe("on");
   });
-  test("by an interrupt is passed too", () => {
+  test("is ignored if it was an interrupt", () => {
     const events = take([message(script("shell: a", "say: on"), "prompt")], "", { state: "interrupted", output: {} });
-    expect(upcoming([...events, message("Go on.")])).toBe("on");
+    expect(upcoming([...events, message("Continue.")])).toBe("on");
   });
 });
 
 describe("waiting for children", () => {
   const waiting = take([message(script("wait: all", "say: on"), "prompt")]);
-  test("is over with the platform's word", () => expect(upcoming([...waiting, children])).toBe("on"));
+  test("ends with the platform's message about them", () => expect(upcoming([...waiting, children])).toBe("on"));
   const ended = (state: string): ConversationEvent => ({ kind: "child_finished", payload: { run_uid: "r1", state } });
   const failure = (events: ConversationEvent[]) => nextScriptedStep(events, "")?.next;
   test("continues if they succeeded", () => expect(upcoming([...waiting, ended("SUCCEEDED"), children])).toBe("on"));
@@ -144,10 +144,10 @@ describe("waiting for children", () => {
     expect(upcoming([...any, ended("FAILED"), ended("SUCCEEDED"), children])).toBe("on");
     expect(failure([...any, ended("FAILED"), children])).toMatchObject({ kind: "failed" });
   });
-  test("may be allowed to fail, and is passed when somebody has spoken since", () => {
+  test("may be allowed to fail, and a failure is ignored after a user message", () => {
     const allowed = take([message(script("wait: {policy: all, allow_failure: true}", "say: on"), "prompt")]);
     expect(upcoming([...allowed, ended("FAILED"), children])).toBe("on");
-    expect(upcoming([...waiting, ended("FAILED"), children, message("Go on.")])).toBe("on");
+    expect(upcoming([...waiting, ended("FAILED"), children, message("Continue.")])).toBe("on");
   });
   test("counts only children that ended since the wait before", () => {
     const first = [

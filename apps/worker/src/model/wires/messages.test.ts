@@ -3,7 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { messagesOf } from "./messages.ts";
 
 /** Returns what a model reads of one user message. */
-const told = (payload: JsonObject): string => {
+const promptOf = (payload: JsonObject): string => {
   const [message] = messagesOf([{ kind: "message", payload: { role: "user", ...payload } }], {
     replies: new Map(),
     mask: (text) => text.replaceAll("hunter2", "***"),
@@ -15,22 +15,22 @@ const ENVELOPE =
 
 test("files are named after the message, by the platform, and as untrusted", () =>
   expect(
-    told({ text: "Look.", attachments: ["/workspace/.attachments/1/a.txt", "/workspace/.attachments/2/b.png"] }),
+    promptOf({ text: "Look.", attachments: ["/workspace/.attachments/1/a.txt", "/workspace/.attachments/2/b.png"] }),
   ).toBe(`Look.\n\n${ENVELOPE}\n- /workspace/.attachments/1/a.txt\n- /workspace/.attachments/2/b.png`));
 
 test("files without text are a message", () =>
-  expect(told({ text: "", attachments: ["/workspace/.attachments/1/a.txt"] })).toBe(
+  expect(promptOf({ text: "", attachments: ["/workspace/.attachments/1/a.txt"] })).toBe(
     `${ENVELOPE}\n- /workspace/.attachments/1/a.txt`,
   ));
 
 test("without files nothing is added, and an empty prompt becomes an instruction to start", () =>
-  expect([told({ text: "Look." }), told({ text: "Look.", attachments: [] }), told({ text: "" })]).toEqual([
+  expect([promptOf({ text: "Look." }), promptOf({ text: "Look.", attachments: [] }), promptOf({ text: "" })]).toEqual([
     "Look.",
     "Look.",
     "Begin.",
   ]));
 
 test("names are masked as everything else is", () =>
-  expect(told({ text: "x", attachments: ["/workspace/.attachments/1/hunter2"] })).toContain(
+  expect(promptOf({ text: "x", attachments: ["/workspace/.attachments/1/hunter2"] })).toContain(
     "/workspace/.attachments/1/***",
   ));

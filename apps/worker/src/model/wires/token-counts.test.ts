@@ -29,7 +29,7 @@ test.each([
 test.each([
   ["a fraction", 2.5],
   ["a negative number", -1],
-  ["more than an integer can hold", 1e20],
+  ["larger than a safe integer", 1e20],
   ["no number", "2"],
 ])("a count that is %s is treated as not counted", (_, output) => {
   expect(countsIn({ usage: { ...COUNTED, completion_tokens: output } })).toEqual({

@@ -8,8 +8,8 @@ test.each([
   ["0123456789".repeat(20), 10, { text: "01234\n… 190 bytes omitted …\n56789", truncated: true }],
 ])("of %j the first and last of %d bytes are retained, in pieces of any size", (text, bytesMax, expected) => {
   for (const size of [1, 3, 1_000]) {
-    const kept = new HeadTail(bytesMax);
-    for (let start = 0; start < text.length; start += size) kept.push(Buffer.from(text.slice(start, start + size)));
-    expect(kept.text()).toEqual(expected);
+    const output = new HeadTail(bytesMax);
+    for (let start = 0; start < text.length; start += size) output.push(Buffer.from(text.slice(start, start + size)));
+    expect(output.text()).toEqual(expected);
   }
 });
