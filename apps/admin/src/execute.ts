@@ -1,11 +1,7 @@
-import { parseArgs } from "node:util";
+import { Command as Parser, type CommanderError } from "commander";
 import { printable } from "@millwright/terminal";
-import { UsageError, type Command } from "./command.ts";
-import { migrate } from "./commands/migrate.ts";
-import { ownerKey } from "./commands/owner-key.ts";
-import { rebuildMetrics } from "./commands/rebuild-metrics.ts";
-
-const COMMANDS: readonly Command[] = [migrate, ownerKey, rebuildMetrics];
+import { UsageError, type Command, type Values } from "./command.ts";
+import { COMMANDS } from "./commands/all.ts";
 
 export const EXIT = { done: 0, failed: 1, wrongUsage: 2 } as const;
 
@@ -18,51 +14,60 @@ export type Terminal = {
 /** Runs one command line and returns its exit code. */
 export async function execute(argv: readonly string[], { env, print, printError }: Terminal): Promise<number> {
   try {
-    const { positionals, values } = parse(argv);
-    const command = findCommand(positionals);
-    if (values.help || positionals.length === 0) {
+    const command = findCommand(argv);
+    const isHelp = argv.some((word) => word === "--help" || word === "-h");
+    if (isHelp || argv.length === 0) {
       print(command ? usageOf(command) : overview());
       return EXIT.done;
     }
-    if (!command)
-      throw new UsageError(`Unknown command "${positionals.join(" ")}". millwright-admin --help lists all commands.`);
-    const args = positionals.slice(command.words.split(" ").length);
-    checkCount(command, args);
-    await command.run({ env, print }, args);
-    return EXIT.done;
+    if (!command) throw new UsageError(`Unknown command "${argv.join(" ")}". ${SEE_HELP}`);
+    const { args, values } = parse(command, argv.slice(command.words.split(" ").length));
+    return (await command.run({ env, print }, args, values)) === false ? EXIT.failed : EXIT.done;
   } catch (error) {
     printError(printable(error instanceof Error ? error.message : String(error)));
     return error instanceof UsageError ? EXIT.wrongUsage : EXIT.failed;
   }
 }
 
-function parse(argv: readonly string[]) {
-  const options = { help: { type: "boolean", short: "h" } } as const;
-  try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(`${(error as Error).message} millwright-admin --help shows what there is.`);
-  }
-}
+const SEE_HELP = "millwright-admin --help lists all commands.";
 
 const findCommand = (words: readonly string[]): Command | undefined =>
   COMMANDS.find((command) => command.words.split(" ").every((word, index) => words[index] === word));
 
-function checkCount(command: Command, args: readonly string[]): void {
-  const isOpen = command.args.at(-1)?.includes("...") ?? false;
-  if (args.length > command.args.length && !isOpen)
-    throw new UsageError(`Unexpected argument "${args[command.args.length]}".\n${usageOf(command)}`);
+/** Throws a `UsageError` with the usage of the command if its words do not fit. */
+function parse(command: Command, words: readonly string[]): { args: readonly string[]; values: Values } {
+  const parser = new Parser(command.words)
+    .helpOption(false)
+    .configureOutput({ writeErr: () => {} })
+    .exitOverride((error) => {
+      throw new UsageError(`${sentenceOf(error, parser.args, command)}\n\n${usageOf(command)}`);
+    });
+  for (const arg of command.args) parser.argument(arg.startsWith("[") ? arg : `<${arg}>`);
+  for (const [flags, meaning] of Object.entries(command.options ?? {})) parser.option(flags, meaning);
+  parser.parse([...words], { from: "user" });
+  return { args: parser.args, values: parser.opts<Values>() };
+}
+
+/** Returns commander's message as a sentence. */
+function sentenceOf({ code, message }: CommanderError, args: readonly string[], command: Command): string {
+  if (code === "commander.excessArguments") return `Unexpected argument "${args[command.args.length]}".`;
+  const text = message.replace(/^error: /, "");
+  return `${text[0]!.toUpperCase()}${text.slice(1)}${/[.)]$/.test(text) ? "" : "."}`;
 }
 
 const lineOf = ({ words, args }: Command): string => [words, ...args].join(" ");
 
-const usageOf = (command: Command): string =>
-  [
-    `usage: millwright-admin ${lineOf(command)}`,
+const usageOf = (command: Command): string => {
+  const options = Object.entries(command.options ?? {});
+  const width = Math.max(0, ...options.map(([flags]) => flags.length));
+  return [
+    `usage: millwright-admin ${lineOf(command)}${options.length > 0 ? " [OPTIONS]" : ""}`,
     command.summary,
+    ...options.map(([flags, meaning]) => `  ${flags.padEnd(width)}  ${meaning}`),
     ...command.details.map((line) => `  ${line}`),
     ...WHERE,
   ].join("\n");
+};
 
 const WHERE = [
   "  Without DATABASE_URL: databases of the server of MILLWRIGHT_DATABASE_URL, otherwise of MILLWRIGHT_DATA_DIR.",

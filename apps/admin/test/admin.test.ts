@@ -31,11 +31,11 @@ describe("the command line", () => {
   test.each(["", "--help", "-h"])("lists all commands for %p", async (line) => {
     const { code, printed } = await admin(line);
     expect(code).toBe(0);
-    for (const command of ["migrate [APP...]", "owner-key [EMAIL]", "rebuild metrics"])
+    for (const command of ["doctor", "migrate [APP...]", "owner-key [EMAIL]", "rebuild metrics"])
       expect(printed).toContain(command);
   });
 
-  test.each(["migrate", "owner-key", "rebuild metrics"])("explains %s", async (command) => {
+  test.each(["doctor", "migrate", "owner-key", "rebuild metrics"])("explains %s", async (command) => {
     const { code, printed } = await admin(`${command} --help`);
     expect([code, printed.split("\n")[0]?.startsWith(`usage: millwright-admin ${command}`)]).toEqual([0, true]);
     expect(printed).toContain("DATABASE_URL");
@@ -52,6 +52,64 @@ describe("the command line", () => {
     const { code, printed, errors } = await admin(line);
     expect([code, printed]).toEqual([2, ""]);
     expect(errors).toContain(message);
+  });
+});
+
+describe("doctor", () => {
+  const named = (url: string) =>
+    Object.fromEntries(
+      ["FACTORIES", "GATEWAY", "METRICS", "ORCHESTRATOR", "SCHEDULER", "SCORING", "WEBHOOK_INGRESS"].map((name) => [
+        `${name}_DATABASE_URL`,
+        url,
+      ]),
+    );
+
+  test("checks every database and the files, and exits 0", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "millwright-admin-"));
+    try {
+      const { code, printed } = await admin("doctor --json", {
+        ...named(gateway!.url),
+        BLOB_DIR: directory,
+        MILLWRIGHT_SANDBOX: "none",
+      });
+      const checks = JSON.parse(printed) as { check: string; problem: string | null }[];
+      expect([code, checks.filter(({ problem }) => problem !== null)]).toEqual([0, []]);
+      expect(checks.filter(({ check }) => check === "database")).toHaveLength(7);
+      expect(checks.map(({ check }) => check)).toContain("files");
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  test("exits 1 and says what to do if a check fails", async () => {
+    const absent = new URL(gateway!.url);
+    absent.pathname = "/absent";
+    const { code, printed } = await admin("doctor", {
+      ...named(gateway!.url),
+      SCORING_DATABASE_URL: absent.href,
+      MILLWRIGHT_SANDBOX: "none",
+    });
+    expect(code).toBe(1);
+    expect(printed).toContain(
+      `database (${absent.protocol}//${absent.host}/absent): database "absent" does not exist.`,
+    );
+    expect(printed).toContain("Create the database: CREATE DATABASE name OWNER user.");
+  });
+
+  test("asks for all databases if some are named", async () => {
+    const { GATEWAY_DATABASE_URL: url } = named(gateway!.url);
+    const { code, printed } = await admin("doctor", { GATEWAY_DATABASE_URL: url, MILLWRIGHT_SANDBOX: "none" });
+    expect([code, printed]).toEqual([1, expect.stringContaining("Set FACTORIES_DATABASE_URL, METRICS_DATABASE_URL")]);
+  });
+
+  test("passes before the first start in a directory that can be written", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "millwright-admin-"));
+    try {
+      const env = { MILLWRIGHT_DATA_DIR: join(directory, "data"), MILLWRIGHT_SANDBOX: "none" };
+      expect(await admin("doctor", env)).toMatchObject({ code: 0, printed: expect.stringContaining("data directory") });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 });
 

@@ -71,3 +71,13 @@ test("an address without a server, and one that does not respond, are problems",
   await new Promise((resolve) => silent.close(resolve));
   expect(await probeHealth(url)).toMatch(/ECONNREFUSED/);
 });
+
+test("an HTTP/1.1 server, such as an operations port, is a problem", async () => {
+  const server = createServer((socket) => socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await probeHealth(url)).toBe("the server does not speak HTTP/2 (Protocol error)");
+  await new Promise((resolve) => server.close(resolve));
+  expect(await probeHealth("ftp://127.0.0.1")).toMatch(/protocol "ftp:"/);
+});

@@ -1,11 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import { ensureDatabase, migrate as applyMigrations } from "@millwright/database";
 import { UsageError, type Admin, type Command } from "../command.ts";
+import { migrationsOf, servicesWithDatabase } from "../platform.ts";
 import { withServer } from "../servers.ts";
-
-const apps = join(import.meta.dirname, "../../..");
-const migrationsOf = (app: string): string => join(apps, app, "prisma/migrations");
 
 export const migrate: Command = {
   words: "migrate",
@@ -13,7 +9,7 @@ export const migrate: Command = {
   summary: "Creates and migrates the database of every app that has migrations, or of those named.",
   details: ["DATABASE_URL: the database of the one app named. The services migrate their databases at start, too."],
   async run(admin, names) {
-    const known = readdirSync(apps).filter((app) => existsSync(migrationsOf(app)));
+    const known = servicesWithDatabase();
     const unknown = names.filter((name) => !known.includes(name));
     if (unknown.length > 0)
       throw new UsageError(`No migrations for ${unknown.join(", ")}. There are: ${known.join(", ")}.`);
