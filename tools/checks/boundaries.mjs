@@ -7,12 +7,13 @@
  * Layers (tags in package.json): app → runtime, base · runtime → runtime, base · base → base · test → runtime, base.
  * Apps never import apps, except that standalone and admin may import each app's /compose and /config, and system-tests
  * standalone. Only tests import layer:test. Cycles of packages and of files are rejected, of type imports too. Relative
- * imports stay within their package. Folders inside an app: see FOLDERS. Modules inside an app: see MODULES and
+ * imports stay within their package. Tools import libraries and /compose and /config of apps, and no test support.
+ * Folders inside an app: see FOLDERS. Modules inside an app: see MODULES and
  * CLOSED_MODULES.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { packageOf, readPackages } from "../workspace/packages.mjs";
+import { packageOf, readPackages, readTools } from "../workspace/packages.mjs";
 
 const LAYERS = {
   app: ["runtime", "base"],
@@ -93,8 +94,8 @@ const FOLDERS = {
 const CLOSED_MODULES = { "apps/gateway": ["identity"] };
 
 /**
- * Modules of an app, each with the modules that it may import; files outside them import every module. The lists name
- * only modules above, so the modules cannot depend on each other in a circle.
+ * Modules of an app, each with the modules that it may import. Files outside modules import every module. The lists name
+ * only modules above, so modules form no cycle.
  */
 const MODULES = {
   "apps/orchestrator": {
@@ -145,19 +146,22 @@ const MODULES = {
 /** Apps that import /compose and /config of other apps: standalone runs all, admin accesses their databases. */
 const COMPOSERS = ["apps/standalone", "apps/admin"];
 
+/** The library of test support. Tools use libs/test-platform, which starts whole platforms. */
+const TEST_SUPPORT = "@millwright/testing";
+
 /** Packages that are provided by another declared package. */
 const PROVIDED = { "@jest/globals": "jest" };
 
 const root = resolve(process.argv[2] ?? join(import.meta.dirname, "../.."));
 const rootManifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const packages = readPackages(root);
-const byName = new Map(packages.map((one) => [one.name, one]));
+const byName = new Map(packages.map((pkg) => [pkg.name, pkg]));
 /** @type {string[]} */
-const breaches = [];
-const report = (path, text) => breaches.push(`${path}: ${text}`);
+const violations = [];
+const report = (path, text) => violations.push(`${path}: ${text}`);
 
-const layerOfPackage = (one) => {
-  const tags = (one.manifest.nx?.tags ?? []).filter((tag) => tag.startsWith("layer:"));
+const layerOfPackage = (pkg) => {
+  const tags = (pkg.manifest.nx?.tags ?? []).filter((tag) => tag.startsWith("layer:"));
   return tags.length === 1 ? tags[0].slice("layer:".length) : undefined;
 };
 const layerOf = (name) => {
@@ -165,51 +169,53 @@ const layerOf = (name) => {
   return found && layerOfPackage(found);
 };
 
-for (const one of packages) {
-  checkManifest(one);
-  for (const file of one.files) {
-    for (const specifier of file.imports) checkImport(one, file, specifier);
-    checkEnvironment(one, file);
+for (const pkg of packages) {
+  checkManifest(pkg);
+  for (const file of pkg.files) {
+    for (const specifier of file.imports) checkImport(pkg, file, specifier);
+    checkEnvironment(pkg, file);
   }
 }
+for (const file of readTools(root).filter(({ isTest }) => !isTest))
+  for (const specifier of file.imports) checkTool(file, specifier);
 checkPackageCycles();
 checkFileCycles();
 
-for (const breach of breaches.sort()) console.error(breach);
-if (breaches.length > 0) process.exitCode = 1;
+for (const violation of violations.sort()) console.error(violation);
+if (violations.length > 0) process.exitCode = 1;
 
-function checkManifest(one) {
-  const layer = layerOfPackage(one);
-  const isApp = one.dir.startsWith("apps/");
-  if (layer === undefined || !(layer in LAYERS)) report(`${one.dir}/package.json`, "needs exactly one known layer tag");
+function checkManifest(pkg) {
+  const layer = layerOfPackage(pkg);
+  const isApp = pkg.dir.startsWith("apps/");
+  if (layer === undefined || !(layer in LAYERS)) report(`${pkg.dir}/package.json`, "needs exactly one known layer tag");
   else if (isApp !== (layer === "app"))
-    report(`${one.dir}/package.json`, `layer:${layer} does not belong in ${isApp ? "apps/" : "libs/"}`);
-  for (const name of Object.keys({ ...one.manifest.dependencies, ...one.manifest.devDependencies })) {
-    if (!byName.has(name)) report(`${one.dir}/package.json`, `third-party ${name} is declared in the root only`);
+    report(`${pkg.dir}/package.json`, `layer:${layer} does not belong in ${isApp ? "apps/" : "libs/"}`);
+  for (const name of Object.keys({ ...pkg.manifest.dependencies, ...pkg.manifest.devDependencies })) {
+    if (!byName.has(name)) report(`${pkg.dir}/package.json`, `third-party ${name} is declared in the root only`);
   }
 }
 
-function checkImport(one, file, specifier) {
-  if (specifier.startsWith(".")) checkRelative(one, file, specifier);
-  else if (byName.has(packageOf(specifier))) checkInternal(one, file, specifier);
-  else if (!specifier.startsWith("node:")) checkThirdParty(one, file, packageOf(specifier));
+function checkImport(pkg, file, specifier) {
+  if (specifier.startsWith(".")) checkRelative(pkg, file, specifier);
+  else if (byName.has(packageOf(specifier))) checkInternal(pkg, file, specifier);
+  else if (!specifier.startsWith("node:")) checkThirdParty(pkg, file, packageOf(specifier));
   if (!file.isTest) {
-    checkFolder(one, file, specifier);
-    checkClosedModule(one, file, specifier);
-    checkModule(one, file, specifier);
+    checkFolder(pkg, file, specifier);
+    checkClosedModule(pkg, file, specifier);
+    checkModule(pkg, file, specifier);
   }
 }
 
-function checkInternal(one, file, specifier) {
+function checkInternal(pkg, file, specifier) {
   const name = packageOf(specifier);
-  const [from, to] = [layerOfPackage(one), layerOf(name)];
-  if (name === one.name) {
+  const [from, to] = [layerOfPackage(pkg), layerOf(name)];
+  if (name === pkg.name) {
     if (!file.isTest) report(file.path, `imports its own package by name (${specifier})`);
     return;
   }
   if (to === "app") {
-    const isComposition = COMPOSERS.includes(one.dir) && [`${name}/compose`, `${name}/config`].includes(specifier);
-    const isJourney = one.dir === "apps/system-tests" && name === "@millwright/standalone";
+    const isComposition = COMPOSERS.includes(pkg.dir) && [`${name}/compose`, `${name}/config`].includes(specifier);
+    const isJourney = pkg.dir === "apps/system-tests" && name === "@millwright/standalone";
     if (!isComposition && !isJourney) report(file.path, `imports the app ${specifier}`);
   } else if (to === "test") {
     if (!file.isTest && from !== "test") report(file.path, `imports ${name}, which is for tests`);
@@ -218,79 +224,90 @@ function checkInternal(one, file, specifier) {
   }
 }
 
-function checkThirdParty(one, file, name) {
+function checkTool(file, specifier) {
+  const name = packageOf(specifier);
+  const isEntry = [`${name}/compose`, `${name}/config`].includes(specifier);
+  if (specifier.startsWith(".")) {
+    if (!resolve(root, dirname(file.path), specifier).startsWith(resolve(root, "tools") + sep))
+      report(file.path, `leaves tools/ (${specifier}); import the package by name`);
+  } else if (layerOf(name) === "app" && !isEntry)
+    report(file.path, `imports ${specifier}; tools import /compose and /config of apps only`);
+  else if (name === TEST_SUPPORT) report(file.path, `imports ${name}, which is for tests`);
+}
+
+function checkThirdParty(pkg, file, name) {
   const declared = PROVIDED[name] ?? name;
   if (declared in (rootManifest.dependencies ?? {})) return;
   if (!(declared in (rootManifest.devDependencies ?? {})))
     report(file.path, `imports ${name}, which the root does not declare`);
-  else if (!file.isTest && layerOfPackage(one) !== "test")
+  else if (!file.isTest && layerOfPackage(pkg) !== "test")
     report(file.path, `imports ${name}, a development dependency, outside tests`);
 }
 
-function checkRelative(one, file, specifier) {
+function checkRelative(pkg, file, specifier) {
   const target = resolve(root, dirname(file.path), specifier);
-  if (!target.startsWith(resolve(root, one.dir) + sep)) report(file.path, `leaves its package (${specifier})`);
+  if (!target.startsWith(resolve(root, pkg.dir) + sep)) report(file.path, `leaves its package (${specifier})`);
   else if (!specifier.endsWith(".ts") && !specifier.endsWith(".json") && !specifier.endsWith(".mjs"))
     report(file.path, `relative imports name the file with its ending (${specifier})`);
-  const isCompose = target === resolve(root, one.dir, "src/compose.ts");
-  const mayCompose = file.isTest || /\/main\.ts$/.test(file.path) || one.dir === "apps/standalone";
+  const isCompose = target === resolve(root, pkg.dir, "src/compose.ts");
+  const mayCompose = file.isTest || /\/main\.ts$/.test(file.path) || pkg.dir === "apps/standalone";
   if (isCompose && !mayCompose) report(file.path, "compose.ts is imported by main.ts and tests only");
 }
 
-function checkFolder(one, file, specifier) {
-  if (layerOfPackage(one) !== "app") return;
-  const folder = folderOf(one, file.path);
+function checkFolder(pkg, file, specifier) {
+  if (layerOfPackage(pkg) !== "app") return;
+  const folder = folderOf(pkg, file.path);
   const rule = FOLDERS[folder];
   if (!rule) return;
   const isRelative = specifier.startsWith(".");
-  const target = isRelative ? folderOf(one, join(dirname(file.path), specifier)) : undefined;
+  const target = isRelative ? folderOf(pkg, join(dirname(file.path), specifier)) : undefined;
   const isWrongFolder =
     isRelative && (rule.onlyFolders ? !rule.onlyFolders.includes(target) : rule.notFolders.includes(target));
   if (isWrongFolder || rule.specifier(specifier, layerOf)) report(file.path, `imports ${specifier}; ${rule.why}`);
 }
 
-function checkClosedModule(one, file, specifier) {
+function checkClosedModule(pkg, file, specifier) {
   if (!specifier.startsWith(".")) return;
   const target = join(dirname(file.path), specifier);
-  const [from, to] = [closedModuleOf(one, file.path), closedModuleOf(one, target)];
+  const [from, to] = [closedModuleOf(pkg, file.path), closedModuleOf(pkg, target)];
   if (from === to) return;
-  if (from !== undefined && folderOf(one, target) !== "gen")
+  if (from !== undefined && folderOf(pkg, target) !== "gen")
     report(file.path, `imports ${specifier}; ${from}/ imports nothing else of its app`);
-  if (to !== undefined && target !== `${one.dir}/src/${to}/index.ts`)
+  if (to !== undefined && target !== `${pkg.dir}/src/${to}/index.ts`)
     report(file.path, `imports ${specifier}; of ${to}/ the rest of the app imports index.ts only`);
 }
 
-function checkModule(one, file, specifier) {
-  const modules = MODULES[one.dir] ?? {};
-  const module = moduleOf(one, file.path);
+function checkModule(pkg, file, specifier) {
+  const modules = MODULES[pkg.dir] ?? {};
+  const module = moduleOf(pkg, file.path);
   if (!(module in modules) || !specifier.startsWith(".")) return;
-  const target = moduleOf(one, join(dirname(file.path), specifier));
+  const target = moduleOf(pkg, join(dirname(file.path), specifier));
   if (target !== module && target !== "gen" && !modules[module].includes(target))
     report(file.path, `imports ${specifier}; the module ${module} may import ${modules[module].join(", ") || "none"}`);
 }
 
 /** Returns the folder directly below src/ that contains a path; "" for files of src/ itself. */
-function moduleOf(one, path) {
-  const [src, folder] = path.split("/").slice(one.dir.split("/").length, -1);
+function moduleOf(pkg, path) {
+  const [src, folder] = path.split("/").slice(pkg.dir.split("/").length, -1);
   return src === "src" ? (folder ?? "") : "";
 }
 
-function closedModuleOf(one, path) {
-  return (CLOSED_MODULES[one.dir] ?? []).find((module) => path.startsWith(`${one.dir}/src/${module}/`));
+function closedModuleOf(pkg, path) {
+  return (CLOSED_MODULES[pkg.dir] ?? []).find((module) => path.startsWith(`${pkg.dir}/src/${module}/`));
 }
 
 /** Returns the layer folder (a key of FOLDERS, or gen) below src/ or src/<module>/ that contains a path; "" if none. */
-function folderOf(one, path) {
-  const [src, ...folders] = path.split("/").slice(one.dir.split("/").length, -1);
+function folderOf(pkg, path) {
+  const [src, ...folders] = path.split("/").slice(pkg.dir.split("/").length, -1);
   if (src !== "src") return "";
   return folders.slice(0, 2).find((folder) => folder in FOLDERS || folder === "gen") ?? "";
 }
 
-function checkEnvironment(one, file) {
+function checkEnvironment(pkg, file) {
   const mayRead =
     file.isTest ||
-    one.dir === "apps/system-tests" ||
-    layerOfPackage(one) === "test" ||
+    pkg.dir === "apps/system-tests" ||
+    layerOfPackage(pkg) === "test" ||
     /\/(?:main|config)\.ts$/.test(file.path);
   if (mayRead) return;
   if (/\bprocess\s*\.\s*env\b|\bprocess\s*\[/.test(file.code))
@@ -302,9 +319,9 @@ function checkEnvironment(one, file) {
 /** Reports cycles between packages. Imports of tests are ignored. */
 function checkPackageCycles() {
   const edges = new Map(
-    packages.map((one) => {
-      const names = one.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf));
-      return [one.name, [...new Set(names)].filter((name) => byName.has(name) && name !== one.name).sort()];
+    packages.map((pkg) => {
+      const names = pkg.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf));
+      return [pkg.name, [...new Set(names)].filter((name) => byName.has(name) && name !== pkg.name).sort()];
     }),
   );
   for (const trail of cyclesOf(edges)) report(byName.get(trail[0]).dir, `import cycle ${trail.join(" → ")}`);
@@ -312,7 +329,7 @@ function checkPackageCycles() {
 
 /** Reports cycles between files, of type imports too. Tests may import each other's helpers in any order. */
 function checkFileCycles() {
-  const files = packages.flatMap((one) => one.files).filter((file) => !file.isTest);
+  const files = packages.flatMap((pkg) => pkg.files).filter((file) => !file.isTest);
   const edges = new Map(
     files.map((file) => [
       file.path,

@@ -45,6 +45,9 @@ const SOUND: Record<string, string> = {
   "libs/contracts/src/index.ts": "export {};\n",
   "libs/rpc/package.json": manifest("rpc", "runtime"),
   "libs/rpc/src/index.ts": 'export * from "@millwright/errors";\n',
+  "tools/open/main.ts": 'import { compose } from "@millwright/shop/compose";\nimport { print } from "./print.mjs";\n',
+  "tools/open/main.test.ts":
+    'import { eventually } from "@millwright/testing";\nimport { shopStore } from "../../apps/shop/src/store/shop-store.ts";\n',
   "libs/testing/package.json": manifest("testing", "test"),
   "libs/testing/src/index.ts": 'import { expect } from "@jest/globals";\nimport { rpc } from "@millwright/rpc";\n',
 };
@@ -94,6 +97,24 @@ test.each([
     "apps/shop/src/x.ts",
     'import "../../bank/src/index.ts";',
     "leaves its package",
+  ],
+  [
+    "a tool that imports a file of an app",
+    "tools/open/x.mjs",
+    'import { shopStore } from "../../apps/shop/src/store/shop-store.ts";',
+    "leaves tools/",
+  ],
+  [
+    "a tool that imports more of an app than its entry points",
+    "tools/open/x.ts",
+    'import { shop } from "@millwright/shop";',
+    "tools import /compose and /config of apps only",
+  ],
+  [
+    "a tool that imports test support",
+    "tools/open/x.ts",
+    'import { eventually } from "@millwright/testing";',
+    "which is for tests",
   ],
   ["an import without its ending", "apps/shop/src/x.ts", 'import "./compose";', "with its ending"],
   ["an undeclared package", "apps/shop/src/x.ts", 'import _ from "lodash";', "which the root does not declare"],

@@ -11,4 +11,5 @@ export type Package = {
   readonly files: readonly SourceFile[];
 };
 export function readPackages(root: string): Package[];
+export function readTools(root: string): SourceFile[];
 export function packageOf(specifier: string): string;

@@ -18,10 +18,19 @@ export function readPackages(root) {
     .sort()
     .map((dir) => {
       const manifest = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8"));
-      const paths = ["src", "test"].flatMap((folder) => typescriptFiles(join(root, dir, folder)));
+      const paths = ["src", "test"].flatMap((folder) => sourceFiles(join(root, dir, folder), /\.ts$/));
       return { name: manifest.name, dir, manifest, files: paths.sort().map((path) => readSource(root, path)) };
     });
 }
+
+/**
+ * Returns the TypeScript and JavaScript files below tools/. Tests are those of tools, and the setup of the test runner.
+ * @param {string} root @returns {SourceFile[]}
+ */
+export const readTools = (root) =>
+  sourceFiles(join(root, "tools"), /\.(?:ts|mjs)$/)
+    .sort()
+    .map((path) => readSource(root, path));
 
 /**
  * Returns the package of a specifier: "@scope/name/sub" → "@scope/name", "name/sub" → "name".
@@ -37,7 +46,7 @@ export const packageOf = (specifier) =>
 function readSource(root, path) {
   const code = withoutComments(readFileSync(path, "utf8"));
   const local = relative(root, path);
-  const isTest = local.endsWith(".test.ts") || /^(?:apps|libs)\/[^/]+\/test\//.test(local);
+  const isTest = local.endsWith(".test.ts") || /^(?:(?:apps|libs)\/[^/]+\/test|tools\/jest)\//.test(local);
   return { path: local, isTest, imports: [...new Set(importsOf(code))], code };
 }
 
@@ -53,13 +62,13 @@ const importsOf = (code) => [...code.matchAll(IMPORT)].map((match) => match[1] ?
  */
 const withoutComments = (code) => code.replaceAll(/^\s*\/\*[^]*?\*\//gm, "").replaceAll(/^\s*\/\/.*$/gm, "");
 
-/** @param {string} dir @returns {string[]} */
-function typescriptFiles(dir) {
+/** @param {string} dir @param {RegExp} names @returns {string[]} */
+function sourceFiles(dir, names) {
   return children(dir).flatMap((name) => {
     const path = join(dir, name);
     if (name === "gen" || name === "node_modules") return [];
-    if (name.endsWith(".ts")) return [path];
-    return typescriptFiles(path);
+    if (names.test(name)) return [path];
+    return sourceFiles(path, names);
   });
 }
 

@@ -15,32 +15,32 @@ import { packageOf, readPackages } from "./packages.mjs";
 const root = resolve(process.argv.slice(2).find((arg) => !arg.startsWith("--")) ?? join(import.meta.dirname, "../.."));
 const isCheck = process.argv.includes("--check");
 const packages = readPackages(root);
-const byName = new Map(packages.map((one) => [one.name, one]));
+const byName = new Map(packages.map((pkg) => [pkg.name, pkg]));
 /** @type {string[]} */
 const stale = [];
 
 /** Entries of the lockfile for workspace packages. */
 const locked = {};
 
-for (const one of packages) {
-  const needed = [...new Set(one.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf)))]
-    .filter((name) => byName.has(name) && name !== one.name)
+for (const pkg of packages) {
+  const needed = [...new Set(pkg.files.filter((file) => !file.isTest).flatMap((file) => file.imports.map(packageOf)))]
+    .filter((name) => byName.has(name) && name !== pkg.name)
     .sort();
   const dependencies = Object.fromEntries(needed.map((name) => [name, byName.get(name)?.manifest.version]));
-  write(`${one.dir}/package.json`, withMember(one.manifest, "dependencies", dependencies, "nx"));
+  write(`${pkg.dir}/package.json`, withMember(pkg.manifest, "dependencies", dependencies, "nx"));
 
-  const tsconfigPath = `${one.dir}/tsconfig.json`;
+  const tsconfigPath = `${pkg.dir}/tsconfig.json`;
   const tsconfig = JSON.parse(readFileSync(join(root, tsconfigPath), "utf8"));
-  const references = needed.map((name) => ({ path: relative(one.dir, byName.get(name)?.dir ?? "") }));
+  const references = needed.map((name) => ({ path: relative(pkg.dir, byName.get(name)?.dir ?? "") }));
   write(tsconfigPath, { ...tsconfig, references });
 
-  locked[one.dir] = withMember(
-    { name: one.name, version: one.manifest.version, ...pick(one.manifest, "bin") },
+  locked[pkg.dir] = withMember(
+    { name: pkg.name, version: pkg.manifest.version, ...pick(pkg.manifest, "bin") },
     "dependencies",
     dependencies,
     "bin",
   );
-  locked[`node_modules/${one.name}`] = { resolved: one.dir, link: true };
+  locked[`node_modules/${pkg.name}`] = { resolved: pkg.dir, link: true };
 }
 syncLock();
 

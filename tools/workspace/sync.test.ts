@@ -18,7 +18,7 @@ function repository(files: Record<string, string>) {
     read: (path: string): unknown => JSON.parse(readFileSync(join(root, path), "utf8")),
     run: (...args: string[]) => {
       const { status, stderr } = spawnSync(process.execPath, [TOOL, ...args, root], { encoding: "utf8" });
-      return { status, told: stderr };
+      return { status, stderr };
     },
   };
 }
@@ -45,7 +45,7 @@ const FILES = {
 
 test("writes what imports imply: internal dependencies, references and the lockfile, and is then content", () => {
   const { run, read } = repository(FILES);
-  expect(run("--check")).toMatchObject({ status: 1, told: expect.stringContaining("apps/shop/package.json") });
+  expect(run("--check")).toMatchObject({ status: 1, stderr: expect.stringContaining("apps/shop/package.json") });
   expect(run().status).toBe(0);
   expect(read("apps/shop/package.json")).toEqual({
     name: "@m/shop",
@@ -65,7 +65,7 @@ test("writes what imports imply: internal dependencies, references and the lockf
       "node_modules/pg": { version: "8.0.0" },
     },
   });
-  expect(run("--check")).toEqual({ status: 0, told: "" });
+  expect(run("--check")).toEqual({ status: 0, stderr: "" });
 });
 
 test("what only tests import, and what is no longer there, is left out", () => {
