@@ -9,9 +9,9 @@ declare module "autocannon" {
     duration: number;
     timeout?: number;
     method?: string;
-    headers?: Record<string, string>;
-    body?: string;
-    requests?: Request[];
+    headers?: Readonly<Record<string, string>> | undefined;
+    body?: string | undefined;
+    requests?: Request[] | undefined;
   };
   /**
    * Sends requests to a URL. The returned emitter emits `response` (client, status code, bytes, milliseconds) and

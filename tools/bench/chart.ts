@@ -1,4 +1,4 @@
-import { together } from "./report.ts";
+import { groupedByScenario } from "./report.ts";
 import type { Row } from "./results.ts";
 
 const WIDTH = 820;
@@ -9,7 +9,7 @@ const OURS = { standalone: "#2f6f4f", processes: "#7fb295" } as const;
 
 /** Returns a chart with the rates as bars. Each scenario has its own scale. */
 export function chartOf(rows: readonly Row[]): string {
-  const shown = together(rows).filter((row) => row.perSecond !== undefined);
+  const shown = groupedByScenario(rows).filter((row) => row.perSecond !== undefined);
   const bars = shown.map((row, n) => {
     const most = Math.max(...shown.filter(({ what }) => what === row.what).map(({ perSecond = 0 }) => perSecond));
     const width = Math.max(1, Math.round(((row.perSecond ?? 0) / most) * (WIDTH - LABEL - 90)));

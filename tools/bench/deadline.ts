@@ -1,7 +1,7 @@
 /** Thrown when the deadline has passed. */
 export class OutOfTime extends Error {}
 
-/** The time limit of all measurements together. */
+/** The time limit of all measurements. */
 export class Deadline {
   #atMs: number;
 
@@ -10,7 +10,7 @@ export class Deadline {
   }
 
   /**
-   * Waits for work until the deadline. Errors: OutOfTime, in which case the work may still be running; those of the
+   * Waits for work until the deadline. Throws OutOfTime, in which case the work may still be running, and the errors of the
    * work.
    */
   async within<T>(work: () => Promise<T>): Promise<T> {

@@ -12,16 +12,16 @@ export type Endpoint = {
   readonly paths?: readonly string[];
 };
 
-type Shot = { readonly perSecond: number; readonly latencies: readonly number[] };
+type Sample = { readonly perSecond: number; readonly latencies: readonly number[] };
 
 /**
  * Sends requests to one endpoint over keep-alive connections. Throws an Error if any request fails, because the
  * measurement would be meaningless.
  */
-export function drive(endpoint: Endpoint, connections: number, seconds: number): Promise<Shot> {
+export function drive(endpoint: Endpoint, connections: number, seconds: number): Promise<Sample> {
   const { url, method, headers, body, paths } = endpoint;
   const latencies: number[] = [];
-  const refused = new Map<number, number>();
+  const failures = new Map<number, number>();
   const startedMs = performance.now();
   return new Promise((resolve, reject) => {
     const options = {
@@ -30,19 +30,23 @@ export function drive(endpoint: Endpoint, connections: number, seconds: number):
       connections,
       duration: seconds,
       timeout: 10,
-      ...(headers && { headers }),
-      ...(body !== undefined && { body }),
-      ...(paths && { requests: paths.map((path) => ({ path })) }),
+      headers,
+      body,
+      requests: paths?.map((path) => ({ path })),
     };
     const run = autocannon(options, (error) => {
       if (error) return reject(error);
-      if (refused.size > 0 || latencies.length === 0)
-        return reject(new Error(`${endpoint.who} answered ${JSON.stringify([...refused])} of ${latencies.length}`));
+      if (failures.size > 0 || latencies.length === 0)
+        return reject(
+          new Error(
+            `${endpoint.who}: error statuses ${JSON.stringify([...failures])} among ${latencies.length} responses`,
+          ),
+        );
       resolve({ perSecond: latencies.length / ((performance.now() - startedMs) / 1000), latencies });
     });
     run.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
       latencies.push(ms);
-      if (status >= 300) refused.set(status, (refused.get(status) ?? 0) + 1);
+      if (status >= 300) failures.set(status, (failures.get(status) ?? 0) + 1);
     });
   });
 }
@@ -56,15 +60,18 @@ export async function compare(
   endpoints: readonly Endpoint[],
   o: { connections: number; seconds: number; rounds: number },
 ): Promise<Measured[]> {
-  const shots = endpoints.map((): Shot[] => []);
+  const samples = endpoints.map((): Sample[] => []);
   for (let turn = 0; turn < o.rounds; turn++) {
-    for (const [n, endpoint] of endpoints.entries()) shots[n]!.push(await drive(endpoint, o.connections, o.seconds));
+    for (const [n, endpoint] of endpoints.entries()) samples[n]!.push(await drive(endpoint, o.connections, o.seconds));
   }
   return endpoints.map(({ who }, n) => ({
     what,
     who,
-    perSecond: round(median(shots[n]!.map((shot) => shot.perSecond))),
-    latencyMs: summarize(shots[n]!.flatMap((shot) => shot.latencies)),
-    ...(n > 0 && { ours: round(median(shots[n]!.map((shot, turn) => shots[0]![turn]!.perSecond / shot.perSecond))) }),
+    perSecond: round(median(samples[n]!.map((sample) => sample.perSecond))),
+    latencyMs: summarize(samples[n]!.flatMap((sample) => sample.latencies)),
+    ours:
+      n > 0
+        ? round(median(samples[n]!.map((sample, turn) => samples[0]![turn]!.perSecond / sample.perSecond)))
+        : undefined,
   }));
 }

@@ -24,26 +24,26 @@ test.each([
   [
     "a file in place of the directory",
     ["--out", file],
-    `--out ${file} is not a directory, and none can be made there (EEXIST).\n`,
+    `--out ${file} is not a directory and cannot be created (EEXIST).\n`,
   ],
   [
     "a directory below a file",
     ["--out", join(file, "below")],
-    `--out ${join(file, "below")} is not a directory, and none can be made there (ENOTDIR).\n`,
+    `--out ${join(file, "below")} is not a directory and cannot be created (ENOTDIR).\n`,
   ],
   [
     "a file in place of the data directory",
     ["--data", file, "--out", dir],
-    `--data ${file} is not a directory, and none can be made there (EEXIST).\n`,
+    `--data ${file} is not a directory and cannot be created (EEXIST).\n`,
   ],
-  ["no time", ["--minutes", "0"], "--minutes must be a positive number.\n"],
+  ["a limit of zero minutes", ["--minutes", "0"], "--minutes must be a positive number.\n"],
   [
-    "a scenario that there is not",
+    "an unknown scenario",
     ["--only", "sleeping"],
-    expect.stringMatching(/^No scenario sleeping. There are: work, .*\n$/),
+    expect.stringMatching(/^Unknown scenario sleeping. Known: work, .*\n$/),
   ],
-  ["an option that there is not", ["--outt", dir], expect.stringMatching(/^Unknown option '--outt'[^\n]*\n$/)],
-])("%s is rejected with a sentence, before anything is measured", async (_what, words, stderr) => {
+  ["an unknown option", ["--outt", dir], expect.stringMatching(/^Unknown option '--outt'[^\n]*\n$/)],
+])("%s is rejected with its reason before anything is measured", async (_what, words, stderr) => {
   expect(await run(...words)).toEqual({ code: 2, stdout: "", stderr });
   expect(readFileSync(file, "utf8")).toBe("already");
 });

@@ -28,7 +28,7 @@ import { measureSchedules } from "./scenarios/schedules.ts";
 import { measureScoring } from "./scenarios/scoring.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWork } from "./scenarios/work.ts";
-import { judge } from "./targets.ts";
+import { evaluateTargets } from "./targets.ts";
 
 /**
  * The order matters: creation leaves a long queue, which would delay scenarios that wait for a run of their own; leases
@@ -60,18 +60,18 @@ const MINUTES = { whole: 12, quick: 4 } as const;
 const STOP_MS = 60_000;
 
 const options = readOptions();
-const known = [...Object.keys(SCENARIOS), ...WITH_WORKER];
-const wanted = chosen(
+const scenarioNames = [...Object.keys(SCENARIOS), ...WITH_WORKER];
+const wanted = selectNames(
   "scenario",
-  known,
-  options.only ?? known.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")),
+  scenarioNames,
+  options.only ?? scenarioNames.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")),
 );
-const setups = chosen("setup", SETUPS, options.on ?? SETUPS);
+const setups = selectNames("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
 const out = directoryAt("--out", options.out);
 
-const beganMs = performance.now();
+const startedMs = performance.now();
 const deadline = new Deadline(limitMs);
 const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
 /**
@@ -82,7 +82,7 @@ const dataDir = options.data === undefined ? dir : directoryAt("--data", options
 const homeOf = (on: Setup): string => join(dataDir, `millwright-bench-${on}`);
 const rows: Row[] = [];
 const memory: MemoryUse[] = [];
-const leftOut: string[] = [];
+const unmeasured: string[] = [];
 // If a measurement or a stop hangs or fails, all processes and temporary files of the benchmark are removed when this
 // process exits.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -95,18 +95,18 @@ for (const on of setups) await measureRates(on);
 for (const on of setups) await measureWithWorker(on);
 const results: Results = {
   isQuick: options.quick,
-  leftOut,
-  seconds: (performance.now() - beganMs) / 1000,
+  unmeasured,
+  seconds: (performance.now() - startedMs) / 1000,
   cores: availableParallelism(),
   node: process.versions.node,
   rows,
   memory,
-  targets: judge(rows, memory),
+  targets: evaluateTargets(rows, memory),
 };
 writeFileSync(join(out, "results.json"), `${JSON.stringify(results, null, 2)}\n`);
 writeFileSync(join(out, "chart.svg"), chartOf(rows));
 process.stdout.write(`${tableOf(results)}\n\nWritten to ${out}\n`);
-process.exit(leftOut.length > 0 ? 1 : 0); // an abandoned scenario may still be waiting
+process.exit(unmeasured.length > 0 ? 1 : 0); // an abandoned scenario may still be waiting
 
 async function measureRates(on: Setup): Promise<void> {
   const scenarios = Object.entries(SCENARIOS).filter(([name]) => wanted.includes(name));
@@ -165,14 +165,14 @@ async function inTime(what: string, measure: () => Promise<void>): Promise<void>
   } catch (error) {
     if (!(error instanceof OutOfTime))
       process.stderr.write(`${what} failed: ${error instanceof Error ? error.stack : String(error)}\n`);
-    leftOut.push(what);
+    unmeasured.push(what);
   }
 }
 
-function chosen<T extends string>(kind: string, all: readonly T[], names: readonly string[]): T[] {
-  const unknown = names.filter((name) => !all.some((one) => one === name));
-  if (unknown.length > 0) refuse(`No ${kind} ${unknown.join(", ")}. There are: ${all.join(", ")}.`);
-  return all.filter((one) => names.includes(one));
+function selectNames<T extends string>(kind: string, all: readonly T[], names: readonly string[]): T[] {
+  const unknown = names.filter((name) => !all.some((known) => known === name));
+  if (unknown.length > 0) refuse(`Unknown ${kind} ${unknown.join(", ")}. Known: ${all.join(", ")}.`);
+  return all.filter((known) => names.includes(known));
 }
 
 function readOptions() {
@@ -203,7 +203,7 @@ function directoryAt(option: string, path: string): string {
     return resolve(path);
   } catch (error) {
     return refuse(
-      `${option} ${path} is not a directory, and none can be made there (${(error as NodeJS.ErrnoException).code}).`,
+      `${option} ${path} is not a directory and cannot be created (${(error as NodeJS.ErrnoException).code}).`,
     );
   }
 }

@@ -32,14 +32,14 @@ function nameOf(pid: number): string {
 }
 
 /** Returns the ids of all descendants of a process. */
-function childrenOf(pid: number): number[] {
+function childrenOf(root: number): number[] {
   const parents = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .map((one): [number, number] => [one, parentOf(one)]);
+    .map((pid): [number, number] => [pid, parentOf(pid)]);
   const below = (of: number): number[] =>
-    parents.filter(([, parent]) => parent === of).flatMap(([one]) => [one, ...below(one)]);
-  return below(pid);
+    parents.filter(([, parent]) => parent === of).flatMap(([pid]) => [pid, ...below(pid)]);
+  return below(root);
 }
 
 function parentOf(pid: number): number {

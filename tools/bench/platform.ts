@@ -65,7 +65,7 @@ export async function untilReady(program: Program, url: string): Promise<void> {
     await pause(50)
   ) {
     if (program.child.exitCode !== null || Date.now() > deadline)
-      throw new Error(`It did not start:\n${program.output().slice(-2_000)}`);
+      throw new Error(`The program did not start:\n${program.output().slice(-2_000)}`);
   }
 }
 

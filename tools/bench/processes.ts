@@ -24,7 +24,7 @@ export async function startProcesses(
     setup: "processes",
     url: cluster.gatewayUrls()[0]!,
     webhookUrl: cluster.ingressUrls()[0]!,
-    ...(cluster.nats && { natsUrl: cluster.nats.url }),
+    natsUrl: cluster.nats?.url,
     processes: () => cluster.members.map(({ name, pid }) => ({ name, pid })),
     databaseUrl: (name) => cluster.serverUrl(name),
     stop: async () => void (await cluster.stop()),

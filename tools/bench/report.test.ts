@@ -3,7 +3,7 @@ import { chartOf } from "./chart.ts";
 import { Deadline, OutOfTime } from "./deadline.ts";
 import { tableOf } from "./report.ts";
 import type { Row } from "./results.ts";
-import { judge } from "./targets.ts";
+import { evaluateTargets } from "./targets.ts";
 
 const row = (on: Row["on"], who: string, perSecond: number, ours?: number): Row => ({
   on,
@@ -20,10 +20,10 @@ const rows = [
   row("processes", "floor", 400, 0.25),
 ];
 
-test("table and chart show what was measured standalone and on processes next to each other", () => {
+test("table and chart group the rows of both setups by scenario", () => {
   const table = tableOf({
     isQuick: true,
-    leftOut: ["feed on processes"],
+    unmeasured: ["feed on processes"],
     seconds: 1,
     cores: 2,
     node: "24",
@@ -54,20 +54,20 @@ test("table and chart show what was measured standalone and on processes next to
   );
 });
 
-test("the targets are those of the standalone platform", () => {
-  expect(judge(rows, [{ on: "processes", name: "gateway", residentMb: 900 }])).toEqual([
+test("targets are evaluated for the standalone platform", () => {
+  expect(evaluateTargets(rows, [{ on: "processes", name: "gateway", residentMb: 900 }])).toEqual([
     { name: "read a run, one at a time, against floor", wanted: "≥ 0.5", measured: "0.75", isMet: true },
   ]);
 });
 
-test("deliveries have a target of half their floor, 16 and 64 at a time", () => {
+test("deliveries have a target of half the floor, 16 and 64 at a time", () => {
   const delivered = (what: string, ours: number): Row => ({
     on: "standalone",
     what: `deliver ${what} at a time`,
     who: "floor",
     ours,
   });
-  const targets = judge(
+  const targets = evaluateTargets(
     [
       delivered("1 KB to webhooks, 16", 0.4),
       delivered("1 KB to webhooks, 64", 0.6),
@@ -82,7 +82,7 @@ test("deliveries have a target of half their floor, 16 and 64 at a time", () => 
   ]);
 });
 
-test("work that does not end is given up when the time is over, and no other begins", async () => {
+test("work is abandoned at the deadline, and no further work starts", async () => {
   const deadline = new Deadline(5);
   await expect(deadline.within(() => new Promise(() => {}))).rejects.toThrow(OutOfTime);
   let hasBegun = false;

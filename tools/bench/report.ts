@@ -1,19 +1,14 @@
 import type { Results, Row } from "./results.ts";
 
 /** Returns the results as a text table. Rows of standalone and of separate processes are grouped by scenario. */
-export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }: Results): string {
-  const lines = together(rows).map((row, n, all) => [
+export function tableOf({ rows, memory, targets, unmeasured, seconds, cores, node }: Results): string {
+  const lines = groupedByScenario(rows).map((row, n, all) => [
     row.what === all[n - 1]?.what ? "" : row.what,
     row.who,
     row.on,
     ...figures(row),
   ]);
-  const checks = targets.map(({ name, wanted, measured, isMet }) => [
-    isMet ? "kept" : "MISSED",
-    name,
-    wanted,
-    measured,
-  ]);
+  const checks = targets.map(({ name, wanted, measured, isMet }) => [isMet ? "met" : "MISSED", name, wanted, measured]);
   return [
     ...(lines.length > 0
       ? [table(["what", "who", "on", "per second", "p50 ms", "p95 ms", "p99 ms", "ours / theirs"], lines, 3)]
@@ -28,13 +23,13 @@ export function tableOf({ rows, memory, targets, leftOut, seconds, cores, node }
         ]
       : []),
     ...(checks.length > 0 ? [table(["target", "of", "wanted", "measured"], checks, 4)] : []),
-    ...(leftOut.length > 0 ? [`Not measured: ${leftOut.join(", ")}.`] : []),
+    ...(unmeasured.length > 0 ? [`Not measured: ${unmeasured.join(", ")}.`] : []),
     `${cores} cores, Node ${node}, ${Math.round(seconds)} s.`,
   ].join("\n\n");
 }
 
 /** Returns the rows grouped by what was measured, in the order of the first measurement. */
-export const together = (rows: readonly Row[]): Row[] =>
+export const groupedByScenario = (rows: readonly Row[]): Row[] =>
   [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
 
 const figures = ({ perSecond, latencyMs, ours }: Row): string[] =>

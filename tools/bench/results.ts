@@ -37,7 +37,7 @@ export type Measured = Omit<Row, "on">;
 export type Results = {
   readonly isQuick: boolean;
   /** Scenarios that failed or exceeded the deadline. */
-  readonly leftOut: readonly string[];
+  readonly unmeasured: readonly string[];
   readonly seconds: number;
   readonly cores: number;
   readonly node: string;

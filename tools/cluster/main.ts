@@ -7,18 +7,18 @@ import { resolve } from "node:path";
 import { Cluster } from "@millwright/test-platform";
 import { modelSettings } from "@millwright/orchestrator/compose";
 
-const kept = process.env["MILLWRIGHT_DATA_DIR"];
-const dir = kept ? resolve(kept) : undefined;
+const dataDirectory = process.env["MILLWRIGHT_DATA_DIR"];
+const dir = dataDirectory ? resolve(dataDirectory) : undefined;
 if (dir) mkdirSync(dir, { recursive: true });
-const passedOn = [...Object.values(modelSettings).map(({ name }) => name), "MILLWRIGHT_LOCAL_REPOSITORY_ROOTS"];
-const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+const variables = [...Object.values(modelSettings).map(({ name }) => name), "MILLWRIGHT_LOCAL_REPOSITORY_ROOTS"];
+const env = Object.fromEntries(variables.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 const cluster = await Cluster.start({ env, dir });
 const lines = [
   "Millwright is ready, in many processes.",
   `  API   ${cluster.url}/api/v1   (any gateway)`,
   `  docs  ${cluster.url}/docs`,
   `  key   ${cluster.ownerKey}`,
-  `  NATS  ${cluster.nats ? "yes" : "no: nats-server is not installed; consumers look every 2 s"}`,
+  `  NATS  ${cluster.nats ? "yes" : "no: nats-server is not installed; consumers poll every 2 s"}`,
   `  logs  ${cluster.dir}`,
 ];
 process.stdout.write(`${lines.join("\n")}\n`);

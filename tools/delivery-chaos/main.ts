@@ -5,7 +5,7 @@
 // Exit code 1 if a guarantee was violated.
 import { parseArgs } from "node:util";
 import { deliveryChaos } from "@millwright/test-platform";
-import { printRows, say } from "../drill/table.ts";
+import { printRows, printLine } from "../drill/table.ts";
 
 const number = (otherwise: string) => ({ type: "string", default: otherwise }) as const;
 const { values } = parseArgs({
@@ -18,16 +18,16 @@ const { copies, deliveries, faults, violations } = await deliveryChaos({
   identities: Number(values.identities),
   deliveries: Number(values.deliveries),
   stallTimeoutMs: 300_000,
-  onProgress: (what) => say(`${Math.round((Date.now() - began) / 1_000)} s: ${what}`),
+  onProgress: (what) => printLine(`${Math.round((Date.now() - began) / 1_000)} s: ${what}`),
 });
 printRows([
   ["identities, 48 copies of each at once", Number(values.identities)],
-  ["  copies answered", copies.answered],
-  ["  copies that nobody answered", copies.unanswered],
+  ["  copies with a response", copies.answered],
+  ["  copies without a response", copies.unanswered],
   ["deliveries accepted", deliveries],
   ["seconds", Math.round((Date.now() - began) / 1_000)],
   ...Object.entries(faults).toSorted(([a], [b]) => a.localeCompare(b)),
   ["guarantees violated", violations.length],
 ]);
-for (const violation of violations.slice(0, 50)) say(`VIOLATED  ${violation}`);
+for (const violation of violations.slice(0, 50)) printLine(`VIOLATED  ${violation}`);
 process.exitCode = violations.length > 0 ? 1 : 0;

@@ -27,11 +27,11 @@ if (values.tree) {
   printRows([
     ["runs in the tree", report.runs],
     ["levels below its root", report.depth],
-    ["executions that worked when it was cancelled", report.working],
-    ["children created while it was being cancelled", report.spawnedMeanwhile],
-    ["until the cancel was answered", seconds(report.answeredMs)],
+    ["executions that were running when it was cancelled", report.working],
+    ["children created while it was being cancelled", report.spawnedDuringCancel],
+    ["until the response to the cancel", seconds(report.responseMs)],
     ["until every run was terminal", seconds(report.terminalMs)],
-    ["until nothing was held, and no process was left", seconds(report.goneMs)],
+    ["until no lease and no process was left", seconds(report.goneMs)],
   ]);
 } else {
   const count = Number(values.count ?? (values.seed === undefined ? 1_000 : 1));

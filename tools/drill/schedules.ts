@@ -1,9 +1,9 @@
 import { drill } from "@millwright/test-platform";
-import { printRows, say } from "./table.ts";
+import { printRows, printLine } from "./table.ts";
 
 const SLOW_MS = 30_000;
 const STALL_TIMEOUT_MS = 180_000;
-const TELL_EVERY = 50;
+const REPORT_EVERY = 50;
 
 /** Executes schedules and prints the results. Returns whether every guarantee was met. */
 export async function drillSchedules({
@@ -24,17 +24,17 @@ export async function drillSchedules({
     stallTimeoutMs: STALL_TIMEOUT_MS,
     onPlayed: ({ seed: of, violations: found, tookMs, givenUp }) => {
       done += 1;
-      if (tookMs > SLOW_MS) say(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
-      for (const reason of givenUp) say(`given up in seed ${of}: ${reason}`);
-      for (const violation of found) say(`VIOLATED  seed ${of}: ${violation}`);
-      if (done % TELL_EVERY === 0) say(`${done} of ${count} schedules, ${secondsSoFar()} s`);
+      if (tookMs > SLOW_MS) printLine(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
+      for (const reason of givenUp) printLine(`given up in seed ${of}: ${reason}`);
+      for (const violation of found) printLine(`VIOLATED  seed ${of}: ${violation}`);
+      if (done % REPORT_EVERY === 0) printLine(`${done} of ${count} schedules, ${secondsSoFar()} s`);
     },
   });
-  const sum = (of: (one: (typeof played)[number]) => number): number =>
-    played.reduce((total, one) => total + of(one), 0);
+  const sum = (of: (schedule: (typeof played)[number]) => number): number =>
+    played.reduce((total, schedule) => total + of(schedule), 0);
   const states = [
     ...Map.groupBy(
-      played.flatMap((one) => one.states),
+      played.flatMap((schedule) => schedule.states),
       (state) => state,
     ),
   ].toSorted(([a], [b]) => a.localeCompare(b));
@@ -46,15 +46,15 @@ export async function drillSchedules({
     ["schedules", played.length],
     ["seconds", secondsSoFar()],
     ["faults inflicted", sum(({ faults }) => faults)],
-    ["runs", sum((one) => one.states.length)],
-    ...states.map(([state, all]): [string, number] => [`  ${state}`, all.length]),
-    ["workers lost while they held a run", sum(({ losses }) => losses)],
-    ["runs given up, as the limits say", sum(({ givenUp }) => givenUp.length)],
-    ["follow-ups, each with one fate", sum(({ followUps }) => followUps)],
+    ["runs", sum((schedule) => schedule.states.length)],
+    ...states.map(([state, runs]): [string, number] => [`  ${state}`, runs.length]),
+    ["attempts lost with their workers", sum(({ losses }) => losses)],
+    ["runs ended by the limits of retries", sum(({ givenUp }) => givenUp.length)],
+    ["follow-ups, each with one outcome", sum(({ followUps }) => followUps)],
     ["schedule until everything ended, median / 99 % / longest", shares.join(" / ")],
     ["guarantees violated", violations.length],
   ]);
-  for (const violation of violations) say(`VIOLATED  ${violation}`);
-  if (violations.length > 0) say("A schedule is played again by: npm run drill -- --seed N");
+  for (const violation of violations) printLine(`VIOLATED  ${violation}`);
+  if (violations.length > 0) printLine("Repeat a schedule with: npm run drill -- --seed N");
   return violations.length === 0;
 }

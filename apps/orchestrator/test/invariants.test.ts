@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { eventually, memoryLog } from "@millwright/testing";
+import { eventually, memoryLog, seededRandom } from "@millwright/testing";
 import { DEFAULT_TIMINGS, scaleTimings } from "../src/runs/domain/timings.ts";
 import { ActiveExecution, acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
@@ -13,18 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** A pseudo-random generator with reproducible sequences, so that a failing test can be repeated. */
-function random(seed: number) {
-  let state = seed;
-  return (below: number): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
 /** Selects violations of the invariants between runs, executions, leases, capacity, waits and streams. */
-const BREACHES = `
-  SELECT 'capacity ' || c.scope || ' counts ' || c.in_use || ', leases are ' || n.leases AS breach
+const VIOLATIONS = `
+  SELECT 'capacity ' || c.scope || ' counts ' || c.in_use || ', leases are ' || n.leases AS violation
     FROM capacity c CROSS JOIN LATERAL (
       SELECT count(*) AS leases FROM leases l JOIN runs r ON r.uid = l.run_uid JOIN executions x ON x.id = l.execution_id AND NOT x.is_local
        WHERE CASE c.scope WHEN 'agent' THEN r.agent_uid = c.uid WHEN 'factory' THEN r.factory_uid = c.uid ELSE r.owner_uid = c.uid END) n
@@ -72,7 +63,7 @@ const BREACHES = `
 
 test("under concurrent random operations rows stay consistent, nothing deadlocks, and every run can be finished", async () => {
   const seed = 20_260_101;
-  const next = random(seed);
+  const next = seededRandom(seed).below;
   const caller = aCaller();
   const [agents, factoryUid] = [[newUid(), newUid(), newUid()], newUid()];
   const workers = await Promise.all(Array.from({ length: 4 }, () => platform.worker({ slots: 3 })));
@@ -141,7 +132,7 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
   ];
   for (let round = 0; round < 40; round++) await Promise.all(Array.from({ length: 8 }, () => quietly(pick(acts)!)));
   const violations = async () =>
-    (await platform.database.sql.query<{ breach: string }>(BREACHES)).rows.map(({ breach }) => breach);
+    (await platform.database.sql.query<{ violation: string }>(VIOLATIONS)).rows.map(({ violation }) => violation);
   expect({ seed, violations: await violations() }).toEqual({ seed, violations: [] });
 
   // All workers are gone and their leases expire. Then one worker finishes the remaining runs.

@@ -30,7 +30,7 @@ beforeAll(async () => {
   relay = await Relay.to(platform.url);
 });
 afterEach(() => {
-  relay.mend();
+  relay.repair();
   return stopWorkers();
 });
 afterAll(async () => {
@@ -169,7 +169,7 @@ describe("the failure matrix, with processes", () => {
       const processes = sandboxProcesses(runId);
       relay.cut("silence");
       await sees(api, runId, ({ kind }) => kind === "worker_lost");
-      relay.mend();
+      relay.repair();
       await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
       await succeeded(api, runId);
       const events = await eventsOf(api, runId);

@@ -42,7 +42,7 @@ needs(
     await eventually(() => isWritten("done"));
     cluster.member("orchestrator-0").launch();
     await cluster.member("orchestrator-0").ready();
-    cluster.relay(0).mend();
+    cluster.relay(0).repair();
     await succeeded(api, runId);
     const events = await eventsOf(api, runId);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_one, n) => n + 1));

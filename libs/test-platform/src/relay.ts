@@ -39,7 +39,7 @@ export class Relay {
   }
 
   /** Ends the disturbance. Connections that lost responses are closed. */
-  mend(): void {
+  repair(): void {
     const fault = this.#fault;
     this.#fault = undefined;
     for (const joint of this.#joints) {

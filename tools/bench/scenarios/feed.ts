@@ -85,11 +85,11 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
   if (platform.natsUrl === undefined) return [];
   const nats = await connect({ servers: platform.natsUrl });
   const arrivals = new Map<string, number>();
-  let heard: () => void = () => {};
+  let notifyArrival: () => void = () => {};
   nats.subscribe(TYPE, {
     callback: (_error, message) => (
       arrivals.set(message.json<{ entityUid: string }>().entityUid, performance.now()),
-      heard()
+      notifyArrival()
     ),
   });
   await nats.flush();
@@ -98,7 +98,7 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
     for (let n = 0; n < (isQuick ? 40 : 100); n++) {
       const uid = await createRun(platform.url);
       const answeredMs = performance.now();
-      while (!arrivals.has(uid)) await new Promise<void>((resolve) => (heard = resolve));
+      while (!arrivals.has(uid)) await new Promise<void>((resolve) => (notifyArrival = resolve));
       latencies.push(Math.max(0, arrivals.get(uid)! - answeredMs));
       await pause(60); // longer than the batching window, so that each event starts a new batch
     }

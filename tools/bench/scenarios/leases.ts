@@ -10,9 +10,9 @@ const ENOUGH = 100_000;
  * Number of workers between two rounds of heartbeats during the setup. Filling the slots of so many workers takes less
  * time than a lease.
  */
-const KEPT_ALIVE_EVERY = 20;
+const RENEWED_EVERY = 20;
 
-type Holder = { readonly worker: ProtocolWorker; readonly held: Taken[] };
+type LeasedWorker = { readonly worker: ProtocolWorker; readonly taken: Taken[] };
 
 /**
  * Measures the cost of renewing leases: workers with a hundred leases each send their heartbeats sequentially. With the
@@ -22,14 +22,14 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
   const { teams } = await api<{ teams: { uid: string }[] }>(url, "/team");
   await api(url, `/team/${teams[0]!.uid}`, { method: "PATCH", body: JSON.stringify({ concurrency_limit: ENOUGH }) });
   const key = await createWorkerKey(url);
-  const holders: Holder[] = [];
+  const workers: LeasedWorker[] = [];
   for (let n = 1; n <= (isQuick ? 10 : 100); n++) {
-    holders.push(await holder(url, key, `holder-${n}`));
-    if (n % KEPT_ALIVE_EVERY === 0) await beatAll(holders);
+    workers.push(await fillWorker(url, key, `holder-${n}`));
+    if (n % RENEWED_EVERY === 0) await renewAll(workers);
   }
-  const latencies = [...(await beatAll(holders)), ...(await beatAll(holders))];
-  const leases = holders.length * SLOTS;
-  for (const { worker, held } of holders) await worker.complete(held);
+  const latencies = [...(await renewAll(workers)), ...(await renewAll(workers))];
+  const leases = workers.length * SLOTS;
+  for (const { worker, taken } of workers) await worker.complete(taken);
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
   return [
     {
@@ -42,23 +42,23 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
 }
 
 /** Registers a worker and fills all its slots. */
-async function holder(url: string, key: string, name: string): Promise<Holder> {
+async function fillWorker(url: string, key: string, name: string): Promise<LeasedWorker> {
   const worker = await ProtocolWorker.register(url, key, SLOTS, name);
-  const held: Taken[] = [];
-  while (held.length < SLOTS) {
-    const taken = await worker.take(SLOTS - held.length, 1);
-    if (taken.length === 0) await Promise.all(Array.from({ length: 20 }, () => createRun(url)));
-    held.push(...taken);
+  const taken: Taken[] = [];
+  while (taken.length < SLOTS) {
+    const batch = await worker.take(SLOTS - taken.length, 1);
+    if (batch.length === 0) await Promise.all(Array.from({ length: 20 }, () => createRun(url)));
+    taken.push(...batch);
   }
-  return { worker, held };
+  return { worker, taken };
 }
 
 /** Sends one heartbeat per worker. Returns the duration of each. */
-async function beatAll(holders: readonly Holder[]): Promise<number[]> {
+async function renewAll(workers: readonly LeasedWorker[]): Promise<number[]> {
   const latencies: number[] = [];
-  for (const { worker, held } of holders) {
+  for (const { worker, taken } of workers) {
     const beganMs = performance.now();
-    await worker.heartbeat(held);
+    await worker.heartbeat(taken);
     latencies.push(performance.now() - beganMs);
   }
   return latencies;

@@ -14,19 +14,19 @@ export async function measureSandbox(platform: Platform, isQuick: boolean): Prom
   const api = new ApiClient({ url: platform.url, apiKey: API_KEY });
   const latencies: number[] = [];
   for (let n = 0; n < WARM_UP + (isQuick ? 5 : 30); n++) {
-    const ms = await firstWord(api);
+    const ms = await timeToFirstStep(api);
     if (n >= WARM_UP) latencies.push(ms);
   }
   return [{ what: "sandboxed run, to its first event", who: "millwright", latencyMs: summarize(latencies) }];
 }
 
-async function firstWord(api: ApiClient): Promise<number> {
+async function timeToFirstStep(api: ApiClient): Promise<number> {
   const beganMs = performance.now();
   const { run_id: runId } = await api.post<{ run_id: string }>("/agent/runs", { prompt: PROMPT });
-  let said: number | undefined;
+  let stepMs: number | undefined;
   for await (const { data } of api.events(`/agent/runs/${runId}/events`)) {
-    if ((JSON.parse(data) as { kind: string }).kind === "model_step") said ??= performance.now() - beganMs;
+    if ((JSON.parse(data) as { kind: string }).kind === "model_step") stepMs ??= performance.now() - beganMs;
   }
-  if (said === undefined) throw new Error("The agent said nothing.");
-  return said;
+  if (stepMs === undefined) throw new Error("The run ended without a model step.");
+  return stepMs;
 }

@@ -20,8 +20,8 @@ export async function measureSchedules({ platform, isQuick }: Bench): Promise<Me
   const scheduler = Database.open(platform.databaseUrl("millwright_scheduler"), { max: 1 });
   const orchestrator = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
   try {
-    await lags(platform.url, scheduler, orchestrator, WARM_UP);
-    const found = await lags(platform.url, scheduler, orchestrator, count);
+    await measureLags(platform.url, scheduler, orchestrator, WARM_UP);
+    const found = await measureLags(platform.url, scheduler, orchestrator, count);
     const seconds = Math.max(...found) / 1_000;
     return [
       {
@@ -37,14 +37,14 @@ export async function measureSchedules({ platform, isQuick }: Bench): Promise<Me
   }
 }
 
-async function lags(url: string, scheduler: Database, orchestrator: Database, count: number): Promise<number[]> {
-  const asked = {
+async function measureLags(url: string, scheduler: Database, orchestrator: Database, count: number): Promise<number[]> {
+  const request = {
     name: `bench ${count}`,
     cron_schedule: "0 0 1 1 *",
     prompt: "Read the release notes.",
     catch_up_seconds: 31_622_400,
   };
-  const { id } = await api<{ id: string }>(url, "/agent/schedules", { method: "POST", body: JSON.stringify(asked) });
+  const { id } = await api<{ id: string }>(url, "/agent/schedules", { method: "POST", body: JSON.stringify(request) });
   const { rows: columns } = await scheduler.sql.query<{ list: string }>(
     "SELECT string_agg(quote_ident(column_name), ', ') AS list FROM information_schema.columns WHERE table_name = 'schedules' AND column_name <> 'uid'",
   );
@@ -53,7 +53,7 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
     `INSERT INTO schedules (uid, ${columns[0]!.list}) SELECT gen_random_uuid(), ${columns[0]!.list} FROM schedules, generate_series(2, $2::integer) WHERE uid = $1`,
     [id, count],
   );
-  const before = await made(orchestrator);
+  const before = await countScheduledRuns(orchestrator);
   const dueMs = Math.ceil((Date.now() + 1_500) / 1_000) * 1_000;
   await scheduler.sql.query(
     "UPDATE schedules SET next_slot_at = $2 WHERE name = (SELECT name FROM schedules WHERE uid = $1)",
@@ -62,9 +62,9 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
   await pause(dueMs - Date.now());
   const found: number[] = [];
   while (found.length < count) {
-    const [seen, atMs] = [(await made(orchestrator)) - before, Date.now() - dueMs];
+    const [seen, atMs] = [(await countScheduledRuns(orchestrator)) - before, Date.now() - dueMs];
     for (let n = found.length; n < seen; n += 1) found.push(atMs);
-    if (atMs > GIVE_UP_MS) throw new Error(`Only ${found.length} of ${count} schedules have made their runs.`);
+    if (atMs > GIVE_UP_MS) throw new Error(`Only ${found.length} of ${count} schedules have created their runs.`);
     await pause(POLL_MS);
   }
   return found;
@@ -73,7 +73,7 @@ async function lags(url: string, scheduler: Database, orchestrator: Database, co
 /**
  * Returns the number of scheduled runs. Counting reads all runs, and its duration is included in the measured delay.
  */
-async function made(orchestrator: Database): Promise<number> {
+async function countScheduledRuns(orchestrator: Database): Promise<number> {
   const { rows } = await orchestrator.sql.query<{ n: number }>(
     "SELECT count(*) AS n FROM runs WHERE source = 'SCHEDULED_AGENT'",
   );

@@ -34,7 +34,7 @@ const LOADS = [
 const MIGRATIONS = join(import.meta.dirname, "../../../apps/webhook-ingress/prisma/migrations");
 
 type Deliver = (body: Buffer) => Promise<void>;
-type Shot = { readonly perSecond: number; readonly latencies: readonly number[] };
+type Sample = { readonly perSecond: number; readonly latencies: readonly number[] };
 
 /**
  * Measures accepted deliveries of 1 KB and 64 KB, each with its own id, spread over as many webhooks as the rate limits
@@ -52,7 +52,7 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
   const seconds = isQuick ? 0.5 : 1.5;
   const found: Measured[] = [];
   try {
-    await meetAll(deliver, hooks.length);
+    await warmUp(deliver, hooks.length);
     for (const { size, bytes, atOnce } of LOADS) {
       const bodies = bodyOf(bytes);
       const who = [
@@ -60,19 +60,21 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
         ["floor", floor.insert],
         ["floor behind http", floor.post],
       ] as const;
-      for (const [, one] of who) await deliverFor(one, bodies, atOnce, isQuick ? 0.3 : 1);
-      const shots = who.map((): Shot[] => []);
+      for (const [, implementation] of who) await deliverFor(implementation, bodies, atOnce, isQuick ? 0.3 : 1);
+      const samples = who.map((): Sample[] => []);
       for (let turn = 0; turn < 2; turn++)
-        for (const [n, [, one]] of who.entries()) shots[n]!.push(await deliverFor(one, bodies, atOnce, seconds));
+        for (const [n, [, implementation]] of who.entries())
+          samples[n]!.push(await deliverFor(implementation, bodies, atOnce, seconds));
       found.push(
         ...who.map(([name], n) => ({
           what: `deliver ${size} to webhooks, ${atOnce} at a time`,
           who: name,
-          perSecond: round(median(shots[n]!.map((shot) => shot.perSecond))),
-          latencyMs: summarize(shots[n]!.flatMap((shot) => shot.latencies)),
-          ...(n > 0 && {
-            ours: round(median(shots[n]!.map((shot, turn) => shots[0]![turn]!.perSecond / shot.perSecond))),
-          }),
+          perSecond: round(median(samples[n]!.map((sample) => sample.perSecond))),
+          latencyMs: summarize(samples[n]!.flatMap((sample) => sample.latencies)),
+          ours:
+            n > 0
+              ? round(median(samples[n]!.map((sample, turn) => samples[0]![turn]!.perSecond / sample.perSecond)))
+              : undefined,
         })),
       );
     }
@@ -89,9 +91,9 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
 }
 
 /** Sends a first delivery to each webhook, which loads and decrypts its secret, so that this is not measured. */
-async function meetAll(deliver: Deliver, webhooks: number): Promise<void> {
+async function warmUp(deliver: Deliver, webhooks: number): Promise<void> {
   const body = bodyOf(1_024);
-  for (let met = 0; met < webhooks; met += 10) await Promise.all(Array.from({ length: 10 }, () => deliver(body)));
+  for (let sent = 0; sent < webhooks; sent += 10) await Promise.all(Array.from({ length: 10 }, () => deliver(body)));
 }
 
 type Hook = { readonly url: URL; readonly secret: string };
@@ -122,7 +124,7 @@ function senderTo(connections: Connections, hooks: readonly Hook[]): Deliver {
   let sent = 0;
   return async (body) => {
     const { url, secret } = hooks[sent++ % hooks.length]!;
-    if (sent > hooks.length * PER_WEBHOOK) throw new Error("More deliveries than there are webhooks for.");
+    if (sent > hooks.length * PER_WEBHOOK) throw new Error("The rate limits of all webhooks are used up.");
     await accepted(
       connections.post(
         url.pathname,
@@ -135,7 +137,7 @@ function senderTo(connections: Connections, hooks: readonly Hook[]): Deliver {
 
 async function accepted(answer: Promise<number>): Promise<void> {
   const status = await answer;
-  if (status !== 202) throw new Error(`a delivery was answered ${status}`);
+  if (status !== 202) throw new Error(`A delivery got status ${status}.`);
 }
 
 /**
@@ -173,7 +175,7 @@ function bodyOf(bytes: number): Buffer {
   return Buffer.from(JSON.stringify({ event: "build.finished", text: text.slice(0, bytes - 40) }));
 }
 
-async function deliverFor(deliver: Deliver, body: Buffer, atOnce: number, seconds: number): Promise<Shot> {
+async function deliverFor(deliver: Deliver, body: Buffer, atOnce: number, seconds: number): Promise<Sample> {
   const latencies: number[] = [];
   const beganMs = performance.now();
   const untilMs = beganMs + seconds * 1000;
@@ -187,16 +189,16 @@ async function deliverFor(deliver: Deliver, body: Buffer, atOnce: number, second
 /** Sends deliveries at a fixed rate, independent of the responses. The latency is measured from the scheduled time. */
 async function deliverPaced(deliver: Deliver, body: Buffer, seconds: number): Promise<number[]> {
   const beganMs = performance.now();
-  const under: Promise<number>[] = [];
+  const pending: Promise<number>[] = [];
   for (let n = 0; n < seconds * PACE_PER_SECOND; n++) {
     const dueMs = beganMs + (n * 1000) / PACE_PER_SECOND;
     while (performance.now() < dueMs) await pause(1);
     const latencyMs = deliver(body).then(() => performance.now() - dueMs);
     // reported by Promise.all below; an unhandled rejection before that would stop the benchmark
     latencyMs.catch(() => {});
-    under.push(latencyMs);
+    pending.push(latencyMs);
   }
-  return Promise.all(under);
+  return Promise.all(pending);
 }
 
 async function timed(f: () => Promise<void>): Promise<number> {

@@ -140,9 +140,11 @@ async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ wo
     const workers = await rate(async () => {
       let left = backlog;
       const all = Promise.withResolvers<void>();
-      const one = (): Promise<void> => Promise.resolve(--left === 0 ? all.resolve() : undefined);
+      const finishJob = (): Promise<void> => Promise.resolve(--left === 0 ? all.resolve() : undefined);
       await Promise.all(
-        Array.from({ length: SLOTS }, () => boss.work("worked", { batchSize: 1, pollingIntervalSeconds: 0.5 }, one)),
+        Array.from({ length: SLOTS }, () =>
+          boss.work("worked", { batchSize: 1, pollingIntervalSeconds: 0.5 }, finishJob),
+        ),
       );
       await all.promise;
     });

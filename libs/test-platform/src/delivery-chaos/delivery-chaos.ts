@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { SeededRandom } from "../drill/seeded-random.ts";
 import { Rig } from "../drill/rig.ts";
 import type { Fault } from "../drill/schedule.ts";
-import { Ledger, type Promised } from "./ledger.ts";
+import { Ledger, type AcceptedDelivery } from "./ledger.ts";
 import { Sender } from "./sender.ts";
 import { FIRING, makeTargets, type Target } from "./targets.ts";
 
@@ -53,19 +53,19 @@ export async function deliveryChaos(options: DeliveryChaosOptions): Promise<Deli
   try {
     const targets = await makeTargets(rig.client, options.identities + Math.ceil(options.deliveries / PER_TARGET_MAX));
     onProgress(`${targets.length} webhooks`);
-    const promised: Promised[] = [];
+    const acceptedDeliveries: AcceptedDelivery[] = [];
     const violations: string[] = [];
     const injector = new FaultInjector(rig, new SeededRandom(seed));
     const copies = await injector.during(RESTARTS, () =>
-      sendCopies(sender, ledger, targets.slice(0, options.identities), stallTimeoutMs, promised, violations),
+      sendCopies(sender, ledger, targets.slice(0, options.identities), stallTimeoutMs, acceptedDeliveries, violations),
     );
     onProgress(`${options.identities} identities, ${copies.answered} copies answered`);
     await injector.during(EVERYTHING, () =>
-      sendDeliveries(sender, targets.slice(options.identities), options.deliveries, stallTimeoutMs, promised),
+      sendDeliveries(sender, targets.slice(options.identities), options.deliveries, stallTimeoutMs, acceptedDeliveries),
     );
     onProgress(`${options.deliveries} deliveries accepted`);
     await settled(ledger, stallTimeoutMs);
-    violations.push(...(await ledger.violations(promised)), ...rig.deaths);
+    violations.push(...(await ledger.violations(acceptedDeliveries)), ...rig.unexpectedExits);
     return { copies, deliveries: options.deliveries, faults: injector.inflicted, violations };
   } finally {
     sender.close();
@@ -79,7 +79,7 @@ async function sendCopies(
   ledger: Ledger,
   targets: readonly Target[],
   stallTimeoutMs: number,
-  promised: Promised[],
+  acceptedDeliveries: AcceptedDelivery[],
   violations: string[],
 ): Promise<DeliveryChaosReport["copies"]> {
   const total = { answered: 0, unanswered: 0 };
@@ -94,7 +94,7 @@ async function sendCopies(
       violations.push(`copies of ${id} were answered ${JSON.stringify([...others, ...answered])}`);
     total.answered += answered.length;
     total.unanswered += COPIES - answered.length;
-    promised.push({ webhookUid: to.uid, id, body });
+    acceptedDeliveries.push({ webhookUid: to.uid, id, body });
     const { accepted, duplicates } = await ledger.entries(to.uid, id);
     if (accepted !== 1 || accepted + duplicates < answered.length)
       violations.push(`${id}: ${answered.length} answered, ${accepted} accepted, ${duplicates} duplicates`);
@@ -107,14 +107,14 @@ async function sendDeliveries(
   targets: readonly Target[],
   count: number,
   stallTimeoutMs: number,
-  promised: Promised[],
+  acceptedDeliveries: AcceptedDelivery[],
 ): Promise<void> {
   const numbers = Array.from({ length: count }, (_one, n) => n);
   await inTurns(numbers, DELIVERIES_AT_ONCE, async (n) => {
     const to = targets[n % targets.length]!;
     const body = JSON.stringify({ n, ...(n % FIRES_ONE_IN === 0 && FIRING) });
     await sender.deliver(to, `d-${n}`, body, stallTimeoutMs);
-    promised.push({ webhookUid: to.uid, id: `d-${n}`, body });
+    acceptedDeliveries.push({ webhookUid: to.uid, id: `d-${n}`, body });
   });
 }
 
@@ -185,9 +185,9 @@ class FaultInjector {
 
   /** Inflicts at least one fault. */
   async during<T>(make: Make, work: () => Promise<T>): Promise<T> {
-    const over = new AbortController();
+    const done = new AbortController();
     let count = 0;
-    const blow = async (): Promise<void> => {
+    const injectFaults = async (): Promise<void> => {
       do {
         const fault = make(this.#random);
         const name = `${fault.kind} ${fault.target.replace(/-\d$/, "")}`;
@@ -196,15 +196,15 @@ class FaultInjector {
           this.inflicted[name] = (this.inflicted[name] ?? 0) + 1;
         }
         await pause(this.#random.between(50, 400));
-      } while (!over.signal.aborted || count === 0);
+      } while (!done.signal.aborted || count === 0);
     };
-    const blowing = blow();
-    blowing.catch(() => {}); // Awaited after the work.
+    const injecting = injectFaults();
+    injecting.catch(() => {}); // Awaited after the work.
     try {
       return await work();
     } finally {
-      over.abort();
-      await blowing;
+      done.abort();
+      await injecting;
     }
   }
 }

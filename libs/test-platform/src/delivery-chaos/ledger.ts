@@ -3,7 +3,7 @@ import type { Cluster } from "../cluster.ts";
 import { FIRING } from "./targets.ts";
 
 /** A delivery that was answered 202 and must be found in the databases afterwards. */
-export type Promised = { readonly webhookUid: string; readonly id: string; readonly body: string };
+export type AcceptedDelivery = { readonly webhookUid: string; readonly id: string; readonly body: string };
 
 /** Reads the outcome of deliveries from the databases of the services. */
 export class Ledger {
@@ -46,7 +46,7 @@ export class Ledger {
    * Returns violated invariants: accepted deliveries that were lost, duplicated or changed, and runs without a
    * delivery.
    */
-  async violations(promised: readonly Promised[]): Promise<string[]> {
+  async violations(promised: readonly AcceptedDelivery[]): Promise<string[]> {
     const violations: string[] = [];
     const { rows: accepted } = await this.#ingress.sql.query<{
       uid: string;
@@ -59,17 +59,17 @@ export class Ledger {
     const byIdentity = Map.groupBy(accepted, ({ webhook, id }) => `${webhook} ${id}`);
     for (const { webhookUid, id, body } of promised) {
       const found = byIdentity.get(`${webhookUid} ${id}`) ?? [];
-      if (found.length !== 1) violations.push(`${id} was promised, and is in the log ${found.length} times`);
+      if (found.length !== 1) violations.push(`${id} was accepted, and is in the log ${found.length} times`);
       else if (found[0]!.body !== body) violations.push(`${id} is in the log with another body`);
     }
-    const { rows: told } = await this.#ingress.sql.query<{ uid: string; times: number }>(
+    const { rows: published } = await this.#ingress.sql.query<{ uid: string; times: number }>(
       "SELECT entity_uid AS uid, count(*) AS times FROM stream.event_log WHERE type = 'millwright.delivery.accepted.v1' GROUP BY entity_uid",
     );
-    const times = new Map(told.map((one) => [one.uid, one.times]));
+    const times = new Map(published.map(({ uid, times: count }) => [uid, count]));
     for (const { uid } of accepted)
-      if (times.get(uid) !== 1) violations.push(`delivery ${uid} was told ${times.get(uid) ?? 0} times`);
-    if (told.length !== accepted.length)
-      violations.push(`${told.length} deliveries were told, ${accepted.length} are in the log`);
+      if (times.get(uid) !== 1) violations.push(`delivery ${uid} was published ${times.get(uid) ?? 0} times`);
+    if (published.length !== accepted.length)
+      violations.push(`${published.length} deliveries were published, ${accepted.length} are in the log`);
 
     const { rows: decided } = await this.#factories.sql.query<{ uid: string; outcomes: string[]; runs: string[] }>(
       `SELECT e.delivery_uid AS uid, array_agg(d.outcome ORDER BY d.outcome) AS outcomes, array_remove(array_agg(d.run_uid::text), NULL) AS runs

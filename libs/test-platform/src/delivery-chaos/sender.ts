@@ -2,10 +2,10 @@ import { Agent, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Target } from "./targets.ts";
 
-const ANSWER_MS = 30_000;
+const RESPONSE_TIMEOUT_MS = 30_000;
 const PAUSE_MAX_MS = 1_000;
 
-export type Answered = { readonly status: number; readonly deliveryId: string | undefined };
+export type DeliveryResponse = { readonly status: number; readonly deliveryId: string | undefined };
 
 /** Sends deliveries round-robin to several replicas over persistent connections. */
 export class Sender {
@@ -18,7 +18,7 @@ export class Sender {
   }
 
   /** Sends one attempt. Resolves to undefined if there was no complete response. */
-  attempt(to: Target, id: string, body: string): Promise<Answered | undefined> {
+  attempt(to: Target, id: string, body: string): Promise<DeliveryResponse | undefined> {
     const url = this.#urls[this.#sent++ % this.#urls.length]! + to.path;
     const headers = {
       authorization: `Bearer ${to.secret}`,
@@ -26,15 +26,19 @@ export class Sender {
       "content-length": Buffer.byteLength(body),
     };
     return new Promise((resolve) => {
-      const asked = request(url, { method: "POST", agent: this.#agent, headers, timeout: ANSWER_MS }, (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-        answer
-          .once("error", () => resolve(undefined))
-          .once("end", () => resolve({ status: answer.statusCode ?? 0, deliveryId: deliveryIdIn(text) }));
-      });
-      asked
-        .once("timeout", () => asked.destroy())
+      const sent = request(
+        url,
+        { method: "POST", agent: this.#agent, headers, timeout: RESPONSE_TIMEOUT_MS },
+        (response) => {
+          let text = "";
+          response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+          response
+            .once("error", () => resolve(undefined))
+            .once("end", () => resolve({ status: response.statusCode ?? 0, deliveryId: deliveryIdIn(text) }));
+        },
+      );
+      sent
+        .once("timeout", () => sent.destroy())
         .once("error", () => resolve(undefined))
         .end(body);
     });
@@ -44,7 +48,7 @@ export class Sender {
    * Sends attempts until the delivery is accepted. Throws if it is rejected, or not accepted within `stallTimeoutMs`.
    */
   async deliver(to: Target, id: string, body: string, stallTimeoutMs: number): Promise<void> {
-    let last: Answered | undefined;
+    let last: DeliveryResponse | undefined;
     for (let attempt = 0, deadline = Date.now() + stallTimeoutMs; Date.now() < deadline; attempt++) {
       last = await this.attempt(to, id, body);
       if (last?.status === 202 && last.deliveryId === id) return;

@@ -1,4 +1,4 @@
-import type { PatientClient } from "../drill/client.ts";
+import type { RetryingClient } from "../drill/client.ts";
 import { defineFactory } from "../drill/rig.ts";
 
 const PER_FACTORY = 20;
@@ -18,11 +18,11 @@ export const FIRING = { fire: true };
  * Creates `count` webhooks. Each of their factories has two automations: one fires for deliveries with `FIRING`, the
  * other never fires.
  */
-export async function makeTargets(client: PatientClient, count: number): Promise<Target[]> {
+export async function makeTargets(client: RetryingClient, count: number): Promise<Target[]> {
   const targets: Target[] = [];
   while (targets.length < count) {
     const uid = await defineFactory(client, `Delivery chaos ${targets.length}`);
-    const make = () => client.must("POST", `/factory/${uid}/webhooks`, { name: "delivery-chaos" });
+    const make = () => client.request("POST", `/factory/${uid}/webhooks`, { name: "delivery-chaos" });
     const made = await Promise.all(Array.from({ length: Math.min(PER_FACTORY, count - targets.length) }, make));
     for (const [name, fire] of [
       ["fires", true],
@@ -33,14 +33,14 @@ export async function makeTargets(client: PatientClient, count: number): Promise
         event: "received",
         filter: { webhook_ids: [webhook.uid], payload: { fire: [fire] } },
       }));
-      await client.must("POST", `/factory/${uid}/automations`, { name, prompt: "Look at the payload.", triggers });
+      await client.request("POST", `/factory/${uid}/automations`, { name, prompt: "Read the payload.", triggers });
     }
     targets.push(
-      ...made.map((one) => ({
-        uid: one.uid,
+      ...made.map((webhook) => ({
+        uid: webhook.uid,
         factoryUid: uid,
-        path: new URL(one.ingress_url).pathname,
-        secret: one.secret,
+        path: new URL(webhook.ingress_url).pathname,
+        secret: webhook.secret,
       })),
     );
   }

@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
-const ANSWER_MS = 8_000;
-/** A 409 "not yet" response may be repeated this many times longer than no response. */
-const NOT_YET_SHARE = 10;
+const RESPONSE_TIMEOUT_MS = 8_000;
+/** Requests that get a retryable 409 are retried this many times longer than requests without a response. */
+const CONFLICT_TIMEOUT_FACTOR = 10;
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 
-export type Said = { readonly status: number; readonly body: any };
+export type ApiResponse = { readonly status: number; readonly body: any };
 
 /** Thrown when a request had no final response before its deadline. */
-export class GaveUp extends Error {
+export class NoResponseError extends Error {
   override readonly name = "GaveUp";
 }
 
 /** A client of the public API that retries unanswered and retryable requests with the same Idempotency-Key. */
-export class PatientClient {
+export class RetryingClient {
   readonly #url: string;
   readonly #key: string;
   readonly #stallTimeoutMs: number;
@@ -26,17 +26,17 @@ export class PatientClient {
     this.#stallTimeoutMs = stallTimeoutMs;
   }
 
-  /** Returns the first response that is not retryable. `path` is below `/api/v1`. Errors: GaveUp. */
-  async ask(method: string, path: string, body?: object): Promise<Said> {
+  /** Returns the first response that is not retryable. `path` is below `/api/v1`. Throws NoResponseError if there is none in time. */
+  async send(method: string, path: string, body?: object): Promise<ApiResponse> {
     const idempotencyKey = randomUUID();
-    let last = "nothing";
-    const began = Date.now();
-    for (let attempt = 0, deadline = began + this.#stallTimeoutMs; Date.now() < deadline; attempt++) {
+    let last = "no response";
+    const startedAt = Date.now();
+    for (let attempt = 0, deadline = startedAt + this.#stallTimeoutMs; Date.now() < deadline; attempt++) {
       try {
-        const { said, mayPass } = await this.#once(method, path, body, idempotencyKey);
-        if (!mayPass) return said;
-        last = JSON.stringify(said.body);
-        if (said.status === 409) deadline = began + this.#stallTimeoutMs * NOT_YET_SHARE;
+        const { response, isRetryable } = await this.#once(method, path, body, idempotencyKey);
+        if (!isRetryable) return response;
+        last = JSON.stringify(response.body);
+        if (response.status === 409) deadline = startedAt + this.#stallTimeoutMs * CONFLICT_TIMEOUT_FACTOR;
       } catch (error) {
         last =
           error instanceof Error
@@ -45,7 +45,7 @@ export class PatientClient {
       }
       await pause(Math.min(PAUSE_FIRST_MS * 2 ** attempt, PAUSE_MAX_MS));
     }
-    throw new GaveUp(`${method} ${path} was not answered: ${last}`);
+    throw new NoResponseError(`${method} ${path} got no final response: ${last}`);
   }
 
   async #once(
@@ -53,8 +53,8 @@ export class PatientClient {
     path: string,
     body: object | undefined,
     idempotencyKey: string,
-  ): Promise<{ said: Said; mayPass: boolean }> {
-    const response = await fetch(`${this.#url}/api/v1${path}`, {
+  ): Promise<{ response: ApiResponse; isRetryable: boolean }> {
+    const answer = await fetch(`${this.#url}/api/v1${path}`, {
       method,
       headers: {
         authorization: `Bearer ${this.#key}`,
@@ -62,18 +62,19 @@ export class PatientClient {
         ...(method === "GET" ? {} : { "idempotency-key": idempotencyKey }),
       },
       body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
     });
-    const said = { status: response.status, body: JSON.parse((await response.text()) || "null") };
-    return { said, mayPass: response.headers.get("x-should-retry") === "true" };
+    const response = { status: answer.status, body: JSON.parse((await answer.text()) || "null") };
+    return { response, isRetryable: answer.headers.get("x-should-retry") === "true" };
   }
 
   /**
-   * Returns the body of a successful response. Throws GaveUp, or an error with the response if it was not successful.
+   * Returns the body of a successful response. Throws NoResponseError, or an error with the response if it was not successful.
    */
-  async must(method: string, path: string, body?: object): Promise<any> {
-    const said = await this.ask(method, path, body);
-    if (said.status >= 300) throw new Error(`${method} ${path}: ${said.status} ${JSON.stringify(said.body)}`);
-    return said.body;
+  async request(method: string, path: string, body?: object): Promise<any> {
+    const response = await this.send(method, path, body);
+    if (response.status >= 300)
+      throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(response.body)}`);
+    return response.body;
   }
 }

@@ -4,7 +4,7 @@ import { faultsIn } from "./faults-in-logs.ts";
 import { metricsViolations } from "./metrics-violations.ts";
 import { play, type Played } from "./play.ts";
 import { Rig } from "./rig.ts";
-import { scheduleOf, told } from "./schedule.ts";
+import { scheduleOf, describeFault } from "./schedule.ts";
 
 const SAMPLE_MS = 1_000;
 
@@ -37,7 +37,7 @@ export async function drill({ seeds, width, stallTimeoutMs, onPlayed }: DrillOpt
       const schedule = scheduleOf(seed);
       const done = await play(rig, schedule, stallTimeoutMs).catch((error: unknown) => failed(schedule.seed, error));
       played.push(done);
-      const faults = schedule.faults.map(told).join("; ");
+      const faults = schedule.faults.map(describeFault).join("; ");
       violations.push(...done.violations.map((violation) => `seed ${schedule.seed} (${faults}): ${violation}`));
       onPlayed?.(done);
     }
@@ -47,7 +47,7 @@ export async function drill({ seeds, width, stallTimeoutMs, onPlayed }: DrillOpt
     sampler.abort();
     await sampling;
     violations.push(...(await metricsViolations(rig.database.sql, rig.metrics.sql, stallTimeoutMs)));
-    violations.push(...rig.deaths, ...faultsIn(rig.cluster.errors()));
+    violations.push(...rig.unexpectedExits, ...faultsIn(rig.cluster.errors()));
     return { played, violations };
   } finally {
     sampler.abort();
@@ -81,7 +81,7 @@ async function sample(rig: Rig, violations: string[], signal: AbortSignal): Prom
       "SELECT uid FROM runs WHERE state = 'QUEUED' ORDER BY random() LIMIT 1",
     );
     for (const { uid } of rows) {
-      const { body } = await rig.client.ask("GET", `/agent/runs/${uid}/queue`);
+      const { body } = await rig.client.send("GET", `/agent/runs/${uid}/queue`);
       if (body.state === "QUEUED" && !body.message)
         violations.push(`run ${uid} is queued for no reason: ${JSON.stringify(body)}`);
     }

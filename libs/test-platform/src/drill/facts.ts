@@ -58,21 +58,21 @@ export const factsOf = async (sql: Sql, roots: readonly string[]): Promise<RunFa
 
 const LIVE = "('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')";
 
-export type Standing = {
+export type TreeProgress = {
   /** Active runs with their states. */
-  readonly live: readonly { readonly uid: string; readonly state: string }[];
+  readonly active: readonly { readonly uid: string; readonly state: string }[];
   /** Number of leases that are left. */
-  readonly held: number;
+  readonly leases: number;
   /** Increases with every change of these runs. */
   readonly progress: number;
 };
 
 /** Returns the progress of these trees. */
-export async function standingOf(sql: Sql, roots: readonly string[]): Promise<Standing> {
-  const { rows } = await sql.query<Standing>(
+export async function progressOf(sql: Sql, roots: readonly string[]): Promise<TreeProgress> {
+  const { rows } = await sql.query<TreeProgress>(
     `WITH ours AS (SELECT uid, state, version FROM runs WHERE root_run_uid = ANY($1::uuid[]))
-     SELECT coalesce(jsonb_agg(jsonb_build_object('uid', uid, 'state', state)) FILTER (WHERE state IN ${LIVE}), '[]') AS live,
-            (SELECT count(*)::int FROM leases WHERE run_uid IN (SELECT uid FROM ours)) AS held,
+     SELECT coalesce(jsonb_agg(jsonb_build_object('uid', uid, 'state', state)) FILTER (WHERE state IN ${LIVE}), '[]') AS active,
+            (SELECT count(*)::int FROM leases WHERE run_uid IN (SELECT uid FROM ours)) AS leases,
             coalesce(sum(version), 0)::int + (SELECT coalesce(sum(last_seq), 0)::int FROM run_streams WHERE run_uid IN (SELECT uid FROM ours)) AS progress
        FROM ours`,
     [roots],
@@ -82,7 +82,7 @@ export async function standingOf(sql: Sql, roots: readonly string[]): Promise<St
 
 /** Finds rows that contradict each other. These invariants hold in every snapshot of the database. */
 const CONTRADICTIONS = `
-  SELECT 'capacity of ' || c.scope || ' counts ' || c.in_use || ', held are ' || n.leases AS violation
+  SELECT 'capacity of ' || c.scope || ' counts ' || c.in_use || ', but leases are ' || n.leases AS violation
     FROM capacity c CROSS JOIN LATERAL (
       SELECT count(*) AS leases FROM leases l JOIN runs r ON r.uid = l.run_uid
        WHERE CASE c.scope WHEN 'agent' THEN r.agent_uid = c.uid WHEN 'factory' THEN r.factory_uid = c.uid ELSE r.owner_uid = c.uid END) n

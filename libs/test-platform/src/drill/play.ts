@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { processesOfRuns } from "../processes.ts";
 import { violationsOf, effectViolationsOf, isGivenUp, reasonOf } from "./violations.ts";
-import { factsOf, standingOf, type RunFacts } from "./facts.ts";
+import { factsOf, progressOf, type RunFacts } from "./facts.ts";
 import type { Rig } from "./rig.ts";
 import type { Schedule } from "./schedule.ts";
 import type { Act, RunPlan } from "./workload.ts";
@@ -18,13 +18,13 @@ export type Played = {
   /** Final states of its runs, including child runs. */
   readonly states: readonly string[];
   readonly losses: number;
-  /** Reasons for which the platform gave runs up. */
+  /** Reasons for which the platform ended runs. */
   readonly givenUp: readonly string[];
   readonly followUps: number;
 };
 
 /** Accepted requests of one planned run. */
-type Answered = { readonly runId: string; readonly followUps: readonly string[]; readonly isCancelled: boolean };
+type DrivenRun = { readonly runId: string; readonly followUps: readonly string[]; readonly isCancelled: boolean };
 
 /**
  * Plays a schedule: starts its runs, performs their acts and inflicts its faults, waits until everything has ended and
@@ -36,20 +36,20 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, stallTime
   const inflicted = Promise.all(faults.map((fault) => pause(fault.atMs).then(() => rig.inflict(fault))));
   inflicted.catch(() => {}); // Awaited below.
   const roots: string[] = [];
-  const acted: Answered[] = [];
+  const driven: DrivenRun[] = [];
   const acting = Promise.all(
-    runs.map(async (plan, n) => (acted[n] = await drive(rig, plan, (runId) => roots.push(runId)))),
+    runs.map(async (plan, n) => (driven[n] = await drive(rig, plan, (runId) => roots.push(runId)))),
   );
-  const ending = hasEnded(rig, roots, () => acted.filter(Boolean).length < runs.length, stallTimeoutMs);
-  const standstill = await Promise.race([ending, acting.then(() => ending)]);
+  const ending = waitForEnd(rig, roots, () => driven.filter(Boolean).length < runs.length, stallTimeoutMs);
+  const stalled = await Promise.race([ending, acting.then(() => ending)]);
   const done = await inflicted;
   const facts = await factsOf(rig.database.sql, roots);
   const violations = [
-    ...standstill,
+    ...stalled,
     ...facts.flatMap(violationsOf),
-    ...runs.flatMap((plan, n) => (acted[n] ? ofPlan(plan, acted[n], facts) : [`${plan.name} was not done to the end`])),
-    ...(await publicly(rig, roots, facts)),
-    ...(await leftProcesses(facts, stallTimeoutMs)),
+    ...runs.flatMap((plan, n) => (driven[n] ? ofPlan(plan, driven[n], facts) : [`${plan.name} was not finished`])),
+    ...(await publicViolations(rig, roots, facts)),
+    ...(await remainingProcesses(facts, stallTimeoutMs)),
   ];
   return {
     seed,
@@ -64,38 +64,38 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, stallTime
 }
 
 /** Starts a run and performs its planned acts. */
-async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<Answered> {
+async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<DrivenRun> {
   await pause(plan.atMs);
   const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
-  const { run_id: runId } = await rig.client.must("POST", path, {
+  const { run_id: runId } = await rig.client.request("POST", path, {
     prompt: plan.prompt,
     config: { idle_timeout_minutes: 0 },
   });
   onCreated(runId);
-  const told = await Promise.all(plan.acts.map((act) => carryOut(rig, runId, act)));
+  const results = await Promise.all(plan.acts.map((act) => perform(rig, runId, act)));
   const followUps = plan.acts.flatMap((act) => (act.kind === "followup" ? [act.text] : []));
-  return { runId, followUps, isCancelled: told.includes("cancelled") };
+  return { runId, followUps, isCancelled: results.includes("cancelled") };
 }
 
-async function carryOut({ client, database }: Rig, runId: string, act: Act): Promise<"cancelled" | undefined> {
+async function perform({ client, database }: Rig, runId: string, act: Act): Promise<"cancelled" | undefined> {
   if (act.kind === "followup") {
-    while (act.isAfterEnd && !ENDED.includes((await client.must("GET", `/agent/runs/${runId}`)).state))
+    while (act.isAfterEnd && !ENDED.includes((await client.request("GET", `/agent/runs/${runId}`)).state))
       await pause(POLL_MS);
     await pause(act.atMs);
-    await client.must("POST", `/agent/runs/${runId}/followups`, { message: act.text });
+    await client.request("POST", `/agent/runs/${runId}/followups`, { message: act.text });
     return undefined;
   }
   await pause(act.atMs);
   if (act.kind === "interrupt") {
-    await client.ask("POST", `/agent/runs/${runId}/interrupt`); // The run may have ended already.
+    await client.send("POST", `/agent/runs/${runId}/interrupt`); // The run may have ended already.
     return undefined;
   }
-  const { status, body } = await client.ask("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
+  const { status, body } = await client.send("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
   if (status === 200) return "cancelled";
   if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
   // Cancels the rest of the tree instead of waiting up to ten minutes for its end.
-  for (const { uid } of (await standingOf(database.sql, [runId])).live)
-    await client.ask("POST", `/agent/runs/${uid}/cancel?tree=true`);
+  for (const { uid } of (await progressOf(database.sql, [runId])).active)
+    await client.send("POST", `/agent/runs/${uid}/cancel?tree=true`);
   return undefined;
 }
 
@@ -103,7 +103,7 @@ async function carryOut({ client, database }: Rig, runId: string, act: Act): Pro
  * Waits until all acts are done, all runs are terminal and no lease is left. Returns the runs and leases that made no
  * progress for `stallTimeoutMs`.
  */
-async function hasEnded(
+async function waitForEnd(
   { database, client }: Rig,
   roots: readonly string[],
   isActing: () => boolean,
@@ -112,33 +112,33 @@ async function hasEnded(
   let before = -1;
   for (let since = Date.now(); ; await pause(POLL_MS)) {
     const wasActing = isActing(); // Read before the query, which misses what is done after it.
-    const { live, held, progress } = await standingOf(database.sql, roots);
-    const isOver = live.length === 0 && held === 0;
-    if (isOver && !wasActing) return [];
-    if (progress !== before || isOver) since = Date.now(); // All runs are terminal, but an act is still pending.
+    const { active, leases, progress } = await progressOf(database.sql, roots);
+    const isDone = active.length === 0 && leases === 0;
+    if (isDone && !wasActing) return [];
+    if (progress !== before || isDone) since = Date.now(); // All runs are terminal, but an act is still pending.
     before = progress;
     if (Date.now() - since < stallTimeoutMs) continue;
     const reasons = await Promise.all(
-      live.map(
+      active.map(
         async ({ uid, state }) =>
-          `run ${uid} stands still, ${state}: ${JSON.stringify((await client.ask("GET", `/agent/runs/${uid}/queue`)).body)}`,
+          `run ${uid} makes no progress, ${state}: ${JSON.stringify((await client.send("GET", `/agent/runs/${uid}/queue`)).body)}`,
       ),
     );
-    return held > 0 && live.length === 0
-      ? [`${held} leases are left of runs that have ended: ${roots.join(", ")}`]
+    return leases > 0 && active.length === 0
+      ? [`${leases} leases of ended runs are left: ${roots.join(", ")}`]
       : reasons;
   }
 }
 
 /** Checks that a run performed its plan and reached an expected final state. */
-function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, facts: readonly RunFacts[]): string[] {
+function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: DrivenRun, facts: readonly RunFacts[]): string[] {
   const run = facts.find(({ uid }) => uid === runId);
   if (!run) return [`run ${runId} (${plan.name}) was answered and is nowhere`];
-  const said = run.messages.filter(({ kind }) => kind === "followup").map(({ text }) => text);
+  const received = run.messages.filter(({ kind }) => kind === "followup").map(({ text }) => text);
   const violations =
-    said.toSorted().join() === followUps.toSorted().join()
+    received.toSorted().join() === followUps.toSorted().join()
       ? []
-      : [`run ${runId}: accepted follow-ups ${followUps.join(" ")}, has ${said.join(" ")}`];
+      : [`run ${runId}: accepted follow-ups ${followUps.join(" ")}, has ${received.join(" ")}`];
   const wanted = isCancelled
     ? followUps.length > 0
       ? ["CANCELLED", "SUCCEEDED", "BLOCKED"]
@@ -154,13 +154,17 @@ function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: Answered, fact
 }
 
 /** Checks that the public API reports the same states as the database. */
-async function publicly({ client }: Rig, roots: readonly string[], facts: readonly RunFacts[]): Promise<string[]> {
-  const told = await Promise.all(
+async function publicViolations(
+  { client }: Rig,
+  roots: readonly string[],
+  facts: readonly RunFacts[],
+): Promise<string[]> {
+  const results = await Promise.all(
     roots.map(async (uid) => {
-      const stored = facts.find((one) => one.uid === uid);
+      const stored = facts.find((fact) => fact.uid === uid);
       const [run, { followups }] = await Promise.all([
-        client.must("GET", `/agent/runs/${uid}`),
-        client.must("GET", `/agent/runs/${uid}/followups`),
+        client.request("GET", `/agent/runs/${uid}`),
+        client.request("GET", `/agent/runs/${uid}/followups`),
       ]);
       const isSame =
         run.state === stored?.state &&
@@ -170,19 +174,22 @@ async function publicly({ client }: Rig, roots: readonly string[], facts: readon
       );
       const storedFates = stored?.messages
         .filter(({ kind }) => kind === "followup")
-        .map((one) => `${one.uid} ${one.isDelivered ? "delivered" : one.isUndeliverable ? "undeliverable" : "queued"}`);
+        .map(
+          (message) =>
+            `${message.uid} ${message.isDelivered ? "delivered" : message.isUndeliverable ? "undeliverable" : "queued"}`,
+        );
       return isSame && followUpOutcomes.join() === storedFates?.join()
         ? []
         : [
-            `run ${uid}: the API says ${run.state}, ${run.status_message?.error_code}, ${followUpOutcomes.join()}; stored are ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`,
+            `run ${uid}: the API returns ${run.state}, ${run.status_message?.error_code}, ${followUpOutcomes.join()}; the database has ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`,
           ];
     }),
   );
-  return told.flat();
+  return results.flat();
 }
 
 /** Checks that no process of these runs is left on this machine. */
-async function leftProcesses(facts: readonly RunFacts[], stallTimeoutMs: number): Promise<string[]> {
+async function remainingProcesses(facts: readonly RunFacts[], stallTimeoutMs: number): Promise<string[]> {
   for (const deadline = Date.now() + stallTimeoutMs; ; await pause(POLL_MS)) {
     const left = processesOfRuns(facts.map(({ uid }) => uid));
     if (left.length === 0) return [];

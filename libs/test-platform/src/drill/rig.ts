@@ -3,7 +3,7 @@ import { Database } from "@millwright/database";
 import { Cluster, type ServiceName } from "../cluster.ts";
 import { bareRepository } from "../git.ts";
 import type { Member } from "../member.ts";
-import { PatientClient } from "./client.ts";
+import { RetryingClient } from "./client.ts";
 import { CAST, partsOf, TIME_SCALE, type Fault } from "./schedule.ts";
 
 const OURS = "drill";
@@ -13,7 +13,7 @@ export const SLOTS = 4;
 
 const { worker: _workers, ...SERVICES_OF_CAST } = CAST;
 
-type NetworkFault = Exclude<Fault, { kind: "backends" | "crash" }>;
+type ProcessFault = Exclude<Fault, { kind: "backends" | "crash" }>;
 
 export type RigOptions = {
   /** Longest time in which a request may get no response, in milliseconds. */
@@ -31,19 +31,19 @@ export type RigOptions = {
  */
 export class Rig {
   readonly cluster: Cluster;
-  readonly client: PatientClient;
+  readonly client: RetryingClient;
   /** The orchestrator's database. Queries only read. */
   readonly database: Database;
   /** The database of metrics. Queries only read. */
   readonly metrics: Database;
   readonly factoryUid: string;
   /** Processes that ended without a fault that ended them. */
-  readonly deaths: string[] = [];
+  readonly unexpectedExits: string[] = [];
   readonly #busy = new Set<string>();
-  #isOver = false;
+  #isClosed = false;
   #watching: Promise<void>;
 
-  private constructor(cluster: Cluster, client: PatientClient, factoryUid: string) {
+  private constructor(cluster: Cluster, client: RetryingClient, factoryUid: string) {
     this.cluster = cluster;
     this.client = client;
     this.factoryUid = factoryUid;
@@ -62,8 +62,8 @@ export class Rig {
   }: RigOptions): Promise<Rig> {
     const cluster = await Cluster.start({ timeScale, replicas, workers, slots: SLOTS, hasRelays: true, isDurable });
     try {
-      const client = new PatientClient(cluster.url, cluster.ownerKey, stallTimeoutMs);
-      return new Rig(cluster, client, await aFactory(cluster, client));
+      const client = new RetryingClient(cluster.url, cluster.ownerKey, stallTimeoutMs);
+      return new Rig(cluster, client, await createFactory(cluster, client));
     } catch (error) {
       await cluster.remove();
       throw error;
@@ -79,12 +79,12 @@ export class Rig {
     if (kind === "backends") return this.#endBackends(target as ServiceName, fault.share);
     if (kind === "crash") return this.#crashDatabase(target as ServiceName);
     const done = await Promise.all(
-      partsOf(target).map((part) => this.#inflictOn({ ...fault, target: part } as NetworkFault)),
+      partsOf(target).map((part) => this.#inflictOn({ ...fault, target: part } as ProcessFault)),
     );
     return done.includes(true);
   }
 
-  async #inflictOn(fault: NetworkFault): Promise<boolean> {
+  async #inflictOn(fault: ProcessFault): Promise<boolean> {
     const place = fault.kind === "cut" ? `relay of ${fault.target}` : fault.target;
     if (this.#busy.has(place) || (fault.kind === "wipe" && !this.cluster.nats)) return false;
     this.#busy.add(place);
@@ -97,21 +97,21 @@ export class Rig {
   }
 
   async close(): Promise<void> {
-    this.#isOver = true;
+    this.#isClosed = true;
     await this.#watching;
     await this.database.close();
     await this.metrics.close();
     await this.cluster.remove();
   }
 
-  async #fault(fault: NetworkFault): Promise<void> {
+  async #fault(fault: ProcessFault): Promise<void> {
     const { kind, target, forMs } = fault;
     switch (kind) {
       case "cut": {
         const relay = this.cluster.relay(Number(target.split("-")[1]));
         relay.cut(fault.how);
         await pause(forMs);
-        return relay.mend();
+        return relay.repair();
       }
       case "freeze": {
         const member = this.#member(target);
@@ -148,7 +148,7 @@ export class Rig {
    * corrupted, and recovers from its write-ahead log.
    */
   async #crashDatabase(service: ServiceName): Promise<boolean> {
-    const ask = async (condition: string, params: readonly unknown[] = []): Promise<number | undefined> =>
+    const findPid = async (condition: string, params: readonly unknown[] = []): Promise<number | undefined> =>
       (
         await this.database.sql.query<{ pid: number }>(
           `SELECT pid FROM pg_stat_activity WHERE ${condition} LIMIT 1`,
@@ -156,9 +156,9 @@ export class Rig {
         )
       ).rows[0]?.pid;
     // Its process id differs after each restart.
-    const checkpointer = (): Promise<number | undefined> => ask("backend_type = 'checkpointer'");
+    const checkpointer = (): Promise<number | undefined> => findPid("backend_type = 'checkpointer'");
     const before = await checkpointer();
-    const victim = await ask("datname = $1 AND application_name <> $2", [`millwright_${service}`, OURS]);
+    const victim = await findPid("datname = $1 AND application_name <> $2", [`millwright_${service}`, OURS]);
     if (victim === undefined) return false;
     process.kill(victim, "SIGKILL");
     for (
@@ -176,10 +176,10 @@ export class Rig {
 
   /** Records and restarts processes that ended without a fault. */
   async #watch(): Promise<void> {
-    for (; !this.#isOver; await pause(WATCH_MS)) {
+    for (; !this.#isClosed; await pause(WATCH_MS)) {
       for (const member of this.cluster.members) {
         if (member.isRunning || this.#busy.has(member.name)) continue;
-        this.deaths.push(`${member.name} ended by itself: ${member.output().slice(-1_000)}`);
+        this.unexpectedExits.push(`${member.name} ended by itself: ${member.output().slice(-1_000)}`);
         member.launch();
       }
     }
@@ -187,18 +187,18 @@ export class Rig {
 }
 
 /** Creates a repository and a factory on it, whose foreman performs the script in its prompt. */
-async function aFactory(cluster: Cluster, client: PatientClient): Promise<string> {
+async function createFactory(cluster: Cluster, client: RetryingClient): Promise<string> {
   const root = cluster.path("repositories");
   bareRepository(root, "acme", "works", { "README.md": "# Works\n" });
-  const { teams } = await client.must("GET", "/whoami");
-  await client.must("PATCH", `/team/${teams[0].uid}`, { concurrency_limit: 1_000 });
-  await client.must("POST", `/team/${teams[0].uid}/code-hosts`, { name: "local", kind: "local", root });
+  const { teams } = await client.request("GET", "/whoami");
+  await client.request("PATCH", `/team/${teams[0].uid}`, { concurrency_limit: 1_000 });
+  await client.request("POST", `/team/${teams[0].uid}/code-hosts`, { name: "local", kind: "local", root });
   return defineFactory(client, "Works");
 }
 
 /** Creates a factory that has only a foreman, on the repository of the rig, and applies its definition. */
-export async function defineFactory(client: PatientClient, name: string): Promise<string> {
-  const { uid } = await client.must("POST", "/factory", { name });
+export async function defineFactory(client: RetryingClient, name: string): Promise<string> {
+  const { uid } = await client.request("POST", "/factory", { name });
   const files = [
     {
       path: "factory.yaml",
@@ -209,7 +209,7 @@ export async function defineFactory(client: PatientClient, name: string): Promis
       content: "---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n",
     },
   ];
-  await client.must("PUT", `/factory/${uid}/source`, { files });
-  await client.must("POST", `/factory/${uid}/source/apply`);
+  await client.request("PUT", `/factory/${uid}/source`, { files });
+  await client.request("POST", `/factory/${uid}/source/apply`);
   return uid;
 }

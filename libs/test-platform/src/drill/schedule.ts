@@ -7,7 +7,7 @@ import { planRun, type RunPlan } from "./workload.ts";
  */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "kill" | "freeze" | "stop"; readonly target: string }
-  | { readonly kind: "cut"; readonly target: string; readonly how: Cut }
+  | { readonly kind: "cut"; readonly target: string; readonly how: NetworkFault }
   | { readonly kind: "backends" | "crash"; readonly target: string; readonly share: number }
   | { readonly kind: "wipe"; readonly target: "nats-server" }
 );
@@ -16,7 +16,7 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
  * `refuse`: existing connections break and new ones are refused. `silence`: no data passes until the cut ends. `mute`:
  * requests pass, responses are lost.
  */
-export type Cut = "refuse" | "silence" | "mute";
+export type NetworkFault = "refuse" | "silence" | "mute";
 
 export type Schedule = { readonly seed: number; readonly runs: readonly RunPlan[]; readonly faults: readonly Fault[] };
 
@@ -47,11 +47,11 @@ const LONG_MS = 4_000;
 export function scheduleOf(seed: number): Schedule {
   const random = new SeededRandom(seed);
   const runs = Array.from({ length: random.between(1, 3) }, (_one, n) => planRun(random, `d${seed}r${n}`));
-  const faults = Array.from({ length: random.between(1, 3) }, () => someFault(random));
+  const faults = Array.from({ length: random.between(1, 3) }, () => randomFault(random));
   return { seed, runs, faults: faults.toSorted((a, b) => a.atMs - b.atMs) };
 }
 
-function someFault(random: SeededRandom): Fault {
+function randomFault(random: SeededRandom): Fault {
   const times = {
     atMs: random.between(0, SPAN_MS),
     forMs: random.between(50, random.fraction() < 0.6 ? SHORT_MS : LONG_MS),
@@ -59,18 +59,23 @@ function someFault(random: SeededRandom): Fault {
   const kind = random.weighted({ cut: 5, freeze: 4, backends: 3, kill: 3, wipe: 1, stop: 1 });
   switch (kind) {
     case "cut":
-      return { ...times, kind, target: oneOf(random, "worker"), how: random.pick(["refuse", "silence", "mute"]) };
+      return {
+        ...times,
+        kind,
+        target: randomReplica(random, "worker"),
+        how: random.pick(["refuse", "silence", "mute"]),
+      };
     case "freeze":
     case "kill": {
       const role = random.weighted({ worker: 5, orchestrator: 2, gateway: 1, factories: 0.5 });
       return {
         ...times,
         kind,
-        target: role !== "worker" && random.fraction() < 0.3 ? `${role}${ALL}` : oneOf(random, role),
+        target: role !== "worker" && random.fraction() < 0.3 ? `${role}${ALL}` : randomReplica(random, role),
       };
     }
     case "stop":
-      return { ...times, kind, target: oneOf(random, "worker") };
+      return { ...times, kind, target: randomReplica(random, "worker") };
     case "backends":
       return {
         ...times,
@@ -85,10 +90,11 @@ function someFault(random: SeededRandom): Fault {
   }
 }
 
-const oneOf = (random: SeededRandom, role: keyof typeof CAST): string => `${role}-${random.between(0, CAST[role] - 1)}`;
+const randomReplica = (random: SeededRandom, role: keyof typeof CAST): string =>
+  `${role}-${random.between(0, CAST[role] - 1)}`;
 
 /** Returns the description of a fault for reports. */
-export const told = (fault: Fault): string =>
+export const describeFault = (fault: Fault): string =>
   `${fault.kind} ${fault.target}${variantOf(fault)} at ${fault.atMs} for ${fault.forMs} ms`;
 
 /** Returns the type of a fault: kind, role and variant, without its time and replica index. */

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { processesOfRuns } from "../processes.ts";
-import { standingOf } from "./facts.ts";
+import { progressOf } from "./facts.ts";
 import { Rig, SLOTS } from "./rig.ts";
 import { CAST } from "./schedule.ts";
 
@@ -16,8 +16,8 @@ export type TreeReport = {
   /** Executions that were running when the tree was cancelled. */
   readonly working: number;
   /** Child runs that were created while the tree was being cancelled. */
-  readonly spawnedMeanwhile: number;
-  readonly answeredMs: number;
+  readonly spawnedDuringCancel: number;
+  readonly responseMs: number;
   /** Time from the cancel request until every run was terminal. */
   readonly terminalMs: number;
   /** Time from the cancel request until no lease and no process was left. */
@@ -33,23 +33,23 @@ export async function drillTree(size: number, depth: number): Promise<TreeReport
   try {
     const { root, parents } = await grow(rig, size, depth);
     const working = await busy(rig, root);
-    const over = new AbortController();
+    const ended = new AbortController();
     let spawned = 0;
     const spawners = Array.from({ length: SPAWNERS }, async (_one, n) => {
-      for (let k = n; !over.signal.aborted; k += SPAWNERS + 1)
+      for (let k = n; !ended.signal.aborted; k += SPAWNERS + 1)
         if ((await spawn(rig, parents[k % parents.length]!)) !== undefined) spawned += 1;
     });
     const before = spawned;
     const began = performance.now();
-    const { status, body } = await rig.client.ask("POST", `/agent/runs/${root}/cancel?tree=true`);
-    const answeredMs = performance.now() - began;
+    const { status, body } = await rig.client.send("POST", `/agent/runs/${root}/cancel?tree=true`);
+    const responseMs = performance.now() - began;
     if (status !== 200) throw new Error(`The tree was not cancelled: ${status} ${JSON.stringify(body)}`);
     const terminalMs = await until(
       began,
-      "a run is left alive",
-      async () => (await standingOf(rig.database.sql, [root])).live.length === 0,
+      "a run is still active",
+      async () => (await progressOf(rig.database.sql, [root])).active.length === 0,
     );
-    over.abort();
+    ended.abort();
     await Promise.all(spawners);
     const { rows: runs } = await rig.database.sql.query<{ uid: string }>(
       "SELECT uid FROM runs WHERE root_run_uid = $1",
@@ -58,8 +58,8 @@ export async function drillTree(size: number, depth: number): Promise<TreeReport
     const uids = runs.map(({ uid }) => uid);
     const goneMs = await until(
       began,
-      "something is still held or alive",
-      async () => (await standingOf(rig.database.sql, [root])).held === 0 && processesOfRuns(uids).length === 0,
+      "a lease or a process is left",
+      async () => (await progressOf(rig.database.sql, [root])).leases === 0 && processesOfRuns(uids).length === 0,
     );
     const { rows } = await rig.database.sql.query<{ depth: number; strays: number }>(
       "SELECT max(depth)::int AS depth, count(*) FILTER (WHERE state <> 'CANCELLED')::int AS strays FROM runs WHERE root_run_uid = $1",
@@ -71,8 +71,8 @@ export async function drillTree(size: number, depth: number): Promise<TreeReport
       runs: uids.length,
       depth: deepest,
       working,
-      spawnedMeanwhile: spawned - before,
-      answeredMs,
+      spawnedDuringCancel: spawned - before,
+      responseMs,
       terminalMs,
       goneMs,
     };
@@ -91,7 +91,7 @@ async function until(began: number, what: string, isSo: () => Promise<boolean>):
 
 /** Returns the id of a child run; undefined if the parent has ended. */
 async function spawn({ client }: Rig, parent: string): Promise<string | undefined> {
-  const { status, body } = await client.ask("POST", "/agent/runs", { prompt: PROMPT, parent_run_id: parent });
+  const { status, body } = await client.send("POST", "/agent/runs", { prompt: PROMPT, parent_run_id: parent });
   if (status >= 300 && body?.reason !== "parent_run_invalid")
     throw new Error(`No child was created: ${status} ${JSON.stringify(body)}`);
   return body?.run_id as string | undefined;
@@ -99,7 +99,7 @@ async function spawn({ client }: Rig, parent: string): Promise<string | undefine
 
 /** Creates the tree level by level; distributes the runs of a level evenly over the runs of the level above. */
 async function grow(rig: Rig, size: number, depth: number): Promise<{ root: string; parents: string[] }> {
-  const { run_id: root } = await rig.client.must("POST", "/agent/runs", { prompt: PROMPT });
+  const { run_id: root } = await rig.client.request("POST", "/agent/runs", { prompt: PROMPT });
   const parents: string[] = [root];
   let above: string[] = [root];
   for (let level = 1, left = size - 1; level <= depth; level++) {
@@ -128,6 +128,6 @@ async function busy({ database }: Rig, root: string): Promise<number> {
       )
     ).rows[0]!.n;
   const began = performance.now();
-  await until(began, "no run of the tree works", async () => (await count()) >= SLOTS * CAST.worker);
+  await until(began, "no run of the tree is in progress", async () => (await count()) >= SLOTS * CAST.worker);
   return count();
 }

@@ -46,14 +46,14 @@ function aRun(
     ...more,
   };
 }
-const told = (run: RunFacts) => violationsOf(run).map((violation) => violation.replace("run run: ", ""));
+const violations = (run: RunFacts) => violationsOf(run).map((violation) => violation.replace("run run: ", ""));
 const followUp = { uid: "f", kind: "followup", text: "more", isDelivered: true, isUndeliverable: false, reason: null };
 
-describe("violations that the drill reports", () => {
-  test("nothing of a run that lost a worker and went on", () => {
+describe("the drill reports", () => {
+  test("no violation for a run that lost a worker and continued", () => {
     const lost = [own("worker_lost", { attempt: 1 }), own("run_queued"), own("run_claimed")];
     expect(
-      told(
+      violations(
         aRun([
           step(1, "s0", "one"),
           step(1, "s1", "", [{}]),
@@ -66,60 +66,60 @@ describe("violations that the drill reports", () => {
     ).toEqual([]);
   });
   test.each<[string, RunFacts, RegExp]>([
-    ["of one that never ends", aRun([], { state: "INPROGRESS" }), /is left INPROGRESS/],
-    ["of one that fails for no cause", aRun([], { state: "ERROR" }), /no readable cause/],
-    ["of one that nobody cancelled", aRun([], { state: "CANCELLED" }), /cancelled by nobody/],
-    ["of one that is blocked by nothing", aRun([], { state: "BLOCKED" }), /does not say by what/],
-    ["of a missing event", aRun([], { lastSeq: 4 }), /has 3 events, the last is 4/],
+    ["a run that does not end", aRun([], { state: "INPROGRESS" }), /is left INPROGRESS/],
+    ["a failed run without a cause", aRun([], { state: "ERROR" }), /without a machine-readable cause/],
+    ["a cancelled run without a caller", aRun([], { state: "CANCELLED" }), /cancelled without a caller/],
+    ["a blocked run without a message", aRun([], { state: "BLOCKED" }), /blocked without a message/],
+    ["a missing event", aRun([], { lastSeq: 4 }), /has 3 events, the last is 4/],
     [
-      "of an event that was sent and is not there",
+      "an event that was sent and not stored",
       aRun([by(1, "warning")], { lastClientSeq: 2 }),
       /1 events of its newest attempt, which sent 2/,
     ],
-    ["of a double claim", aRun([own("run_claimed")]), /claimed by event 3 while it was held/],
+    ["a second claim without a release", aRun([own("run_claimed")]), /claimed by event 3 while it was claimed/],
     [
-      "of a zombie's write",
+      "a write of a lost attempt",
       aRun([by(1, "warning"), own("worker_lost", { attempt: 1 }), by(1, "warning"), own("run_claimed")]),
       /attempt 1, which was lost before/,
     ],
-    ["of an older attempt's write", aRun([by(2, "warning"), by(1, "warning")]), /comes after 1\/2/],
+    ["a write of an older attempt", aRun([by(2, "warning"), by(1, "warning")]), /comes after 1\/2/],
     [
-      "of costs after the end",
+      "costs after the end",
       aRun([own("run_finished", { state: "SUCCEEDED" }), own("usage_recorded")]),
       /comes after the end/,
     ],
-    ["of a step that was taken twice", aRun([step(1, "s0", "one"), step(1, "s0", "one")]), /takes step s0 twice/],
+    ["a step that was taken twice", aRun([step(1, "s0", "one"), step(1, "s0", "one")]), /takes step s0 twice/],
     [
-      "of a tool that ended twice",
+      "a tool call that ended twice",
       aRun([by(1, "tool_end", { call_id: "c" }), by(1, "tool_end", { call_id: "c" })]),
       /ends tool c twice/,
     ],
     [
-      "of a follow-up without a fate",
+      "a follow-up without an outcome",
       aRun([], { messages: [{ ...followUp, isDelivered: false }] }),
-      /more has no one fate/,
+      /more does not have exactly one outcome/,
     ],
     [
-      "of a follow-up that was handed over twice",
+      "a follow-up that was delivered twice",
       aRun([by(1, "message", { message_uid: "f" }), by(1, "message", { message_uid: "f" })], { messages: [followUp] }),
-      /no one fate.*2:0/,
+      /exactly one outcome.*2:0/,
     ],
     [
-      "of follow-ups in another order",
+      "follow-ups in another order",
       aRun([by(1, "message", { message_uid: "g" }), by(1, "message", { message_uid: "f" })], {
         messages: [followUp, { ...followUp, uid: "g" }],
       }),
       /another order/,
     ],
-  ])("something %s", (_what, run, violation) => {
-    expect(told(run)).toContainEqual(expect.stringMatching(violation));
+  ])("%s", (_what, run, violation) => {
+    expect(violations(run)).toContainEqual(expect.stringMatching(violation));
   });
 
   const plan = {
     name: "a",
-    says: ["a.first", "a.last"],
+    texts: ["a.first", "a.last"],
     files: ["a.txt"],
-    children: [{ name: "b", says: ["b.first"], files: [], children: [] }],
+    children: [{ name: "b", texts: ["b.first"], files: [], children: [] }],
   };
   const whole = aRun([step(1, "s0", "a.first"), step(1, "s1", "a.last")], {
     artifacts: [{ type: "FILE", name: "a.txt" }],
@@ -142,13 +142,13 @@ describe("violations that the drill reports", () => {
       [child],
       /artifact a.txt: 2, not 1/,
     ],
-    ["a pull request that nobody asked for", { ...whole, pullRequests: 1 }, [child], /pull request: 1, not 0/],
-    ["a word that is missing", aRun([step(1, "s1", "a.last")], { artifacts: whole.artifacts }), [child], /said a.last/],
-  ])("something of %s", (_what, run, others, violation) => {
+    ["an unplanned pull request", { ...whole, pullRequests: 1 }, [child], /pull request: 1, not 0/],
+    ["a missing text", aRun([step(1, "s1", "a.last")], { artifacts: whole.artifacts }), [child], /emitted a.last/],
+  ])("%s of a run", (_what, run, others, violation) => {
     expect(effectViolationsOf(run, plan, others)).toContainEqual(expect.stringMatching(violation));
   });
 
-  test("that a run was given up only if it has lost its workers or reached a limit", () => {
+  test("a run as given up only if it has lost its workers or reached a limit", () => {
     const lost = aRun(
       [own("worker_lost"), own("worker_lost"), own("worker_lost"), own("run_finished", { reason: "worker_lost" })],
       { state: "ERROR", errorCode: "resource_unavailable" },
@@ -160,7 +160,7 @@ describe("violations that the drill reports", () => {
       isGivenUp(whole),
     ]).toEqual([true, false, false]);
   });
-  test("a failure in a log, unless a database connection was ended", () => {
+  test("a logged failure, unless a database connection was terminated", () => {
     const lines = [
       '{"requestId":"1","error":{"code":"57P01"}}',
       '{"requestId":"1","reason":"internal"}',
@@ -170,7 +170,7 @@ describe("violations that the drill reports", () => {
   });
 });
 
-test("a seed always gives the same schedule, and seeds give all kinds of faults and work", () => {
+test("a seed always returns the same schedule, and seeds cover all kinds of faults and work", () => {
   expect(scheduleOf(7)).toEqual(scheduleOf(7));
   const schedules = Array.from({ length: 300 }, (_one, seed) => scheduleOf(seed));
   expect(new Set(schedules.flatMap(({ faults }) => faults.map(({ kind }) => kind)))).toEqual(

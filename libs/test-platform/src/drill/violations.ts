@@ -19,13 +19,13 @@ export const violationsOf = (run: RunFacts): string[] =>
 function ending({ state, isFinished, errorCode, message, events }: RunFacts): string[] {
   if (!TERMINAL.includes(state)) return [`is left ${state}`];
   const last = events.findLast(({ kind }) => kind === "run_finished")?.payload;
-  const violations = isFinished ? [] : [`is ${state} and has no end`];
-  if (last?.["state"] !== state) return [...violations, `is ${state}, its events say ${last?.["state"]}`];
+  const violations = isFinished ? [] : [`is ${state} and has no finish time`];
+  if (last?.["state"] !== state) return [...violations, `is ${state}, its events have ${last?.["state"]}`];
   const isFailure = state === "FAILED" || state === "ERROR";
   if (isFailure && (!errorCode || last["error_code"] !== errorCode))
-    violations.push(`is ${state} for no readable cause: ${errorCode}, ${last["error_code"]}`);
-  if (state === "CANCELLED" && !last["cancelled_by"]) violations.push("was cancelled by nobody");
-  if (state === "BLOCKED" && !message) violations.push("is blocked and does not say by what");
+    violations.push(`is ${state} without a machine-readable cause: ${errorCode}, ${last["error_code"]}`);
+  if (state === "CANCELLED" && !last["cancelled_by"]) violations.push("was cancelled without a caller");
+  if (state === "BLOCKED" && !message) violations.push("is blocked without a message");
   return violations;
 }
 
@@ -50,11 +50,11 @@ function order({ events, lastSeq, lastClientSeq, executions }: RunFacts): string
 
 /** Checks that the run has one owner at a time: a claim follows the release of the previous claim. */
 function claims({ events }: RunFacts): string[] {
-  let isHeld = false;
+  let isClaimed = false;
   return events.flatMap(({ kind, seq }) => {
-    const wasHeld = isHeld;
-    isHeld = kind === "run_claimed" || (isHeld && !RELEASES.includes(kind));
-    return kind === "run_claimed" && wasHeld ? [`is claimed by event ${seq} while it was held`] : [];
+    const wasClaimed = isClaimed;
+    isClaimed = kind === "run_claimed" || (isClaimed && !RELEASES.includes(kind));
+    return kind === "run_claimed" && wasClaimed ? [`is claimed by event ${seq} while it was claimed`] : [];
   });
 }
 
@@ -92,7 +92,7 @@ const counted = ({ events }: RunFacts): EventFact[] => events.filter(({ isSupers
 function steps(run: RunFacts): string[] {
   const twice = (of: readonly string[]) => [...new Set(of.filter((id, n) => of.indexOf(id) !== n))];
   const of = (kind: string) => counted(run).filter((event) => event.kind === kind);
-  const said = of("model_step").map(
+  const stepIds = of("model_step").map(
     ({ payload, attempt, executionId }) =>
       `${payload["step_id"]}${payload["tool_calls"]?.length > 0 ? ` of ${executionId}/${attempt}` : ""}`,
   );
@@ -101,7 +101,7 @@ function steps(run: RunFacts): string[] {
     .filter(({ payload }) => payload["state"] !== "interrupted")
     .map(({ payload }) => `${payload["call_id"]}`)
     .filter((id) => !repeated.has(id));
-  return [...twice(said).map((id) => `takes step ${id} twice`), ...twice(done).map((id) => `ends tool ${id} twice`)];
+  return [...twice(stepIds).map((id) => `takes step ${id} twice`), ...twice(done).map((id) => `ends tool ${id} twice`)];
 }
 
 /**
@@ -116,20 +116,20 @@ function followUpOutcomes(run: RunFacts): string[] {
       .map(({ payload }) => payload[member] as string);
   const [delivered, given] = [uids("message", "message_uid"), uids("followup_undelivered", "followup_uid")];
   const outcomeOf = ({ uid, text, isDelivered, isUndeliverable, reason }: MessageFact): string[] => {
-    const count = [delivered, given].map((told) => told.filter((one) => one === uid).length).join(":");
+    const count = [delivered, given].map((uidsOfKind) => uidsOfKind.filter((one) => one === uid).length).join(":");
     const isOne =
       (isDelivered && !isUndeliverable && count === "1:0") ||
       (!isDelivered && isUndeliverable && reason !== null && count === "0:1");
     return isOne
       ? []
       : [
-          `follow-up ${text} has no one fate: delivered ${isDelivered}, undeliverable ${isUndeliverable} (${reason}), told ${count}`,
+          `follow-up ${text} does not have exactly one outcome: delivered ${isDelivered}, undeliverable ${isUndeliverable} (${reason}), events ${count}`,
         ];
   };
   const arrived = delivered.filter((uid) => followups.some((one) => one.uid === uid));
   const accepted = followups.filter(({ isDelivered }) => isDelivered).map(({ uid }) => uid);
   const isOrdered = arrived.join() === accepted.join();
-  return [...followups.flatMap(outcomeOf), ...(isOrdered ? [] : ["was told its follow-ups in another order"])];
+  return [...followups.flatMap(outcomeOf), ...(isOrdered ? [] : ["received its follow-ups in another order"])];
 }
 
 /**
@@ -144,11 +144,11 @@ export function effectViolationsOf(
   const { pullRequests = 0 } = plan;
   const hasAll = run.state === "SUCCEEDED";
   const violations: string[] = [];
-  const says = counted(run)
-    .filter(({ kind, payload }) => kind === "model_step" && plan.says.includes(payload["text"]))
+  const texts = counted(run)
+    .filter(({ kind, payload }) => kind === "model_step" && plan.texts.includes(payload["text"]))
     .map(({ payload }) => payload["text"] as string);
-  if (says.join() !== plan.says.slice(0, hasAll ? plan.says.length : says.length).join())
-    violations.push(`said ${says.join(" ")}`);
+  if (texts.join() !== plan.texts.slice(0, hasAll ? plan.texts.length : texts.length).join())
+    violations.push(`emitted ${texts.join(" ")}`);
   for (const file of plan.files) once(`artifact ${file}`, run.artifacts.filter(({ name }) => name === file).length, 1);
   once("pull request", run.pullRequests, pullRequests);
   once("artifact of a pull request", run.artifacts.filter(({ type }) => type === "PULL_REQUEST").length, pullRequests);
@@ -166,11 +166,11 @@ export function effectViolationsOf(
 }
 
 /** Returns whether the run was started with the script of this plan. */
-export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { says }: Pick<ChildPlan, "says">): boolean =>
+export const isOf = ({ prompt }: Pick<RunFacts, "prompt">, { texts }: Pick<ChildPlan, "texts">): boolean =>
   prompt
     .split("\n")
     .find((line) => line.includes("- say: "))
-    ?.endsWith(`say: ${says[0]}`) ?? false;
+    ?.endsWith(`say: ${texts[0]}`) ?? false;
 
 /** Returns the `reason` of the run's end, or "". */
 export const reasonOf = ({ events }: Pick<RunFacts, "events">): string =>

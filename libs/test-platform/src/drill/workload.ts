@@ -30,13 +30,13 @@ export type RunPlan = {
   /** True for a run that is dispatched to a factory with a repository. */
   readonly isWork: boolean;
   /** What its own script emits or creates, each once. */
-  readonly says: readonly string[];
+  readonly texts: readonly string[];
   readonly files: readonly string[];
   readonly pullRequests: number;
   readonly children: readonly ChildPlan[];
 };
 
-export type ChildPlan = Pick<RunPlan, "name" | "says" | "files" | "children">;
+export type ChildPlan = Pick<RunPlan, "name" | "texts" | "files" | "children">;
 
 type Written = ChildPlan & { readonly steps: readonly string[] };
 
@@ -120,8 +120,8 @@ function written(
     children?: readonly ChildPlan[];
   } = {},
 ): Written {
-  const says = [`${name}.first`, `${name}.last`];
-  return { name, steps: [`say: ${says[0]}`, ...before, ...after, `say: ${says[1]}`], says, files, children };
+  const texts = [`${name}.first`, `${name}.last`];
+  return { name, steps: [`say: ${texts[0]}`, ...before, ...after, `say: ${texts[1]}`], texts, files, children };
 }
 
 function steady(random: SeededRandom, name: string): Written {
@@ -155,7 +155,7 @@ function family(random: SeededRandom, name: string, depth: number, steps: readon
   );
   return written(name, {
     before: [...spawns, `wait: {policy: ${random.pick(["all", "any"])}, allow_failure: true}`],
-    children: members.map(({ name: child, says, files, children }) => ({ name: child, says, files, children })),
+    children: members.map(({ name: child, texts, files, children }) => ({ name: child, texts, files, children })),
   });
 }
 
