@@ -22,7 +22,7 @@ import { modelCatalogue, type ModelAliases } from "./catalog/domain/models.ts";
 import type { ResolveRunRequest } from "./runs/domain/resolved-run.ts";
 import type { RunListQuery, RunPosition } from "./runs/domain/run-list.ts";
 import type { Owner, Run } from "./runs/domain/run.ts";
-import type { ListOpenRuns } from "./runs/domain/session-sharing.ts";
+import type { ListSharedRuns } from "./runs/domain/session-sharing.ts";
 import type { Timings } from "./runs/domain/timings.ts";
 import type { WorkerSession } from "./runs/domain/worker-session.ts";
 import { DEFINITION_ACTIVATED, onDefinitionActivated } from "./catalog/events/on-definition-activated.ts";
@@ -75,7 +75,7 @@ import {
   listTreeUids,
   currentRunsOfConversations,
 } from "./runs/store/run-list-store.ts";
-import { listOpenRuns } from "./runs/store/open-run-store.ts";
+import { listSharedRuns } from "./runs/store/shared-run-store.ts";
 import { runFactsStore } from "./facts/store/run-facts-store.ts";
 import { runSpendStore } from "./facts/store/run-spend-store.ts";
 import { findNewestOfConversation, findRun, visibleRunReader } from "./runs/store/run-store.ts";
@@ -102,7 +102,7 @@ import type { ReportUsageDeps } from "./budgets/usecases/report-usage.ts";
 import { lockBudgets, readBudgets, spendBudgets } from "./budgets/usecases/spend-budgets.ts";
 import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./runs/usecases/resolve-run.ts";
 import { SharedReads } from "./catalog/usecases/shared-reads.ts";
-import { skillsElsewhere } from "./runs/usecases/skills-elsewhere.ts";
+import { findReferencedSkills } from "./runs/usecases/find-referenced-skills.ts";
 import { nextSweep, sweepBlobs } from "./artifacts/usecases/sweep-blobs.ts";
 import { writeTranscript } from "./conversations/usecases/transcripts.ts";
 
@@ -187,8 +187,8 @@ export function composeCatalog(options: CatalogOptions) {
   };
   const resolving = {
     ...shared,
-    skillsElsewhere: (...args: [Owner, readonly string[], readonly RepositoryRef[]]) =>
-      skillsElsewhere(skills, ...args),
+    findReferencedSkills: (...args: [Owner, readonly string[], readonly RepositoryRef[]]) =>
+      findReferencedSkills(skills, ...args),
     reachEnvironment: (...args: [Caller, Owner, string]) => reachEnvironment(shared, ...args),
   };
   const reads = {
@@ -200,7 +200,7 @@ export function composeCatalog(options: CatalogOptions) {
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
     listOfConversation: (caller: Caller, uid: string) => listOfConversation(sql, caller, uid),
     findRun: async (uid: string) => (isUuid(uid) ? findRun(sql, uid) : undefined),
-    listOpenRuns: (...args: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...args),
+    listSharedRuns: (...args: Parameters<ListSharedRuns>) => listSharedRuns(sql, ...args),
     listChildren: (caller: Caller, uids: readonly string[], limit: number) => listChildren(sql, caller, uids, limit),
     listOfConversations: (caller: Caller, uids: readonly string[], teamUid: string | undefined) =>
       listOfConversations(sql, caller, uids, teamUid),

@@ -17,13 +17,13 @@ import type { AnnouncedFile, PreparedAttachment } from "./conversations/domain/p
 import type { AssignmentDetails, ResolvedRun, ResolveRunRequest } from "./runs/domain/resolved-run.ts";
 import type { Run } from "./runs/domain/run.ts";
 import type { RunTokenClaims } from "./runs/domain/run-token.ts";
-import type { ListOpenRuns } from "./runs/domain/session-sharing.ts";
+import type { ListSharedRuns } from "./runs/domain/session-sharing.ts";
 import type { Timings } from "./runs/domain/timings.ts";
 import type { LeaseRef, WorkerRegistration, WorkerSession } from "./runs/domain/worker-session.ts";
 import { putSettings } from "./runs/store/capacity-store.ts";
 import { closeFactory } from "./runs/store/closed-factory-store.ts";
 import { findByCauses } from "./runs/store/create-store.ts";
-import { findOfferedLease, handLeaseOver, watchDispatches } from "./leases/store/dispatch-store.ts";
+import { findOfferedLease, transferLease, watchDispatches } from "./leases/store/dispatch-store.ts";
 import { ackDirectives, pendingDirectives as listPending } from "./runs/store/directive-store.ts";
 import { sweepIdempotencyKeys } from "./storage/store/idempotency-store.ts";
 import { runOfExecution } from "./runs/store/locked-runs.ts";
@@ -36,9 +36,9 @@ import { preparedStore } from "./conversations/store/prepared-store.ts";
 import { requeueFunded } from "./budgets/store/budget-lanes.ts";
 import { readQueueFacts } from "./leases/store/queue-status-store.ts";
 import { claim } from "./leases/store/queue-store.ts";
-import { findBrokenLimits, tickReaper } from "./leases/store/reaper-store.ts";
+import { findExceededLimits, tickReaper } from "./leases/store/reaper-store.ts";
 import { listRunEvents } from "./runs/store/run-events-store.ts";
-import { listOpenRuns } from "./runs/store/open-run-store.ts";
+import { listSharedRuns } from "./runs/store/shared-run-store.ts";
 import { currentRunsOfConversations } from "./runs/store/run-list-store.ts";
 import {
   countLiveRuns,
@@ -129,7 +129,7 @@ export function composeRuns(options: RunLifeOptions) {
   const reads = {
     ...visibleRunReader(database),
     findNewestOfConversation: (caller: Caller, uid: string) => findNewestOfConversation(sql, caller, uid),
-    listOpenRuns: (...args: Parameters<ListOpenRuns>) => listOpenRuns(sql, ...args),
+    listSharedRuns: (...args: Parameters<ListSharedRuns>) => listSharedRuns(sql, ...args),
     findByCauses: (causes: readonly { ownerUid: string; causeKey: string }[]) => findByCauses(sql, causes),
     // the transaction that inserted it has committed
     getRun: async (uid: string): Promise<Run> => (await findRun(sql, uid)) as Run,
@@ -157,10 +157,10 @@ export function composeRuns(options: RunLifeOptions) {
     findPrepared: (runUid: string, uids: readonly string[]) => preparedStore.find(sql, runUid, uids),
     settlePrepared: (uid: string, content: { size: number; sha256: string }) => preparedStore.settle(sql, uid, content),
   };
-  const giveBack = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
+  const decline = (session: WorkerSession, offers: readonly LeaseRef[]) => declineOffers({ runs }, session, offers);
   const polls = new LeaseWork({
     claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs),
-    giveBack,
+    decline,
     wakeups,
     pollMs: timings.pollMs,
   });
@@ -173,11 +173,11 @@ export function composeRuns(options: RunLifeOptions) {
     openKey: (sealed: string) => options.openKey(sealed),
     putSession: (session: NewSession) => store(sql, session),
     findOfferedLease: (lease: LeaseRef, token: string) => findOfferedLease(sql, lease, token),
-    handOver: (...[lease, token, requireOpen, sessionOf]: Parameters<TakeOfferDeps["handOver"]>) =>
+    takeOverLease: (...[lease, token, requireOpen, sessionOf]: Parameters<TakeOfferDeps["takeOverLease"]>) =>
       database.transaction(async (tx) => {
         const found = requireOpen(await findOfferedLease(tx, lease, token));
         const session = await store(tx, sessionOf(found));
-        if (!found.isTaken) await handLeaseOver(tx, lease, session.uid, timings.leaseTtlMs);
+        if (!found.isTaken) await transferLease(tx, lease, session.uid, timings.leaseTtlMs);
       }),
     findSession: (token: string) => findSession(database.lookups, token, timings.keyCheckMs),
     markKeyChecked: (sessionUid: string) => markKeyChecked(sql, sessionUid),
@@ -198,7 +198,7 @@ export function composeRuns(options: RunLifeOptions) {
     reap({
       runs,
       tick: (after) => tickReaper(database, timings, after),
-      findBrokenLimits: (after) => findBrokenLimits(sql, timings, after),
+      findExceededLimits: (after) => findExceededLimits(sql, timings, after),
     });
 
   const requeueOnce = () => requeueFunded(database);
@@ -319,7 +319,7 @@ export function composeRuns(options: RunLifeOptions) {
         acceptOffers({ ...claiming, mintRunToken: leases.mintRunToken, downloadUrl }, session, offers),
       dispatch: (session: WorkerSession, offers: readonly LeaseRef[]) => dispatchOffers(claiming, session, offers),
       failDispatch: (session: WorkerSession, failure: DispatchFailure) => failDispatch({ runs }, session, failure),
-      decline: giveBack,
+      decline,
       returnLeases: (session: WorkerSession, returned: readonly ReturnedLease[]) =>
         returnLeases({ runs }, session, returned),
       heartbeat: (session: WorkerSession, report: Heartbeat) =>

@@ -5,7 +5,7 @@ import { explainQueue } from "./leases/domain/queue-reason.ts";
 import type { Timings } from "./runs/domain/timings.ts";
 import type { TokenCounts } from "./catalog/domain/usage.ts";
 import type { ModelCallCount } from "./leases/usecases/heartbeat.ts";
-import { finishedState } from "./runs/store/finished-news.ts";
+import { finishedState } from "./runs/store/finished-announcement.ts";
 import { readLoad } from "./leases/store/load-store.ts";
 import { readQueuedLanes } from "./leases/store/queue-status-store.ts";
 

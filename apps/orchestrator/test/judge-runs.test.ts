@@ -204,7 +204,7 @@ describe("the workspace of a run", () => {
     const dropped = async () =>
       (
         await p.database.transaction((tx) =>
-          sweepStore.dropExpiredSnapshots(tx, { before: future, keptSince: future }, 500),
+          sweepStore.dropExpiredSnapshots(tx, { before: future, retainedSince: future }, 500),
         )
       ).includes(snapshotKey!);
     expect(await dropped()).toBe(false);

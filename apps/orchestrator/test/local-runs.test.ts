@@ -235,7 +235,7 @@ test("a cancelled tree includes a run that a client executes; the client is info
   await platform.life.cancelRun(caller, { runUid: parent.uid, tree: true });
   expect(await now()).toMatchObject({
     state: "CANCELLED",
-    status: { message: "Cancelled together with the run above it." },
+    status: { message: "Cancelled with its parent run." },
   });
   expect((await report(output(1, "a"))).lease).toBe("stopping");
   expect(await report(end(2, { isInterrupted: true }))).toMatchObject({ lease: "over", run: { state: "CANCELLED" } });

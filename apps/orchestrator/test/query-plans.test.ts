@@ -4,7 +4,7 @@ import { newUid } from "@millwright/ids";
 import { unreportedChildren } from "../src/runs/store/children-store.ts";
 import { readLoad } from "../src/leases/store/load-store.ts";
 import { liveDescendants, lockRuns } from "../src/runs/store/locked-runs.ts";
-import { inputsOf, untakeMessages } from "../src/runs/store/message-store.ts";
+import { inputsOf, unassignMessages } from "../src/runs/store/message-store.ts";
 import {
   conversationsByUrl,
   findByReference,
@@ -116,7 +116,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ["what is alive of an agent", (sql) => liveRunsOfAgent(sql, run.uid)],
   ["a run to be locked", (sql) => lockRuns(sql, [run.uid])],
   ["what an execution was given", (sql) => inputsOf(sql, run.uid, 7)],
-  ["what a lost attempt was given", (sql) => untakeMessages(sql, run.uid, 7)],
+  ["what a lost attempt was given", (sql) => unassignMessages(sql, run.uid, 7)],
   ["the load, for metrics", (sql) => readLoad(sql, 60_000)],
   ["the queue, for metrics", (sql) => readQueuedLanes(sql, 60_000)],
 ])("%s is found by an index", async (_, find) => {

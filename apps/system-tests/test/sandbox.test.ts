@@ -36,7 +36,7 @@ async function endedBy(runId: string, cause: string, resource: string): Promise<
   expect([run.state, run.status_message?.error_code, run.status_message?.retryable]).toEqual(["FAILED", cause, false]);
   const events = await eventsOf(api, runId);
   const limits = events.find(({ kind }) => kind === "sandbox_ready").payload.limits;
-  expect(["cgroup-v1", "cgroup-v2", "prlimit"]).toContain(limits.held_by);
+  expect(["cgroup-v1", "cgroup-v2", "prlimit"]).toContain(limits.enforced_by);
   expect(events.find(({ kind }) => kind === "limit_exceeded")?.payload).toMatchObject({
     reason: cause,
     resource,

@@ -7,8 +7,8 @@ import type { ExecutionRow, Rows } from "./rows.ts";
 export function saveChange(rows: Rows, change: RunChange): void {
   const { run, next } = change;
   saveRun(rows, change);
-  if (next.execution !== run.execution.state || next.lease !== "keep") saveExecution(rows, change);
-  if (next.isFollowed) queueExecution(rows, run.uid, rows.executionsOf(run.uid).at(-1)!.seq + 1);
+  if (next.execution !== run.execution.state || next.lease !== "unchanged") saveExecution(rows, change);
+  if (next.hasNextExecution) queueExecution(rows, run.uid, rows.executionsOf(run.uid).at(-1)!.seq + 1);
   if (change.wait !== undefined) rows.waits.remove(run.uid);
   if (change.wait) rows.waits.put(run.uid, change.wait);
   if (change.directive) {
@@ -34,7 +34,7 @@ function saveRun(rows: Rows, { run, next, submittedPrompt }: RunChange): void {
     status,
     submittedPrompt: submittedPrompt ?? row.submittedPrompt,
     hasStarted: row.hasStarted || (run.state === "CLAIMED" && next.run === "INPROGRESS"),
-    executionCount: row.executionCount + (next.isFollowed ? 1 : 0),
+    executionCount: row.executionCount + (next.hasNextExecution ? 1 : 0),
   });
 }
 
@@ -58,12 +58,12 @@ function saveExecution(rows: Rows, { run, next, snapshotKey }: RunChange): void 
 function saveLease(rows: Rows, { run, next }: RunChange): void {
   const { id, attempt, lease } = run.execution;
   const stream = rows.streams.get(run.uid)!;
-  if (next.lease === "hold") {
+  if (next.lease === "accept") {
     rows.leases.patch(id, { isAccepted: true, isExpired: false });
     rows.streams.put(run.uid, { ...stream, executionId: id, attempt, lastClientSeq: 0 });
   }
   if (next.lease === "stop") rows.leases.patch(id, { isStopping: true });
-  if (next.lease !== "drop") return;
+  if (next.lease !== "release") return;
   if (lease) releaseCapacity(rows, run);
   rows.leases.remove(id);
   if (stream.executionId === id)

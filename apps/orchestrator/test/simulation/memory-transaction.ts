@@ -34,19 +34,19 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
       return [{ uid: uid as RunUid, rootRunUid, depth, owner, metadata, state: run.state }];
     });
   },
-  holdFactoryOpen: async () => true,
+  lockFactoryOpen: async () => true,
   insertRuns: async (records) => records.flatMap((record) => insertRun(rows, record) ?? []),
-  holdForClient: async () => {
+  offerToClient: async () => {
     throw new Error("local runs are not simulated");
   },
   findByCauses: async (causes) => causes.map(({ ownerUid, causeKey }) => findByCause(rows, ownerUid, causeKey)),
-  holdConversation: async ({ conversationUid, owner }) => {
+  lockConversation: async ({ conversationUid, owner }) => {
     const isOwned = ({ record }: RunRow): boolean =>
       record.conversationUid === conversationUid && record.owner.type === owner.type && record.owner.uid === owner.uid;
     const owned = rows.runs.all().filter(isOwned);
     return (owned.findLast(({ record }) => !record.parentRunUid) ?? owned.at(-1))?.record.uid;
   },
-  countUnseenTextBytes: async (runUid) =>
+  countUndeliveredTextBytes: async (runUid) =>
     unseen(rows, runUid)
       .filter(({ kind }) => kind !== "children")
       .reduce((sum, { text }) => sum + Buffer.byteLength(text), 0),
@@ -77,7 +77,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
       takenAs: directiveTo === undefined ? undefined : "directive",
     });
   },
-  async takeInputs(runUid, executionId) {
+  async assignInputs(runUid, executionId) {
     return unseen(rows, runUid).map(({ uid }) =>
       toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" })),
     );
@@ -110,26 +110,26 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   isSnapshotStored: async () => false,
   ownsSnapshot: async () => false,
   setCheckpoint: async () => {},
-  keepOnlySnapshot: async () => {},
+  deleteOtherSnapshots: async () => {},
   onWorkerLoss: async () => "resume",
   debugWindowMs: async (runUid) =>
     (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
   leaseExpiry: async () => new Date(0),
-  openToOffer: async () => {},
-  hasUnseenDirectives: async (runUid, executionId) =>
+  storeOfferToken: async () => {},
+  hasUndeliveredDirectives: async (runUid, executionId) =>
     unseen(rows, runUid).some((message) => message.executionId === executionId && message.takenAs === "directive"),
-  async untakeMessages(runUid, executionId) {
+  async unassignMessages(runUid, executionId) {
     for (const { executionId: _, takenAs: _as, ...rest } of rows
       .messagesOf(runUid)
       .filter((message) => message.executionId === executionId && !message.isDelivered))
       rows.messages.put(rest.uid, rest);
   },
-  async dropUnseenFollowups(runUid, _reason, stopping) {
-    const isHeld = (executionId: number) =>
+  async dropUndeliveredFollowups(runUid, _reason, stopping) {
+    const isExecuting = (executionId: number) =>
       executionId === stopping || ["STOPPING", "DEBUG"].includes(rows.executions.get(executionId)!.state);
-    return giveUp(rows, runUid, ({ executionId }) => executionId === undefined || !isHeld(executionId));
+    return giveUp(rows, runUid, ({ executionId }) => executionId === undefined || !isExecuting(executionId));
   },
-  dropUnseenFollowupsOf: async (runUid, _reason, executionId, takenAs) =>
+  dropUndeliveredFollowupsOf: async (runUid, _reason, executionId, takenAs) =>
     giveUp(
       rows,
       runUid,
@@ -320,7 +320,7 @@ function lockedExecution(
       sessionUid: lease.sessionUid,
       attempt: lease.attempt,
       isAccepted: lease.isAccepted,
-      isOver: lease.isExpired || lease.isFenced,
+      isExpired: lease.isExpired || lease.isFenced,
       leftMs: lease.isExpired ? 0 : 1_000,
     },
   };

@@ -15,7 +15,7 @@ import { completeExecutions, type Completion } from "../../src/runs/usecases/com
 import { createFollowup, type FollowupRequest } from "../../src/conversations/usecases/create-followup.ts";
 import { createRuns } from "../../src/runs/usecases/create-runs.ts";
 import { declineOffers } from "../../src/leases/usecases/decline-offers.ts";
-import { heartbeat, type Heartbeat, type HeldLease, type RenewedLease } from "../../src/leases/usecases/heartbeat.ts";
+import { heartbeat, type Heartbeat, type ReportedLease, type RenewedLease } from "../../src/leases/usecases/heartbeat.ts";
 import { interruptRun } from "../../src/runs/usecases/interrupt-run.ts";
 import { reap } from "../../src/leases/usecases/reap.ts";
 import { returnLeases } from "../../src/leases/usecases/return-leases.ts";
@@ -34,7 +34,7 @@ export type World = {
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
-  renewLeases(session: WorkerSession, leases: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
   tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
@@ -99,7 +99,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           runs,
           getVisibleRun,
           findNewestOfConversation: unused,
-          listOpenRuns: async () => [],
+          listSharedRuns: async () => [],
           findPrepared: never,
           settlePrepared: unused,
           uploads: { get: unused, put: never },
@@ -111,7 +111,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       cancelRun({ runs, getVisibleRun, offerTtlMs: 1_000 }, caller, request),
     interrupt: (caller: Caller, target: RunTarget) =>
       interruptRun(
-        { runs, getVisibleRun, findNewestOfConversation: unused, listOpenRuns: async () => [] },
+        { runs, getVisibleRun, findNewestOfConversation: unused, listSharedRuns: async () => [] },
         caller,
         target,
       ),
@@ -155,7 +155,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
         session,
         request,
       ),
-    reap: () => reap({ runs, tick: (after) => step(() => world.tick(after)), findBrokenLimits: async () => [] }),
+    reap: () => reap({ runs, tick: (after) => step(() => world.tick(after)), findExceededLimits: async () => [] }),
   };
 }
 

@@ -45,7 +45,7 @@ export async function startAgentSandbox(
       cpus: limits.cpus,
       file_bytes: limits.fileBytes,
       disk_bytes: limits.diskBytes,
-      held_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit",
+      enforced_by: host.cgroups ? `cgroup-${host.cgroups.version}` : "prlimit",
     },
   });
   if (dockerImage !== "" && rootfs === undefined && dockerImage !== host.ownImage)

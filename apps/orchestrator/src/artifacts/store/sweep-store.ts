@@ -16,8 +16,8 @@ const EXPIRED = `s.created_at < $1
        AND y.id > x.id AND coalesce(y.snapshot_key, y.checkpoint_key) IS NOT NULL))
   AND NOT EXISTS (SELECT 1 FROM runs alive WHERE alive.conversation_uid = r.conversation_uid AND alive.state <> ALL ($3::text[]))
   AND NOT EXISTS (SELECT 1 FROM runs borrower WHERE borrower.frozen #>> '{workspace,snapshot_key}' = s.snapshot_key AND borrower.state <> ALL ($3::text[]))`;
-const NAMED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key) JOIN runs r ON r.uid = s.run_uid`;
-const UNNAMED =
+const REFERENCED_SNAPSHOTS = `FROM snapshots s JOIN executions x ON x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key) JOIN runs r ON r.uid = s.run_uid`;
+const UNREFERENCED =
   "s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = s.execution_id AND s.snapshot_key IN (x.snapshot_key, x.checkpoint_key))";
 
 /**
@@ -41,35 +41,35 @@ export const sweepStore = {
    * Deletes snapshots stored before that time to which no execution refers, neither as its final snapshot nor as its
    * newest checkpoint.
    */
-  async dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]> {
+  async dropUnreferencedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]> {
     const locked = await keysOf(
       tx,
-      `SELECT s.snapshot_key AS key FROM snapshots s WHERE ${UNNAMED} LIMIT $2 FOR UPDATE SKIP LOCKED`,
+      `SELECT s.snapshot_key AS key FROM snapshots s WHERE ${UNREFERENCED} LIMIT $2 FOR UPDATE SKIP LOCKED`,
       [before, limit],
     );
     return keysOf(
       tx,
-      `DELETE FROM snapshots s WHERE s.snapshot_key = ANY ($2) AND ${UNNAMED} RETURNING s.snapshot_key AS key`,
+      `DELETE FROM snapshots s WHERE s.snapshot_key = ANY ($2) AND ${UNREFERENCED} RETURNING s.snapshot_key AS key`,
       [before, locked],
     );
   },
 
-  /** Deletes snapshots stored before `before` that are superseded, or stored before `keptSince`. Locks their runs. */
+  /** Deletes snapshots stored before `before` that are superseded, or stored before `retainedSince`. Locks their runs. */
   async dropExpiredSnapshots(
     tx: Sql,
-    { before, keptSince }: { before: Date; keptSince: Date },
+    { before, retainedSince }: { before: Date; retainedSince: Date },
     limit: number,
   ): Promise<string[]> {
     const ended = [...TERMINAL_STATES];
     const ofLocked = await keysOf(
       tx,
-      `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE ${EXPIRED} ORDER BY r.uid LIMIT $4 FOR UPDATE OF r SKIP LOCKED`,
-      [before, keptSince, ended, limit],
+      `SELECT s.snapshot_key AS key ${REFERENCED_SNAPSHOTS} WHERE ${EXPIRED} ORDER BY r.uid LIMIT $4 FOR UPDATE OF r SKIP LOCKED`,
+      [before, retainedSince, ended, limit],
     );
     const keys = await keysOf(
       tx,
-      `SELECT s.snapshot_key AS key ${NAMED_SNAPSHOTS} WHERE s.snapshot_key = ANY ($4) AND ${EXPIRED}`,
-      [before, keptSince, ended, ofLocked],
+      `SELECT s.snapshot_key AS key ${REFERENCED_SNAPSHOTS} WHERE s.snapshot_key = ANY ($4) AND ${EXPIRED}`,
+      [before, retainedSince, ended, ofLocked],
     );
     await tx.query(
       "UPDATE executions x SET snapshot_key = NULL, checkpoint_key = NULL FROM snapshots s WHERE s.snapshot_key = ANY ($1) AND x.id = s.execution_id",

@@ -32,7 +32,7 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   });
   if (!artifact) throw notFound("artifact");
   if (artifact.isCommitted || artifact.blobKey === undefined) return;
-  if (!(await holds(deps, artifact.blobKey, artifact))) {
+  if (!(await hasAnnouncedContent(deps, artifact.blobKey, artifact))) {
     await deps.blobs.delete(artifact.blobKey);
     throw conflict(
       "artifact_content_mismatch",
@@ -48,7 +48,12 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   });
 }
 
-async function holds(deps: CommitArtifactDeps, key: string, { sizeBytes, sha256 }: StoredArtifact): Promise<boolean> {
+/** Returns whether the uploaded content has the announced size and hash. Errors: artifact_not_uploaded. */
+async function hasAnnouncedContent(
+  deps: CommitArtifactDeps,
+  key: string,
+  { sizeBytes, sha256 }: StoredArtifact,
+): Promise<boolean> {
   const blob = await deps.blobs.get(key);
   if (!blob)
     throw conflict("artifact_not_uploaded", "The artifact has no uploaded content. Upload it to the signed URL first.");

@@ -90,7 +90,7 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
     return insert;
   });
   // Undefined if the announcement was swept concurrently; its client id is then free again.
-  return stored ? answer(deps, stored, checked) : createArtifact(deps, input);
+  return stored ? createdArtifact(deps, stored, checked) : createArtifact(deps, input);
 }
 
 const findPlan = async (
@@ -145,7 +145,7 @@ function contentOf(checked: CheckedArtifact, ids: Pick<ArtifactInsert, "uid" | "
   }
 }
 
-async function answer(
+async function createdArtifact(
   deps: CreateArtifactDeps,
   { uid, isCommitted, blobKey, sizeBytes: size, sha256 }: Omit<ArtifactInsert, "clientArtifactId" | "executionId">,
   { contentType }: CheckedArtifact,

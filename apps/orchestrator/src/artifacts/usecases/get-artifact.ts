@@ -22,7 +22,7 @@ export type GetArtifactDeps = {
   readonly clock: Clock;
 };
 
-export type ArtifactAnswer = {
+export type ArtifactDetail = {
   readonly artifact: Artifact;
   readonly data: JsonObject;
   readonly source?: ArtifactSource;
@@ -51,7 +51,7 @@ export async function getArtifact(
   caller: Caller,
   uid: string,
   isAnonymous: boolean,
-): Promise<ArtifactAnswer> {
+): Promise<ArtifactDetail> {
   const found = await deps.findArtifact(uid);
   const artifact = found && isRetrievable(found) ? found : undefined;
   if (isAnonymous && !artifact?.isPublic)

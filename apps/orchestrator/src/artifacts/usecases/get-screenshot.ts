@@ -4,12 +4,12 @@ import { notFound } from "@millwright/errors";
 import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import { downloadName, downloadType } from "../domain/artifact-views.ts";
 import type { Run } from "../../runs/domain/run.ts";
-import type { ListOpenRuns } from "../../runs/domain/session-sharing.ts";
+import type { ListSharedRuns } from "../../runs/domain/session-sharing.ts";
 
 export type GetScreenshotUrlDeps = {
   readonly findArtifact: (uid: string) => Promise<Artifact | undefined>;
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
-  readonly listOpenRuns: ListOpenRuns;
+  readonly listSharedRuns: ListSharedRuns;
   readonly blobs: Pick<BlobStore, "signDownload">;
 };
 
@@ -61,4 +61,4 @@ const isOpen = async (
   caller: Caller,
   conversationUid: string,
   runUid: string,
-): Promise<boolean> => (await deps.listOpenRuns(caller, conversationUid, "view")).some(({ uid }) => uid === runUid);
+): Promise<boolean> => (await deps.listSharedRuns(caller, conversationUid, "view")).some(({ uid }) => uid === runUid);

@@ -69,7 +69,7 @@ export type OpenPullRequestInput = {
   readonly body: string;
 };
 
-export type OpenPullRequestAnswer = {
+export type OpenedPullRequest = {
   readonly url: string;
   readonly number: number;
   readonly artifactUid: string;
@@ -97,7 +97,7 @@ type Opened = Pick<PullRequest, "baseBranch" | "baseSha" | "status"> & {
 export async function openPullRequest(
   deps: OpenPullRequestDeps,
   input: OpenPullRequestInput,
-): Promise<OpenPullRequestAnswer> {
+): Promise<OpenedPullRequest> {
   const { lease, owner, repo, headBranch, headSha } = input;
   const title = input.title.trim();
   if (title === "" || title.length > PULL_REQUEST_LIMITS.titleMax || input.body.length > PULL_REQUEST_LIMITS.bodyMax)
@@ -179,7 +179,7 @@ async function adopt(
   pull: PullRequest,
   headSha: string,
   size: PullRequestSize | undefined,
-): Promise<OpenPullRequestAnswer> {
+): Promise<OpenedPullRequest> {
   await deps.pullRequests.moveHead(tx, pull.uid, headSha, size);
   return { url: pull.url, number: pull.number, artifactUid: pull.artifactUid, adopted: true };
 }

@@ -9,8 +9,8 @@ export type SweepBlobsDeps = {
   readonly transaction: Transaction;
   readonly files: {
     dropUncommittedArtifacts(tx: Sql, before: Date, limit: number): Promise<string[]>;
-    dropUnnamedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]>;
-    dropExpiredSnapshots(tx: Sql, times: { before: Date; keptSince: Date }, limit: number): Promise<string[]>;
+    dropUnreferencedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]>;
+    dropExpiredSnapshots(tx: Sql, times: { before: Date; retainedSince: Date }, limit: number): Promise<string[]>;
   };
   /** Schedules a blob for deletion after all links to it have expired. */
   readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
@@ -39,10 +39,10 @@ export const nextSweep = (now: Date): Date =>
 export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Promise<void> {
   const nowMs = deps.clock.now().getTime();
   const before = new Date(nowMs - ABANDONED_AFTER_MS);
-  const keptSince = new Date(nowMs - deps.snapshotDays * 24 * HOUR_MS);
-  await forget(deps, signal, (tx) => deps.files.dropUncommittedArtifacts(tx, before, BATCH));
-  await forget(deps, signal, (tx) => deps.files.dropUnnamedSnapshots(tx, before, BATCH));
-  await forget(deps, signal, (tx) => deps.files.dropExpiredSnapshots(tx, { before, keptSince }, BATCH));
+  const retainedSince = new Date(nowMs - deps.snapshotDays * 24 * HOUR_MS);
+  await deleteRows(deps, signal, (tx) => deps.files.dropUncommittedArtifacts(tx, before, BATCH));
+  await deleteRows(deps, signal, (tx) => deps.files.dropUnreferencedSnapshots(tx, before, BATCH));
+  await deleteRows(deps, signal, (tx) => deps.files.dropExpiredSnapshots(tx, { before, retainedSince }, BATCH));
   for (const folder of BLOB_FOLDERS) {
     for await (const blobs of inBatches(deps.blobs.list(folder), ({ storedAt }) => storedAt < before)) {
       signal.throwIfAborted();
@@ -59,7 +59,11 @@ export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Pro
  * Deletes rows at once and their blobs an hour later, so that a link that was issued just before works until it
  * expires.
  */
-async function forget(deps: SweepBlobsDeps, signal: AbortSignal, drop: (tx: Sql) => Promise<string[]>): Promise<void> {
+async function deleteRows(
+  deps: SweepBlobsDeps,
+  signal: AbortSignal,
+  drop: (tx: Sql) => Promise<string[]>,
+): Promise<void> {
   for (let dropped = BATCH; dropped === BATCH;) {
     signal.throwIfAborted();
     dropped = await deps.transaction(async (tx) => {

@@ -91,7 +91,7 @@ export function exhaustedMessage({ budget, period, spentMicros, limitMicros }: L
 export type NewBudget = Pick<Budget, "scope" | "scopeUid" | "period"> & BudgetSettings;
 
 /** A budget as requested, unchecked. */
-export type AskedBudget = {
+export type RequestedBudget = {
   readonly teamUid: string;
   readonly scope: string;
   /** "" = the uid of the team, for scope team. */
@@ -103,7 +103,7 @@ export type AskedBudget = {
 };
 
 /** Returns the checked values of a team's new budget. Errors: budget_invalid. */
-export function checkNewBudget(requested: AskedBudget): NewBudget {
+export function checkNewBudget(requested: RequestedBudget): NewBudget {
   const scope = BUDGET_SCOPES.find((known) => known === requested.scope);
   if (!scope) throw invalid(`scope must be one of ${BUDGET_SCOPES.join(", ")}`);
   const period = BUDGET_PERIODS.find((known) => known === requested.period);

@@ -5,7 +5,7 @@ import { newUid } from "@millwright/ids";
 import { toDollars } from "@millwright/money";
 import type { Budget, CountedPeriod } from "../domain/budget.ts";
 
-const about = (
+const budgetEvent = (
   type: string,
   budget: Budget,
   by: Pick<NewEvent, "actor" | "requestId">,
@@ -35,11 +35,11 @@ const by = (caller: Caller): Pick<NewEvent, "actor" | "requestId"> => ({
 /** Appends events of budgets, in the transaction that changes the budget. */
 export const budgetEvents = {
   created: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
-    appendEvents(tx, [about("created", budget, by(caller))]),
+    appendEvents(tx, [budgetEvent("created", budget, by(caller))]),
   updated: (tx: Sql, budget: Budget, changed: readonly string[], caller: Caller): Promise<void> =>
-    appendEvents(tx, [about("updated", budget, by(caller), { changed: [...changed] })]),
+    appendEvents(tx, [budgetEvent("updated", budget, by(caller), { changed: [...changed] })]),
   deleted: (tx: Sql, budget: Budget, caller: Caller): Promise<void> =>
-    appendEvents(tx, [about("deleted", budget, by(caller))]),
+    appendEvents(tx, [budgetEvent("deleted", budget, by(caller))]),
 
   /**
    * Appends the event that runs under the budget have spent `percent` of its limit. The caller appends it at most once
@@ -59,7 +59,7 @@ export const budgetEvents = {
       ...(resetsAt ? { resets_at: resetsAt.toISOString() } : {}),
     };
     return appendEvents(tx, [
-      about(
+      budgetEvent(
         "threshold_reached",
         budget,
         { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() },

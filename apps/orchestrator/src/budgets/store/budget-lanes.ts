@@ -5,8 +5,8 @@ import { MAY_COST, SCOPES_OF_ROOT } from "./budget-store.ts";
 /** The columns (besides `is_background`) in which a lane that waits for a budget equals the lane that does not. */
 const KEY = ["owner_type", "owner_uid", "agent_uid", "factory_uid", "worker_host", "harness", "image", "arch"];
 const keyOf = (lane: string): string => [...KEY, "is_background"].map((column) => `${lane}.${column}`).join(", ");
-const isTwin = (lane: string, other: string): string =>
-  `${lane}.owner_uid = ${other}.owner_uid AND (${keyOf(lane)}) IS NOT DISTINCT FROM (${keyOf(other)})`;
+const isSameLane = (lane: string, otherLane: string): string =>
+  `${lane}.owner_uid = ${otherLane}.owner_uid AND (${keyOf(lane)}) IS NOT DISTINCT FROM (${keyOf(otherLane)})`;
 
 /** Maximum number of executions moved from one lane in one transaction. */
 const MOVED_MAX = 256;
@@ -55,7 +55,7 @@ export async function moveExhausted(tx: Sql, laneId: number): Promise<number> {
   await tx.query(
     `UPDATE executions e SET lane_id = waiting.id
        FROM unnest($2::bigint[], $3::uuid[]) AS moved (id, budget_uid), lanes l, lanes waiting
-      WHERE e.id = moved.id AND e.state = 'QUEUED' AND l.id = $1 AND waiting.waits_for_budget = moved.budget_uid AND ${isTwin("waiting", "l")}`,
+      WHERE e.id = moved.id AND e.state = 'QUEUED' AND l.id = $1 AND waiting.waits_for_budget = moved.budget_uid AND ${isSameLane("waiting", "l")}`,
     [laneId, ids, budgets],
   );
   return rows.length;
@@ -84,7 +84,7 @@ export async function requeueFunded(database: Database): Promise<number> {
               FOR NO KEY UPDATE OF r SKIP LOCKED)
          UPDATE executions e SET lane_id = l.id
            FROM waiting w, lanes before, lanes l
-          WHERE e.id = w.id AND e.state = 'QUEUED' AND before.id = w.lane_id AND l.waits_for_budget IS NULL AND ${isTwin("l", "before")}`,
+          WHERE e.id = w.id AND e.state = 'QUEUED' AND before.id = w.lane_id AND l.waits_for_budget IS NULL AND ${isSameLane("l", "before")}`,
       );
       if (rowCount > 0) tx.announce?.(topics.work);
       return rowCount;

@@ -144,15 +144,15 @@ export const budgetStore = {
   ): Promise<Map<string, BudgetSums>> {
     if (counted.length === 0) return new Map();
     const { rows } = await sql.query<{ uid: string; spent: string; reserved: string; dead: number }>(
-      `SELECT b.uid, coalesce(p.spent_micros, 0)::text AS spent, held.reserved, held.dead
-         FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (uid, period_start)
-         JOIN budgets b ON b.uid = asked.uid
-         LEFT JOIN budget_periods p ON p.budget_uid = b.uid AND p.period_start = asked.period_start
+      `SELECT b.uid, coalesce(p.spent_micros, 0)::text AS spent, reservations.reserved, reservations.dead
+         FROM unnest($1::uuid[], $2::timestamptz[]) AS requested (uid, period_start)
+         JOIN budgets b ON b.uid = requested.uid
+         LEFT JOIN budget_periods p ON p.budget_uid = b.uid AND p.period_start = requested.period_start
         CROSS JOIN LATERAL (
           SELECT coalesce(sum(c.micros) FILTER (WHERE e.id IS NOT NULL AND c.execution_id <> $3), 0)::text AS reserved, count(*) FILTER (WHERE e.id IS NULL) AS dead
             FROM cost_reservations c
             LEFT JOIN executions e ON e.id = c.execution_id AND e.attempt = c.attempt AND e.state IN ('CLAIMED', 'RUNNING')
-           WHERE c.team_uid = b.team_uid AND b.scope || ' ' || b.scope_uid = ANY(c.scopes)) held`,
+           WHERE c.team_uid = b.team_uid AND b.scope || ' ' || b.scope_uid = ANY(c.scopes)) reservations`,
       [counted.map(({ budget }) => budget.uid), counted.map(({ period }) => period.start), exceptExecution],
     );
     return new Map(
@@ -185,15 +185,15 @@ export const budgetStore = {
     micros: bigint,
   ): Promise<Map<string, { spentMicros: bigint; published: readonly number[] }>> {
     const { rows } = await tx.query<{ budget_uid: string; spent: string; thresholds_reached: number[] }>(
-      `WITH asked AS (SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS a (uid, period_start, resets_at)),
+      `WITH requested AS (SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS a (uid, period_start, resets_at)),
             sums AS (
               INSERT INTO budget_periods AS p (budget_uid, period_start, spent_micros)
-              SELECT asked.uid, asked.period_start, $3::bigint FROM asked
+              SELECT requested.uid, requested.period_start, $3::bigint FROM requested
               ON CONFLICT (budget_uid, period_start) DO UPDATE SET spent_micros = p.spent_micros + excluded.spent_micros
               RETURNING p.budget_uid, p.spent_micros, p.thresholds_reached),
             ends AS (
               SELECT b.uid, CASE WHEN s.spent_micros >= b.limit_micros THEN coalesce(a.resets_at, 'infinity') END AS exhausted_until
-                FROM sums s JOIN asked a ON a.uid = s.budget_uid JOIN budgets b ON b.uid = s.budget_uid),
+                FROM sums s JOIN requested a ON a.uid = s.budget_uid JOIN budgets b ON b.uid = s.budget_uid),
             marked AS (
               UPDATE budgets b SET exhausted_until = e.exhausted_until FROM ends e
                WHERE b.uid = e.uid AND b.exhausted_until IS DISTINCT FROM e.exhausted_until)

@@ -8,7 +8,7 @@ import {
   checkNewBudget,
   checkThresholds,
   periodAt,
-  type AskedBudget,
+  type RequestedBudget,
   type Budget,
   type BudgetSettings,
   type CountedPeriod,
@@ -67,7 +67,7 @@ export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: stri
 export async function createBudget(
   deps: BudgetsDeps,
   caller: Caller,
-  requested: AskedBudget,
+  requested: RequestedBudget,
   key = "",
 ): Promise<BudgetView> {
   requireVerb(caller, requested.teamUid, "team.manage", "team");

@@ -43,25 +43,25 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     async resolveAgent(caller, question) {
-      const answer = await client.resolveAgent(
+      const response = await client.resolveAgent(
         { ...question, askedSecrets: [...DECIDING_SECRETS] },
         call(forwarded(caller, signer.service)),
       );
       return {
-        ...(answer.agentUid ? { agentUid: answer.agentUid, agentName: answer.agentName } : {}),
-        ...(answer.agentUid && answer.agentType ? { agentType: answer.agentType } : {}),
-        ...(answer.factoryUid ? { factoryUid: answer.factoryUid } : {}),
-        definitionVersion: Number(answer.definitionVersion),
-        layers: answer.layers
+        ...(response.agentUid ? { agentUid: response.agentUid, agentName: response.agentName } : {}),
+        ...(response.agentUid && response.agentType ? { agentType: response.agentType } : {}),
+        ...(response.factoryUid ? { factoryUid: response.factoryUid } : {}),
+        definitionVersion: Number(response.definitionVersion),
+        layers: response.layers
           .filter(({ source }) => SOURCES.includes(source))
           .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
-        siblingAgents: answer.siblingAgents,
+        siblingAgents: response.siblingAgents,
         queueSettings: {
-          team: queueSettings(answer.teamQueue),
-          agent: queueSettings(answer.agentQueue),
+          team: queueSettings(response.teamQueue),
+          agent: queueSettings(response.agentQueue),
           factory: DEFAULT_QUEUE_SETTINGS,
         },
-        teamSecrets: answer.teamSecrets,
+        teamSecrets: response.teamSecrets,
       };
     },
     async resolveSecrets(caller, teamUid, names, optionalNames = []) {

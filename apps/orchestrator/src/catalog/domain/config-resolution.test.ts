@@ -42,7 +42,7 @@ describe("the most specific level wins", () => {
 
 describe("model and harness are one unit", () => {
   test.each<[string, Levels, unknown, string]>([
-    ["nothing said", {}, { harness: { type: "oz" } }, "default"],
+    ["no level sets it", {}, { harness: { type: "oz" } }, "default"],
     ["a model", { agent: { modelId: "m" } }, { harness: { type: "oz" }, modelId: "m" }, "agent"],
     [
       "a harness replaces the model below",

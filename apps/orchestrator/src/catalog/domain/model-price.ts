@@ -44,5 +44,5 @@ export function checkNewModelPrice(price: NewModelPrice): NewModelPrice {
 export const priceInThePast = (effectiveFrom: Date) =>
   invalidArgument(
     "price_invalid",
-    `effective_from must not be in the past (got ${effectiveFrom.toISOString()}): recorded calls keep their price.`,
+    `effective_from must not be in the past (got ${effectiveFrom.toISOString()}). The price of recorded calls cannot change.`,
   );

@@ -66,8 +66,8 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       const teams = teamsInView(callerOf(context), "run.view").filter((team) => teamUid === "" || team === teamUid);
       const workers = await deps.connectedWorkers(teams);
       return {
-        workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...one }) => ({
-          ...one,
+        workers: workers.map(({ connectedAt, lastSeenAt, sandboxFeatures, ...worker }) => ({
+          ...worker,
           sandboxFeatures: [...sandboxFeatures],
           connectedAt: timestampFromDate(connectedAt),
           lastSeenAt: timestampFromDate(lastSeenAt),
@@ -193,13 +193,13 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       };
     },
     async readCodeHost({ teamUid, changedSince, ...read }, context) {
-      const { body, answeredAt, ...answer } = await readCodeHost(deps, callerOf(context), {
+      const { body, answeredAt, ...response } = await readCodeHost(deps, callerOf(context), {
         ...read,
         teamUid: as<TeamUid>(teamUid),
         changedSince: changedSince && timestampDate(changedSince),
       });
       return {
-        ...answer,
+        ...response,
         answeredAt: timestampFromDate(answeredAt),
         ...(body === undefined ? {} : { body: new TextEncoder().encode(JSON.stringify(body)) }),
       };

@@ -25,7 +25,7 @@ export const definitionAllowList = allowServices(definitions.DefinitionOwnerServ
 export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDeps): void {
   router.service(definitions.DefinitionOwnerService, {
     async stageDefinition({ factoryUid, teamUid, version, definition, dryRun }) {
-      const answer = await stageDefinition(deps, {
+      const staged = await stageDefinition(deps, {
         factoryUid: uuid<FactoryUid>(factoryUid, "factory_uid"),
         teamUid: uuid<TeamUid>(teamUid, "team_uid"),
         version: Number(version),
@@ -33,8 +33,8 @@ export function definitionRoutes(router: ConnectRouter, deps: DefinitionRoutesDe
         isDryRun: dryRun,
       });
       return create(definitions.StageDefinitionResponseSchema, {
-        diagnostics: answer.diagnostics.map((diagnostic) => ({ ...diagnostic, keys: [...diagnostic.keys] })),
-        plan: answer.plan.map((item) => ({ ...item, changedFields: [...item.changedFields] })),
+        diagnostics: staged.diagnostics.map((diagnostic) => ({ ...diagnostic, keys: [...diagnostic.keys] })),
+        plan: staged.plan.map((item) => ({ ...item, changedFields: [...item.changedFields] })),
       });
     },
     async discardDefinition({ factoryUid, version }) {

@@ -48,17 +48,17 @@ export function environmentStore(prisma: PrismaClient): EnvironmentStore {
   const ownedBy = (owners: readonly Owner[]) => ({
     OR: known(owners).map(({ type, uid }) => ({ ownerType: type, ownerUid: uid })),
   });
-  const toThem = (grantees: readonly Owner[]) => ({
+  const grantedTo = (grantees: readonly Owner[]) => ({
     OR: known(grantees).map(({ type, uid }) => ({ granteeType: type, granteeUid: uid })),
   });
   const sharedWith = (grantees: readonly Owner[]) => ({
     OR: [
-      { grants: { some: { isLink: false, ...toThem(grantees) } } },
-      { linkSharing: true, grants: { some: toThem(grantees) } },
+      { grants: { some: { isLink: false, ...grantedTo(grantees) } } },
+      { linkSharing: true, grants: { some: grantedTo(grantees) } },
     ],
   });
   const withGrants = (grantees: readonly Owner[]) => ({
-    grants: { where: { isLink: false, ...toThem(grantees) }, take: 1 },
+    grants: { where: { isLink: false, ...grantedTo(grantees) }, take: 1 },
   });
   const keyOf = (environmentUid: string, { grantee }: EnvironmentGrant) => ({
     environmentUid,

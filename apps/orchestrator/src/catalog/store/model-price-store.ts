@@ -3,7 +3,7 @@ import { present } from "@millwright/json";
 import type { ModelPrice, ModelPricePosition, NewModelPrice } from "../domain/model-price.ts";
 import type { PriceVersion } from "../domain/usage.ts";
 
-/** Columns of `model_prices p` that a price is made of. Micro-dollars are text: int8 may exceed what a number holds. */
+/** Columns of `model_prices p` that a price is made of. Micro-dollars are text: int8 exceeds the safe integers of a number. */
 export const PRICE = `p.version,
   p.input_per_million_micros::text AS input_price,
   p.output_per_million_micros::text AS output_price,

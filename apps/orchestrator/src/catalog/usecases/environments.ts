@@ -138,7 +138,7 @@ export async function createEnvironment(
 }
 
 /**
- * Replaces the configuration. Existing runs keep theirs. Link sharing is unchanged if absent. Errors:
+ * Replaces the configuration. Existing runs are unaffected. Link sharing is unchanged if absent. Errors:
  * environment_not_found · not_authorized · invalid_environment.
  */
 export async function replaceEnvironment(
@@ -159,7 +159,7 @@ export async function replaceEnvironment(
   return viewOf(deps, caller, environment);
 }
 
-/** Deletes an environment. Existing runs keep its configuration. Errors: environment_not_found · not_authorized. */
+/** Deletes an environment. Existing runs are unaffected. Errors: environment_not_found · not_authorized. */
 export async function deleteEnvironment(deps: EnvironmentsDeps, caller: Caller, uid: string): Promise<void> {
   await deps.environments.delete((await findManageable(deps, caller, uid)).uid);
 }

@@ -53,7 +53,7 @@ export async function listModelPrices(
 }
 
 /**
- * Adds a version of a model's price, once per key. Recorded calls keep their price.
+ * Adds a version of a model's price, once per key. The price of recorded calls is unchanged.
  *
  * Errors: not_authorized unless a platform administrator calls · price_invalid · idempotency_mismatch (conflict).
  */

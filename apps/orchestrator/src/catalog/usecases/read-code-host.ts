@@ -30,7 +30,7 @@ export type CodeHostRead = {
   readonly etag: string;
 };
 
-export type CodeHostAnswer = ForgeAnswer & { readonly codeHostUid: string };
+export type CodeHostResponse = ForgeAnswer & { readonly codeHostUid: string };
 
 /**
  * Reads one page from the code host that serves a repository, with the credential of its connection. Other services
@@ -42,7 +42,7 @@ export async function readCodeHost(
   deps: ReadCodeHostDeps,
   caller: Caller,
   read: CodeHostRead,
-): Promise<CodeHostAnswer> {
+): Promise<CodeHostResponse> {
   requireServiceCaller(caller);
   const resource = FORGE_RESOURCES.find((known) => known === read.resource);
   if (!resource)
@@ -56,7 +56,7 @@ export async function readCodeHost(
   const connection = codeHostFor(connections, repository.owner);
   if (!connection) throw notConnected(read);
   const token = await readToken(deps.identity, serviceCaller("orchestrator", newUid()), connection);
-  const answer = await deps.readForge(
+  const response = await deps.readForge(
     connection,
     token,
   )({
@@ -64,7 +64,7 @@ export async function readCodeHost(
     resource,
     repository: read.headRepository === "" ? repository : repositoryNamed(read.headRepository),
   });
-  return { ...answer, codeHostUid: connection.uid };
+  return { ...response, codeHostUid: connection.uid };
 }
 
 /**
@@ -76,13 +76,13 @@ async function readLocal(
   deps: ReadCodeHostDeps,
   connections: readonly CodeHost[],
   read: CodeHostRead,
-): Promise<CodeHostAnswer> {
+): Promise<CodeHostResponse> {
   const pull = await deps.findPullRequest(read.url.split("/").at(-1) ?? "");
   const connection = connections.find(({ uid }) => uid === pull?.codeHostUid);
   if (!pull || !connection) throw notConnected(read);
   const opened = deps.openCodeHost(connection, "");
   if (opened.kind !== "local") throw notConnected(read);
-  const answer = {
+  const common = {
     codeHostUid: connection.uid,
     body: undefined,
     nextPage: "",
@@ -92,13 +92,13 @@ async function readLocal(
   };
   try {
     const body = await localPullRequest(opened.host, pull);
-    if (!body) return { ...answer, outcome: "not_found", etag: "" };
+    if (!body) return { ...common, outcome: "not_found", etag: "" };
     const etag = `"${body.base_sha} ${pull.headSha}"`;
     return etag === read.etag
-      ? { ...answer, outcome: "not_modified", etag }
-      : { ...answer, outcome: "found", etag, body };
+      ? { ...common, outcome: "not_modified", etag }
+      : { ...common, outcome: "found", etag, body };
   } catch (error) {
-    if (isDomainError(error) && error.kind === "not_found") return { ...answer, outcome: "not_found", etag: "" };
+    if (isDomainError(error) && error.kind === "not_found") return { ...common, outcome: "not_found", etag: "" };
     throw error;
   }
 }

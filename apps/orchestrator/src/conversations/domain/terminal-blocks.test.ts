@@ -96,7 +96,7 @@ test.each([
     { state: "denied", output: "Not before a plan." },
   ],
   ["wrote too much", end("c", { exit_code: 0, output: "x", truncated: true }), { truncated: true }],
-])("a command that %s says so", (_what, ending, shown) =>
+])("a command that %s: its state and output", (_name, ending, shown) =>
   expect(blocksOf(start("c", "x"), ending)).toMatchObject([shown]),
 );
 
@@ -108,10 +108,10 @@ test("a command without an end is running, until its worker is lost", () => {
 describe("a command in the background", () => {
   const begun = [start("c1", "serve"), end("c1", { id: "bg-1", running: true })] as const;
   test("appends each output that was read, and ends when its end is reported", () => {
-    const heard = end("c2", { id: "bg-1", running: true, output: "one\n" }, "completed", "read_command_output");
+    const read = end("c2", { id: "bg-1", running: true, output: "one\n" }, "completed", "read_command_output");
     const over = end("c3", { id: "bg-1", running: false, exit_code: 0, output: "two\n" }, "completed", "stop_command");
-    expect(blocksOf(...begun, heard)).toMatchObject([{ output: "one\n", state: "running", exit_code: null }]);
-    expect(blocksOf(...begun, heard, over)).toMatchObject([
+    expect(blocksOf(...begun, read)).toMatchObject([{ output: "one\n", state: "running", exit_code: null }]);
+    expect(blocksOf(...begun, read, over)).toMatchObject([
       { id: "c1", command: "serve", output: "one\ntwo\n", state: "completed", exit_code: 0, completed_at: at(4) },
     ]);
   });

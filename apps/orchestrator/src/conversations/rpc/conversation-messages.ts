@@ -6,7 +6,7 @@ import { followupState, type Followup } from "../../runs/domain/followup.ts";
 import { isRunTypeCancellable } from "../../runs/domain/run.ts";
 import { artifactMessage } from "../../runs/rpc/run-messages.ts";
 import type { TimelineEntry } from "../domain/timeline-view.ts";
-import type { ConversationStanding } from "../usecases/describe-conversations.ts";
+import type { ConversationState } from "../usecases/describe-conversations.ts";
 
 export const followupMessage = (followup: Followup): orchestrator.Followup => {
   const { uid, text, authorType, authorUid, createdAt, deliveredAt, undeliverable = "" } = followup;
@@ -28,7 +28,11 @@ export const followupMessage = (followup: Followup): orchestrator.Followup => {
  * Converts the state of a conversation. If the caller may not see the current run, only `hidden` and the outputs are
  * set.
  */
-export const standingMessage = ({ run, isVisible, outputs }: ConversationStanding): orchestrator.ConversationStanding =>
+export const conversationStateMessage = ({
+  run,
+  isVisible,
+  outputs,
+}: ConversationState): orchestrator.ConversationStanding =>
   create(orchestrator.ConversationStandingSchema, {
     conversationUid: run.conversationUid,
     ...(isVisible

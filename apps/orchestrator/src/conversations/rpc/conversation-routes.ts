@@ -8,12 +8,12 @@ import type { NewRun } from "../../runs/domain/new-run.ts";
 import { newRun } from "../../runs/rpc/run-routes.ts";
 import type { RunTarget } from "../../runs/usecases/run-target.ts";
 import type { AnnouncedFile } from "../domain/prepared-attachment.ts";
-import type { FollowupAnswer, FollowupRequest } from "../usecases/create-followup.ts";
+import type { FollowupResult, FollowupRequest } from "../usecases/create-followup.ts";
 import type { Prepared } from "../usecases/prepare-attachments.ts";
 
 /** The use cases that change conversations, bound to their stores. */
 export type ConversationUseCases = {
-  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupAnswer>;
+  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupResult>;
   continueConversation(caller: Caller, request: NewRun): Promise<string>;
   prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
 };

@@ -15,7 +15,7 @@ import { getTimeline } from "../usecases/get-timeline.ts";
 import { listFollowups, type ListFollowupsDeps } from "../usecases/list-followups.ts";
 import { listHandoffFiles, type ListHandoffFilesDeps } from "../usecases/list-handoff-files.ts";
 import { getTranscriptUrl, type GetTranscriptUrlDeps } from "../usecases/transcripts.ts";
-import { followupMessage, standingMessage, timelineMessage } from "./conversation-messages.ts";
+import { followupMessage, conversationStateMessage, timelineMessage } from "./conversation-messages.ts";
 
 export type ConversationViewDeps = DescribeRunsDeps &
   GetConversationDeps &
@@ -77,7 +77,7 @@ export const conversationViewMethods = (deps: ConversationViewDeps): Conversatio
       withOutputs,
       teamUid: teamUid || undefined,
     });
-    return { conversations: standings.map(standingMessage) };
+    return { conversations: standings.map(conversationStateMessage) };
   },
   async findConversationsByUrl({ teamUid, url }, context) {
     if (callerOf(context).principal.type !== "service") throw notFound("conversation");

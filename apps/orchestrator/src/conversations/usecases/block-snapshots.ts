@@ -5,7 +5,7 @@ import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { blockSnapshotKey } from "../../storage/domain/blob-keys.ts";
 import type { Owner, Run } from "../../runs/domain/run.ts";
-import type { ListOpenRuns } from "../../runs/domain/session-sharing.ts";
+import type { ListSharedRuns } from "../../runs/domain/session-sharing.ts";
 import { BLOCKS_TYPE, BLOCKS_VERSION, TerminalBlocks } from "../domain/terminal-blocks.ts";
 import { readEvents, type ListRunEvents } from "../../runs/usecases/read-all-events.ts";
 
@@ -72,7 +72,7 @@ async function* content(
 
 export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
   readonly findNewestOfConversation: (caller: Caller, conversationUid: string) => Promise<Run | undefined>;
-  readonly listOpenRuns: ListOpenRuns;
+  readonly listSharedRuns: ListSharedRuns;
   readonly blobs: Pick<BlobStore, "put" | "signDownload">;
   readonly clock: Clock;
 };
@@ -92,7 +92,7 @@ export async function getBlockSnapshotUrl(
 ): Promise<{ url: string; expiresAt: Date }> {
   const newest =
     (await deps.findNewestOfConversation(caller, conversationUid)) ??
-    (await deps.listOpenRuns(caller, conversationUid, "view")).at(-1);
+    (await deps.listSharedRuns(caller, conversationUid, "view")).at(-1);
   if (!newest) throw notFound("conversation");
   const blobKey = await writeBlockSnapshot(deps, newest);
   if (blobKey === undefined) throw notFound("block_snapshot");

@@ -1,10 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument, isDomainError, notFound } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
-import { isOver, messageUidOf } from "../../runs/domain/followup.ts";
+import { requiresNewRun, messageUidOf } from "../../runs/domain/followup.ts";
 import type { MessageMode } from "../../runs/domain/message.ts";
 import { checkNewRun, type NewRun } from "../../runs/domain/new-run.ts";
-import { lifeOf } from "../../runs/domain/run-change.ts";
+import { lifecycleOf } from "../../runs/domain/run-change.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import { follow } from "./create-followup.ts";
 import { createRuns, type CreateRunsDeps } from "../../runs/usecases/create-runs.ts";
@@ -49,7 +49,7 @@ export async function continueConversation(
     const [newest] = await deps.currentRunsOfConversations([request.conversationUid], request.owner.uid);
     if (!newest) throw notFound("conversation");
     requireRunVerb(caller, newest, "run.manage");
-    const runUid = await (isOver(newest.state)
+    const runUid = await (requiresNewRun(newest.state)
       ? createNextRun(deps, caller, newest, request)
       : sendFollowup(deps, caller, newest, request));
     if (runUid) return runUid;
@@ -95,7 +95,7 @@ async function sendFollowup(
   const attachments = await storeFiles(deps, request.attachments);
   const isSent = await deps.runs(async (tx) => {
     const run = await lockNewest(tx, { conversationUid, owner }, newest.uid);
-    if (!run || isOver(lifeOf(run).run)) return false;
+    if (!run || requiresNewRun(lifecycleOf(run).run)) return false;
     const [created] = await tx.findByCauses([{ ownerUid: owner.uid, causeKey }]);
     if (created ?? (await tx.runOfMessage(uid))) return false;
     await follow(tx, caller, run, { uid, message: prompt, mode: request.mode as MessageMode, attachments });

@@ -12,17 +12,17 @@ import {
 import type { Attachment, Message, MessageMode } from "../../runs/domain/message.ts";
 import { JUDGE_SOURCE } from "../../runs/domain/judge.ts";
 import { checkNamed } from "../domain/prepared-attachment.ts";
-import { lifeOf, PLATFORM_ACTOR, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
+import { lifecycleOf, PLATFORM_ACTOR, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { transition } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
 import { storable } from "../../runs/domain/text.ts";
-import { queuedAgain, windowEnded } from "../../runs/usecases/execution-events.ts";
-import { findToldTarget, type RunTarget, type ToldTargetDeps } from "../../runs/usecases/run-target.ts";
+import { requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";
+import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "../../runs/usecases/run-target.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 import { takeAttachments, type TakeAttachmentsDeps } from "./take-attachments.ts";
 
-export type CreateFollowupDeps = ToldTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
+export type CreateFollowupDeps = MessageTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
 
 export type FollowupRequest = {
   readonly target: RunTarget;
@@ -36,7 +36,7 @@ export type FollowupRequest = {
   readonly idempotencyKey?: string;
 };
 
-export type FollowupAnswer = {
+export type FollowupResult = {
   readonly outcome: FollowupOutcome;
   readonly followupUid?: string;
   readonly runUid: string;
@@ -54,8 +54,8 @@ export async function createFollowup(
   deps: CreateFollowupDeps,
   caller: Caller,
   request: FollowupRequest,
-): Promise<FollowupAnswer> {
-  const { uid } = await findToldTarget(deps, caller, request.target);
+): Promise<FollowupResult> {
+  const { uid } = await findMessageTarget(deps, caller, request.target);
   const { message, mode, attachmentUids: uids, attachmentNames: names = {}, idempotencyKey: key } = request;
   if (message.trim() === "" && uids.length === 0)
     throw invalidArgument("message_empty", "A follow-up must have a message or attachments.");
@@ -94,7 +94,7 @@ async function lockForMessage(tx: RunTransaction, uid: string): Promise<LockedRu
   return lockForMessage(tx, uid);
 }
 
-export type Said = Pick<FollowupRequest, "message" | "mode"> & {
+export type FollowupMessage = Pick<FollowupRequest, "message" | "mode"> & {
   readonly uid: string;
   readonly attachments: readonly Attachment[];
 };
@@ -107,14 +107,14 @@ export async function follow(
   tx: RunTransaction,
   caller: Caller,
   run: LockedRun,
-  newMessage: Said,
-): Promise<FollowupAnswer> {
+  newMessage: FollowupMessage,
+): Promise<FollowupResult> {
   const { uid, message, attachments } = newMessage;
   const text = storable(message);
-  const route = routeFollowup(lifeOf(run));
+  const route = routeFollowup(lifecycleOf(run));
   const mode = route.outcome === "live_session" ? "" : newMessage.mode;
   const by = actorOf(caller);
-  const waiting = await tx.countUnseenTextBytes(run.uid);
+  const waiting = await tx.countUndeliveredTextBytes(run.uid);
   requireTextWithin(
     "The message, with the prompt and the follow-ups that the agent has not received yet,",
     waiting + Buffer.byteLength(text),
@@ -155,17 +155,17 @@ function changeFor(
   accepted: NewRunEvent,
   message: Omit<Message, "kind">,
 ): RunChange {
-  const life = lifeOf(run);
-  if (route.wakes) {
-    const queued = queuedAgain("followup");
+  const current = lifecycleOf(run);
+  if (route.queuesExecution) {
+    const queued = requeuedEvent("followup");
     return {
       run,
-      next: transition(life, { type: "wake" }),
+      next: transition(current, { type: "wake" }),
       events: [accepted, queued],
       ...(run.wait ? { wait: null } : {}),
     };
   }
-  const next = { ...life, lease: "keep", isFollowed: false } as const;
+  const next = { ...current, lease: "unchanged", hasNextExecution: false } as const;
   if (route.via === "directive") {
     const attachments = message.attachments.map(({ uid, fileName, mimeType }) => ({
       uid,

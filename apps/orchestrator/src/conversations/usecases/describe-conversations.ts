@@ -21,13 +21,13 @@ export type DescribeConversationsDeps = {
   readonly artifactsOfRuns: (runUids: readonly string[]) => Promise<readonly Artifact[]>;
 };
 
-export type ConversationStanding = {
+export type ConversationState = {
   readonly run: Run;
   readonly isVisible: boolean;
   readonly outputs: readonly Artifact[];
 };
 
-export type ConversationsAsked = {
+export type ConversationsQuery = {
   readonly conversationUids: readonly string[];
   readonly withOutputs: boolean;
   /**
@@ -47,8 +47,8 @@ const CONVERSATIONS_MAX = 100;
 export async function describeConversations(
   deps: DescribeConversationsDeps,
   caller: Caller,
-  query: ConversationsAsked,
-): Promise<ConversationStanding[]> {
+  query: ConversationsQuery,
+): Promise<ConversationState[]> {
   const { conversationUids, withOutputs, teamUid } = query;
   if (conversationUids.length > CONVERSATIONS_MAX)
     throw invalidArgument(

@@ -2,14 +2,14 @@ import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { stepsOf, type ChildRun, type Step } from "../domain/conversation-view.ts";
 import type { Run } from "../../runs/domain/run.ts";
-import type { ListOpenRuns } from "../../runs/domain/session-sharing.ts";
+import type { ListSharedRuns } from "../../runs/domain/session-sharing.ts";
 import { readAllEvents, type ListRunEvents } from "../../runs/usecases/read-all-events.ts";
 
 export type GetConversationDeps = {
   readonly findVisibleRun: (caller: Caller, uid: string) => Promise<Run | undefined>;
   /** Returns a run regardless of the caller. */
   readonly findRun: (uid: string) => Promise<Run | undefined>;
-  readonly listOpenRuns: ListOpenRuns;
+  readonly listSharedRuns: ListSharedRuns;
   /** Returns the visible runs of a conversation, oldest first. */
   readonly listOfConversation: (caller: Caller, conversationUid: string) => Promise<readonly Run[]>;
   /** Returns the visible children of runs, oldest first. */
@@ -49,14 +49,16 @@ export async function getConversation(
 
 async function runsOf(deps: GetConversationDeps, caller: Caller, conversationUid: string): Promise<readonly Run[]> {
   const visible = await deps.listOfConversation(caller, conversationUid);
-  return visible.length > 0 ? visible : deps.listOpenRuns(caller, conversationUid, "view");
+  return visible.length > 0 ? visible : deps.listSharedRuns(caller, conversationUid, "view");
 }
 
 async function oneRun(deps: GetConversationDeps, caller: Caller, runUid: string): Promise<readonly Run[]> {
   const visible = await deps.findVisibleRun(caller, runUid);
   if (visible) return [visible];
   const run = await deps.findRun(runUid);
-  return run ? (await deps.listOpenRuns(caller, run.conversationUid, "view")).filter(({ uid }) => uid === run.uid) : [];
+  return run
+    ? (await deps.listSharedRuns(caller, run.conversationUid, "view")).filter(({ uid }) => uid === run.uid)
+    : [];
 }
 
 async function descendantsOf(deps: GetConversationDeps, caller: Caller, roots: readonly Run[]): Promise<Run[]> {

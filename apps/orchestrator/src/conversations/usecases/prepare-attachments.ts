@@ -10,9 +10,9 @@ import {
   type PreparedAttachment,
 } from "../domain/prepared-attachment.ts";
 import { storable } from "../../runs/domain/text.ts";
-import { findToldTarget, type RunTarget, type ToldTargetDeps } from "../../runs/usecases/run-target.ts";
+import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "../../runs/usecases/run-target.ts";
 
-export type PrepareAttachmentsDeps = ToldTargetDeps & {
+export type PrepareAttachmentsDeps = MessageTargetDeps & {
   insertPrepared(runUid: string, files: readonly PreparedAttachment[]): Promise<void>;
   readonly uploads: Pick<BlobStore, "signOpenUpload">;
 };
@@ -34,7 +34,7 @@ export async function prepareAttachments(
   target: RunTarget,
   files: readonly AnnouncedFile[],
 ): Promise<Prepared> {
-  const { uid: runUid } = await findToldTarget(deps, caller, target);
+  const { uid: runUid } = await findMessageTarget(deps, caller, target);
   checkAnnounced(files);
   const prepared = files.map(({ fileName, mimeType }) => ({
     uid: newUid(),

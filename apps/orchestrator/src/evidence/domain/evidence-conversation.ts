@@ -23,12 +23,12 @@ export function conversationJson(
     const json = write(steps, limit);
     if (Buffer.byteLength(json) <= bytesMax) return json;
   }
-  for (let most = 4_096; ; most = Math.floor(most / 2)) {
+  for (let messagesMax = 4_096; ; messagesMax = Math.floor(messagesMax / 2)) {
     const json = write(
-      steps.map((step) => shortened(step, most)),
+      steps.map((step) => shortened(step, messagesMax)),
       TEXT_LIMITS.at(-1)!,
     );
-    if (most === 0 || Buffer.byteLength(json) <= bytesMax) return json;
+    if (messagesMax === 0 || Buffer.byteLength(json) <= bytesMax) return json;
   }
 }
 
@@ -37,11 +37,11 @@ const cut = (text: string, charactersMax: number): string =>
     ? text
     : `${text.slice(0, charactersMax)}… (cut: the text has ${text.length} characters)`;
 
-/** Returns the step with its first and last messages, at most `most` of both together. */
-function shortened(step: Step, most: number): Step {
-  const steps = step.steps.map((inner) => shortened(inner, most));
-  if (step.messages.length <= most) return { ...step, steps };
-  const half = Math.floor(most / 2);
+/** Returns the step with at most `messagesMax` messages: its first ones and its last ones. */
+function shortened(step: Step, messagesMax: number): Step {
+  const steps = step.steps.map((inner) => shortened(inner, messagesMax));
+  if (step.messages.length <= messagesMax) return { ...step, steps };
+  const half = Math.floor(messagesMax / 2);
   const left = step.messages.length - 2 * half;
   const at = step.messages[half]!.timestamp;
   const note = {

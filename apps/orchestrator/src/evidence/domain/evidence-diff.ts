@@ -57,10 +57,10 @@ export function joinDiffs(
   const bytes = Buffer.from(whole);
   if (bytes.length <= bytesMax) return whole;
   const note = `\n# The diff is cut here: it has ${bytes.length} bytes, the limit is ${bytesMax}.\n`;
-  const kept = new TextDecoder()
+  const shown = new TextDecoder()
     .decode(bytes.subarray(0, bytesMax - Buffer.byteLength(note) - 3))
     .replace(/\uFFFD+$/, "");
-  return kept + note;
+  return shown + note;
 }
 
 const objectOf = (value: JsonValue | undefined): JsonObject =>

@@ -53,13 +53,13 @@ export async function getRunEvidence(deps: GetRunEvidenceDeps, runUid: string): 
   if (!stored) throw notFound("run");
   const { run } = stored;
   const events = new Map<string, RunEvent[]>();
-  const keepEvents = async (uid: string, afterSeq: number, limit: number): Promise<readonly RunEvent[]> => {
+  const collectEvents = async (uid: string, afterSeq: number, limit: number): Promise<readonly RunEvent[]> => {
     const read = await deps.listRunEvents(uid, afterSeq, limit);
     events.set(uid, [...(events.get(uid) ?? []), ...read]);
     return read;
   };
   const { conversationUid, steps } = await getConversation(
-    { ...deps, listRunEvents: keepEvents },
+    { ...deps, listRunEvents: collectEvents },
     readerOf(run.owner),
     { runUid: run.uid },
   );

@@ -15,14 +15,14 @@ export function workerKeysClient(
 ): (key: string) => Promise<{ keyUid: string; teamUid?: string }> {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return async (key) => {
-    const answer = await client.authenticateKey({ key }, call(serviceCaller("orchestrator", newUid())));
-    if (answer.principalType !== "worker") {
+    const response = await client.authenticateKey({ key }, call(serviceCaller("orchestrator", newUid())));
+    if (response.principalType !== "worker") {
       throw new DomainError({
         kind: "unauthenticated",
         reason: "key_invalid",
         message: "The key is not a worker key. Use a key of kind worker.",
       });
     }
-    return { keyUid: answer.keyUid, ...(answer.workerTeamUid ? { teamUid: answer.workerTeamUid } : {}) };
+    return { keyUid: response.keyUid, ...(response.workerTeamUid ? { teamUid: response.workerTeamUid } : {}) };
   };
 }

@@ -3,7 +3,7 @@ import type { RunStatus } from "../../runs/domain/run.ts";
 export type ExecutionLimit = "setup" | "execution" | "stall" | "stall_warning" | "debug";
 
 /** An execution that exceeded a limit. `idleMs`: time since its last event; null before the agent started. */
-export type BrokenLimit = {
+export type ExceededLimit = {
   readonly executionId: number;
   readonly attempt: number;
   readonly limit: ExecutionLimit;
@@ -14,7 +14,7 @@ export type BrokenLimit = {
  * The terminal state and status of a run whose execution exceeded a limit. A slow setup is the user's failure (FAILED);
  * the other limits are the platform's (ERROR).
  */
-export const LIMIT_ENDINGS: Readonly<
+export const LIMIT_OUTCOMES: Readonly<
   Record<Exclude<ExecutionLimit, "stall_warning" | "debug">, { state: "FAILED" | "ERROR"; status: RunStatus }>
 > = {
   setup: {

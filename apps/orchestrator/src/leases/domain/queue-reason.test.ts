@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { explainQueue, type QueueFacts } from "./queue-reason.ts";
 
-const facts = (some: Partial<QueueFacts>): QueueFacts => ({
+const facts = (overrides: Partial<QueueFacts>): QueueFacts => ({
   state: "QUEUED",
   isWaiting: false,
   awaitedCount: 0,
@@ -13,7 +13,7 @@ const facts = (some: Partial<QueueFacts>): QueueFacts => ({
   workers: 1,
   matchingWorkers: 1,
   freeSlots: 1,
-  ...some,
+  ...overrides,
 });
 
 test.each<[Partial<QueueFacts>, string]>([
@@ -34,7 +34,7 @@ test.each<[Partial<QueueFacts>, string]>([
   [{ state: "PENDING", workers: 0 }, "none"],
   [{ state: "INPROGRESS", isWaiting: true, awaitedCount: 2 }, "waiting_for_children"],
   [{ state: "SUCCEEDED" }, "none"],
-])("%j waits for %s", (some, reason) => expect(explainQueue(facts(some)).reason).toBe(reason));
+])("%j waits for %s", (overrides, reason) => expect(explainQueue(facts(overrides)).reason).toBe(reason));
 
 test("only a queued run has a position", () => {
   expect(explainQueue(facts({ position: 3 }))).toMatchObject({

@@ -72,7 +72,7 @@ function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
       reason: "no_workers",
       message: "No connected worker serves this run's owner. Start a worker with a key of the team.",
     };
-  if (facts.matchingWorkers === 0) return { reason: "no_matching_worker", message: lacking(facts) };
+  if (facts.matchingWorkers === 0) return { reason: "no_matching_worker", message: missingWorkerMessage(facts) };
   const [paused] = facts.pausedScopes;
   if (paused !== undefined)
     return { reason: "paused", message: `The ${paused} is paused. Resume it to start new runs.` };
@@ -87,16 +87,16 @@ function reasonOf(facts: QueueFacts): { reason: QueueReason; message: string } {
     return { reason: "factory_cap", message: "The factory has reached its concurrency limit." };
   if (facts.freeSlots === 0)
     return { reason: "workers_busy", message: "Every worker that could execute the run is busy." };
-  const others = (facts.position ?? 1) - 1;
-  if (others > 0)
+  const runsAhead = (facts.position ?? 1) - 1;
+  if (runsAhead > 0)
     return {
       reason: "behind_others",
-      message: `${others === 1 ? "One other run" : `${others} other runs`} of the same owner ${others === 1 ? "is" : "are"} served first.`,
+      message: `${runsAhead === 1 ? "One other run" : `${runsAhead} other runs`} of the same owner ${runsAhead === 1 ? "is" : "are"} served first.`,
     };
   return { reason: "none", message: "The run is being assigned to a worker." };
 }
 
-function lacking({ harness, image, arch, workerHost }: QueueFacts): string {
+function missingWorkerMessage({ harness, image, arch, workerHost }: QueueFacts): string {
   const needed = [
     `the harness "${harness}"`,
     ...(image ? [`the image "${image}"`] : []),

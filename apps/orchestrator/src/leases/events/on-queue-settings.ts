@@ -12,17 +12,17 @@ export type OnQueueSettingsDeps = {
  * handled, also for queued runs.
  */
 export const onIdentityQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
-  "millwright.team.updated.v1": adopt(deps, "team"),
-  "millwright.agent.updated.v1": adopt(deps, "agent"),
+  "millwright.team.updated.v1": storeSettings(deps, "team"),
+  "millwright.agent.updated.v1": storeSettings(deps, "agent"),
 });
 
 /** Returns handlers for events of factories. A new factory may have a limit from the start. */
 export const onFactoryQueueSettings = (deps: OnQueueSettingsDeps): EventHandlers => ({
-  "millwright.factory.created.v1": adopt(deps, "factory"),
-  "millwright.factory.updated.v1": adopt(deps, "factory"),
+  "millwright.factory.created.v1": storeSettings(deps, "factory"),
+  "millwright.factory.updated.v1": storeSettings(deps, "factory"),
 });
 
-const adopt =
+const storeSettings =
   (deps: OnQueueSettingsDeps, scope: "team" | "agent" | "factory"): EventHandler =>
   async (tx, event) => {
     const settings = settingsOf(event);

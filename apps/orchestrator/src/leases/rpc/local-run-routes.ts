@@ -9,7 +9,7 @@ import type { LocalEvent, LocalStart } from "../../runs/domain/local-run.ts";
 import type { NewRun } from "../../runs/domain/new-run.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { Created } from "../../runs/usecases/create-runs.ts";
-import type { LocalAnswer, LocalReport } from "../usecases/report-local-run.ts";
+import type { LocalReportResult, LocalReport } from "../usecases/report-local-run.ts";
 import { newRun } from "../../runs/rpc/run-routes.ts";
 
 /** The use cases for runs that are executed by their clients, bound to their stores. */
@@ -18,7 +18,7 @@ export type LocalRunUseCases = {
     caller: Caller,
     run: NewRun & { readonly local: LocalStart },
   ): Promise<Created & { readonly reportEveryMs: number }>;
-  reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalAnswer>;
+  reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalReportResult>;
 };
 
 export type LocalRunRoutesDeps = LocalRunUseCases & { runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]> };

@@ -21,7 +21,7 @@ import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import { storable } from "../../runs/domain/text.ts";
 import type { ReturnedLease } from "../usecases/return-leases.ts";
 import type { TextPiece } from "../../runs/usecases/publish-text-delta.ts";
-import type { DirectiveNews } from "../usecases/watch-directives.ts";
+import type { DirectiveUpdate } from "../usecases/watch-directives.ts";
 import {
   assignmentMessage,
   completion,
@@ -60,7 +60,7 @@ export type WorkerUseCases = {
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
   publishTextDelta(session: WorkerSession, piece: TextPiece): Promise<void>;
   readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;
-  watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveNews>;
+  watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveUpdate>;
 };
 
 type ArtifactMethods = Pick<

@@ -16,13 +16,13 @@ export async function findOfferedLease(
   ]);
   const { rows } = await tx.query<{
     is_taken: boolean;
-    holder: string;
+    owner: string;
     key_uid: string;
     key_sealed: string;
     team_uid: string | null;
     worker_host: string;
   }>(
-    `SELECT l.session_uid <> l.dispatcher_uid AS is_taken, h.instance_uid AS holder, d.key_uid, d.key_sealed, d.team_uid, d.worker_host
+    `SELECT l.session_uid <> l.dispatcher_uid AS is_taken, h.instance_uid AS owner, d.key_uid, d.key_sealed, d.team_uid, d.worker_host
        FROM leases l JOIN worker_sessions d ON d.uid = l.dispatcher_uid JOIN worker_sessions h ON h.uid = l.session_uid
       WHERE l.execution_id = $1 AND l.attempt = $2 AND l.offer_hash = $3 AND l.accepted AND l.expires_at > clock_timestamp()
         AND (l.fence_at IS NULL OR l.session_uid <> l.dispatcher_uid)`,
@@ -32,7 +32,7 @@ export async function findOfferedLease(
   return (
     row && {
       isTaken: row.is_taken,
-      holder: row.holder,
+      owner: row.owner,
       dispatcher: {
         keyUid: row.key_uid,
         sealedKey: row.key_sealed,
@@ -47,7 +47,7 @@ export async function findOfferedLease(
  * Transfers the lease to another session. Limits that count from the claim (setup, run time) count from this transfer.
  * The run must be locked.
  */
-export async function handLeaseOver(
+export async function transferLease(
   tx: Sql,
   { executionId, attempt }: LeaseRef,
   sessionUid: string,

@@ -30,7 +30,7 @@ export const toRunRef = (row: RunRefRow): RunRef => ({
   conversationUid: row.conversation_uid,
 });
 
-export type HeldLease = LeaseRef & { readonly phase: string };
+export type ReportedLease = LeaseRef & { readonly phase: string };
 export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
 /**
@@ -39,7 +39,7 @@ export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isSto
 export async function renewLeases(
   sql: Sql,
   sessionUid: string,
-  leases: readonly HeldLease[],
+  leases: readonly ReportedLease[],
   ttlMs: number,
 ): Promise<RenewedLease[]> {
   if (leases.length === 0) return [];
@@ -47,11 +47,11 @@ export async function renewLeases(
     RunRefRow & { execution_id: number; attempt: number; expires_at: Date; is_stopping: boolean }
   >(
     `WITH given AS (SELECT * FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS g (execution_id, attempt, phase)),
-          held AS (
+          owned AS (
             SELECT l.execution_id, g.phase FROM leases l JOIN given g ON g.execution_id = l.execution_id AND g.attempt = l.attempt
              WHERE l.session_uid = $1 AND l.accepted ORDER BY l.execution_id FOR UPDATE OF l)
-     UPDATE leases l SET expires_at = clock_timestamp() + $5 * interval '1 ms', phase = h.phase
-       FROM held h, runs r WHERE l.execution_id = h.execution_id AND r.uid = l.run_uid
+     UPDATE leases l SET expires_at = clock_timestamp() + $5 * interval '1 ms', phase = o.phase
+       FROM owned o, runs r WHERE l.execution_id = o.execution_id AND r.uid = l.run_uid
      RETURNING l.execution_id, l.attempt, l.expires_at, l.fence_at IS NOT NULL AS is_stopping, ${RUN_REF}`,
     [
       sessionUid,

@@ -1,5 +1,5 @@
 import type { Database, Sql } from "@millwright/database";
-import type { BrokenLimit } from "../domain/execution-limits.ts";
+import type { ExceededLimit } from "../domain/execution-limits.ts";
 import type { Timings } from "../../runs/domain/timings.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 
@@ -12,9 +12,9 @@ export const REAPER_BATCH = 100;
 
 /**
  * Result of a tick of the reaper. `skipped`: another replica is running a tick. `extended`: all leases were extended
- * after a pause. `looked`: the leases were checked.
+ * after a pause. `checked`: the leases were checked.
  */
-export type Tick = { readonly outcome: "skipped" | "extended" | "looked"; readonly overdue: readonly LeaseRef[] };
+export type Tick = { readonly outcome: "skipped" | "extended" | "checked"; readonly overdue: readonly LeaseRef[] };
 
 /**
  * Checks the first leases after an execution for expiry, by the database's clock. After a pause in which no replica ran
@@ -22,8 +22,10 @@ export type Tick = { readonly outcome: "skipped" | "extended" | "looked"; readon
  */
 export const tickReaper = (database: Database, timings: Timings, afterExecutionId: number): Promise<Tick> =>
   database.transaction(async (tx) => {
-    const lock = await tx.query<{ held: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS held", [REAPER_LOCK]);
-    if (!lock.rows[0]?.held) return { outcome: "skipped", overdue: [] };
+    const lock = await tx.query<{ is_locked: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS is_locked", [
+      REAPER_LOCK,
+    ]);
+    if (!lock.rows[0]?.is_locked) return { outcome: "skipped", overdue: [] };
     const paused = await tx.query(
       "SELECT 1 FROM reaper_ticks WHERE last_tick < clock_timestamp() - $1 * interval '1 ms'",
       [timings.reaperPauseMs],
@@ -31,16 +33,16 @@ export const tickReaper = (database: Database, timings: Timings, afterExecutionI
     if (paused.rowCount > 0) await extendAll(tx, timings);
     const overdue = paused.rowCount > 0 ? [] : await findOverdue(tx, afterExecutionId);
     await tx.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
-    return { outcome: paused.rowCount > 0 ? "extended" : "looked", overdue };
+    return { outcome: paused.rowCount > 0 ? "extended" : "checked", overdue };
   });
 
 const extendAll = (tx: Sql, timings: Timings): Promise<unknown> =>
   tx.query(
-    `WITH held AS (SELECT execution_id FROM leases ORDER BY execution_id FOR UPDATE)
+    `WITH locked AS (SELECT execution_id FROM leases ORDER BY execution_id FOR UPDATE)
      UPDATE leases l SET
             expires_at = greatest(l.expires_at, clock_timestamp() + CASE WHEN l.accepted THEN $1::float8 ELSE $2::float8 END * interval '1 ms'),
             fence_at = CASE WHEN l.fence_at IS NOT NULL THEN greatest(l.fence_at, clock_timestamp() + $3 * interval '1 ms') END
-       FROM held h WHERE l.execution_id = h.execution_id`,
+       FROM locked WHERE l.execution_id = locked.execution_id`,
     [timings.leaseTtlMs, timings.offerTtlMs, timings.stopGraceMs],
   );
 
@@ -57,10 +59,14 @@ async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[
  * Returns executions after `afterExecutionId` that exceeded a time limit, and running ones whose silence is due for a
  * warning (once per silence).
  */
-export async function findBrokenLimits(sql: Sql, timings: Timings, afterExecutionId: number): Promise<BrokenLimit[]> {
+export async function findExceededLimits(
+  sql: Sql,
+  timings: Timings,
+  afterExecutionId: number,
+): Promise<ExceededLimit[]> {
   // The wait for a machine does not count as setup: the dispatcher itself fails executions whose machine does not start.
   const graceMs = timings.leaseTtlMs; // the worker enforces the same limits, with more precise errors
-  const { rows } = await sql.query<BrokenLimit>(
+  const { rows } = await sql.query<ExceededLimit>(
     `SELECT * FROM (
        SELECT l.execution_id AS "executionId", l.attempt, idle.ms AS "idleMs", CASE
                 WHEN x.state = 'CLAIMED' AND l.dispatcher_uid IS DISTINCT FROM l.session_uid AND x.claimed_at < clock_timestamp() - $1 * interval '1 ms' THEN 'setup'

@@ -4,15 +4,15 @@ import type { Assignment, Input, Job } from "../../runs/domain/assignment.ts";
 import { attachmentKey, SNAPSHOT_TYPE } from "../../storage/domain/blob-keys.ts";
 import type { Directive } from "../../runs/domain/directive.ts";
 import type { Attachment, Message } from "../../runs/domain/message.ts";
-import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
-import { isHeld, transition } from "../../runs/domain/run-state.ts";
+import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
+import { isExecuting, transition } from "../../runs/domain/run-state.ts";
 import type { AssignmentDetails } from "../../runs/domain/resolved-run.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
 import type { RunTokenClaims } from "../../runs/domain/run-token.ts";
 import type { RunStatus } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 import { finished } from "../../runs/usecases/execution-events.ts";
-import { inGroups } from "../../runs/usecases/in-groups.ts";
+import { processBatched } from "../../runs/usecases/process-batched.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
 export type AcceptOffersDeps = {
@@ -54,25 +54,25 @@ export async function acceptOffers(
 }
 
 /**
- * Accepts offers. Returns the offers whose job was found, and the claims that this session owns now. `alsoTo` runs in
+ * Accepts offers. Returns the offers whose job was found, and the claims that this session owns now. `onClaim` runs in
  * the transaction that accepts an offer.
  */
 export async function claimOffers(
   deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
   session: WorkerSession,
   offers: readonly LeaseRef[],
-  alsoTo?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
+  onClaim?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
 ): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
   const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter(
     (item) => item !== undefined,
   );
   const claims = new Map<LeaseRef, Claim>();
-  await inGroups(items, ownRun, (group) =>
+  await processBatched(items, ownRun, (group) =>
     deps.runs(async (tx) => {
       const taken = await claimGroup(tx, session, group);
       for (const [n, { offer }] of group.entries()) {
         if (!taken[n]) continue;
-        await alsoTo?.(tx, offer);
+        await onClaim?.(tx, offer);
         claims.set(offer, taken[n]);
       }
     }),
@@ -201,13 +201,13 @@ function findClaimableRun(
   const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
   if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
     return undefined;
-  const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isOver;
-  return isOpen || isHeld(run.execution.state) ? run : undefined;
+  const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isExpired;
+  return isOpen || isExecuting(run.execution.state) ? run : undefined;
 }
 
 const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
   run,
-  next: transition(lifeOf(run), { type: "accept" }),
+  next: transition(lifecycleOf(run), { type: "accept" }),
   events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
 });
 
@@ -221,7 +221,7 @@ async function claimOf(
   const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
   const isRestarted = setupLosses + runLosses > 0 || wasStarted;
   const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
-    isFresh ? tx.takeInputs(run.uid, id) : tx.inputsOf(run.uid, id),
+    isFresh ? tx.assignInputs(run.uid, id) : tx.inputsOf(run.uid, id),
     tx.earlierAttachments(run),
     isRestarted ? tx.takeOverDirectives(id, attempt) : [],
     tx.workspaceOf(run, id),
@@ -249,6 +249,11 @@ async function failRun(
 ): Promise<void> {
   const [run] = await tx.lockRuns([before.uid], [offer.executionId]);
   if (!run) return;
-  const next = transition(lifeOf(run), { type: "complete", outcome: "FAILED", status: failure, isWanted: false });
+  const next = transition(lifecycleOf(run), {
+    type: "complete",
+    outcome: "FAILED",
+    status: failure,
+    needsNextExecution: false,
+  });
   await settleChanges(tx, [{ run, next, events: [finished(next, offer.executionId, { reason })] }], others, context);
 }

@@ -1,9 +1,9 @@
 import { newUid } from "@millwright/ids";
-import { lifeOf } from "../../runs/domain/run-change.ts";
+import { lifecycleOf } from "../../runs/domain/run-change.ts";
 import { transition } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction } from "../../runs/domain/run-transaction.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import { queuedAgain } from "../../runs/usecases/execution-events.ts";
+import { requeuedEvent } from "../../runs/usecases/execution-events.ts";
 
 /** Releases offers: their runs are queued again. Offers that are no longer open to this session are ignored. */
 export async function declineOffers(
@@ -22,8 +22,8 @@ export async function declineOffers(
       if (!isOpen) return;
       const change = {
         run,
-        next: transition(lifeOf(run), { type: "give_back" }),
-        events: [queuedAgain("declined", executionId)],
+        next: transition(lifecycleOf(run), { type: "decline" }),
+        events: [requeuedEvent("declined", executionId)],
       };
       await tx.save([change], { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
     });

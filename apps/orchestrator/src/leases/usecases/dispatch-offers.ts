@@ -22,7 +22,7 @@ export async function dispatchOffers(
 ): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }> {
   const tokens = new Map(offers.map((offer) => [offer, newOfferToken(offer)]));
   const { items, claims } = await claimOffers(deps, session, offers, (tx, offer) =>
-    tx.openToOffer(session.uid, offer, tokens.get(offer)!),
+    tx.storeOfferToken(session.uid, offer, tokens.get(offer)!),
   );
   const dispatches = items.flatMap(({ offer, job }) =>
     claims.has(offer) ? [{ ...offer, job, offerToken: tokens.get(offer)! }] : [],

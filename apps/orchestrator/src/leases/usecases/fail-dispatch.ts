@@ -1,11 +1,11 @@
 import { newUid } from "@millwright/ids";
-import { lifeOf, type LockedRun } from "../../runs/domain/run-change.ts";
+import { lifecycleOf, type LockedRun } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import { isHeld, transition, type Next } from "../../runs/domain/run-state.ts";
+import { isExecuting, transition, type Next } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction } from "../../runs/domain/run-transaction.ts";
 import { isTerminal, statusMessage } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import { finished, queuedAgain } from "../../runs/usecases/execution-events.ts";
+import { finished, requeuedEvent } from "../../runs/usecases/execution-events.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
 /** Why no machine executes a dispatched execution: a machine-readable reason and the message of the backend. */
@@ -28,26 +28,29 @@ export async function failDispatch(
   failure: DispatchFailure,
 ): Promise<{ readonly isTaken: boolean }> {
   const { executionId, attempt } = failure;
-  const isOver = { isTaken: false };
+  const notTaken = { isTaken: false };
   return deps.runs(async (tx) => {
     const ref = await tx.runOfExecution(executionId);
-    if (!ref) return isOver;
+    if (!ref) return notTaken;
     const locked = await tx.lockRuns([ref.uid, ...(ref.parentRunUid ? [ref.parentRunUid] : [])], [executionId]);
     const run = locked.find(({ uid }) => uid === ref.uid);
     if (
       run?.execution.id !== executionId ||
       run.execution.attempt !== attempt ||
-      !isHeld(run.execution.state) ||
+      !isExecuting(run.execution.state) ||
       run.execution.lease?.dispatcherUid !== session.uid
     )
-      return isOver;
+      return notTaken;
     if (run.execution.lease.sessionUid !== session.uid && !failure.isTaken) return { isTaken: true };
-    const next = withReason(transition(lifeOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }), failure);
+    const next = withReason(
+      transition(lifecycleOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }),
+      failure,
+    );
     await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, {
       actor: { type: "worker", uid: session.workerHost },
       requestId: newUid(),
     });
-    return isOver;
+    return notTaken;
   });
 }
 
@@ -69,6 +72,6 @@ function eventsOf(
     lost,
     isTerminal(next.run)
       ? finished(next, id, { reason })
-      : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id),
+      : requeuedEvent(state === "RUNNING" ? "resumed" : "restarted", id),
   ];
 }

@@ -6,7 +6,7 @@ export type HeartbeatDeps = {
   /** Records that the worker is connected, its state and its free slots. */
   touchSession(session: WorkerSession, reported: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
   /** Renews leases. A lease that is not returned is lost. */
-  renewLeases(session: WorkerSession, leases: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
   pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
@@ -15,7 +15,7 @@ export type HeartbeatDeps = {
   watchDispatches(session: WorkerSession, watched: readonly LeaseRef[]): Promise<readonly DispatchStatus[]>;
 };
 
-export type HeldLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
+export type ReportedLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
 export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
 /** The number of model calls since the worker's last report. */
@@ -24,7 +24,7 @@ export type ModelCallCount = { readonly provider: string; readonly outcome: stri
 export type Heartbeat = {
   readonly state: "READY" | "DRAINING";
   readonly freeSlots: number;
-  readonly leases: readonly HeldLease[];
+  readonly leases: readonly ReportedLease[];
   readonly modelCalls?: readonly ModelCallCount[];
   /** The executions that the worker has dispatched. */
   readonly watched?: readonly LeaseRef[];

@@ -6,7 +6,7 @@ export type LeaseWorkDeps = {
   /** Offers queued executions to a worker, up to its free slots. */
   claim(session: WorkerSession, freeSlots: number): Promise<readonly Offer[]>;
   /** Queues executions again that were offered to a worker which has disconnected. */
-  giveBack(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
+  decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
   readonly wakeups: Wakeups;
   /** How often waiting polls query for work without a notification, in milliseconds. */
   readonly pollMs: number;
@@ -15,7 +15,7 @@ export type LeaseWorkDeps = {
 type Poll = {
   readonly session: WorkerSession;
   readonly freeSlots: number;
-  /** The wait is over: the result of the claim in progress is returned, even if it is empty. */
+  /** The wait time has elapsed: the result of the claim in progress is returned, even if it is empty. */
   isLate: boolean;
   isBeingServed: boolean;
   /** Returns false if the worker has disconnected. */
@@ -52,7 +52,7 @@ export class LeaseWork {
         if (!isOpen) return false;
         isOpen = false;
         clearTimeout(timer);
-        signal.removeEventListener("abort", giveUp);
+        signal.removeEventListener("abort", end);
         this.#polls = this.#polls.filter((candidate) => candidate !== poll);
         return true;
       };
@@ -61,7 +61,7 @@ export class LeaseWork {
         if (wasOpen) resolve(offers);
         return wasOpen;
       };
-      const giveUp = (): void => void settle([]);
+      const end = (): void => void settle([]);
       const poll: Poll = {
         session,
         freeSlots,
@@ -72,9 +72,9 @@ export class LeaseWork {
       };
       const timer = setTimeout(() => {
         poll.isLate = true;
-        if (!poll.isBeingServed) giveUp();
+        if (!poll.isBeingServed) end();
       }, waitMs);
-      signal.addEventListener("abort", giveUp);
+      signal.addEventListener("abort", end);
       this.#polls.push(poll);
       this.#notify();
     });
@@ -98,20 +98,20 @@ export class LeaseWork {
     clearTimeout(this.#timer);
     while (this.#isNotified) {
       this.#isNotified = false;
-      for (const poll of [...this.#polls]) await this.#answer(poll);
+      for (const poll of [...this.#polls]) await this.#serveOne(poll);
     }
     this.#isServing = false;
     if (this.#polls.length > 0) this.#timer = setTimeout(() => this.#notify(), this.#deps.pollMs);
   }
 
-  async #answer(poll: Poll): Promise<void> {
+  async #serveOne(poll: Poll): Promise<void> {
     if (!this.#polls.includes(poll)) return;
     poll.isBeingServed = true;
     try {
       const offers = await this.#deps.claim(poll.session, poll.freeSlots);
       poll.isBeingServed = false;
-      const isAnswer = offers.length > 0 || poll.isLate;
-      if (isAnswer && !poll.settle(offers) && offers.length > 0) await this.#deps.giveBack(poll.session, offers);
+      const isResult = offers.length > 0 || poll.isLate;
+      if (isResult && !poll.settle(offers) && offers.length > 0) await this.#deps.decline(poll.session, offers);
     } catch (error) {
       poll.fail(error);
     }

@@ -1,18 +1,18 @@
 import { newUid } from "@millwright/ids";
-import { LIMIT_ENDINGS, type BrokenLimit } from "../domain/execution-limits.ts";
+import { LIMIT_OUTCOMES, type ExceededLimit } from "../domain/execution-limits.ts";
 import {
-  lifeOf,
+  lifecycleOf,
   PLATFORM_ACTOR,
   type ChangeContext,
   type LockedRun,
   type RunChange,
 } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import { isHeld, transition } from "../../runs/domain/run-state.ts";
+import { isExecuting, transition } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
 import { isTerminal } from "../../runs/domain/run.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
-import { finished, queuedAgain, windowEnded } from "../../runs/usecases/execution-events.ts";
+import { finished, requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
 export type ReapDeps = {
@@ -23,14 +23,14 @@ export type ReapDeps = {
    */
   tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
   /** Returns the first executions after an execution that have exceeded a limit. */
-  findBrokenLimits(afterExecutionId: number): Promise<readonly BrokenLimit[]>;
+  findExceededLimits(afterExecutionId: number): Promise<readonly ExceededLimit[]>;
 };
 
 /** Number of leases that are processed concurrently. Each needs a database connection. */
 const CONCURRENCY = 4;
 
 /**
- * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period is over, and
+ * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period has ended, and
  * executions that have exceeded a time limit. Each is checked again under the lock of its run, so any number of
  * replicas may run this concurrently. A tick is recorded before each batch, so that a long round is not mistaken for a
  * pause.
@@ -44,8 +44,8 @@ export async function reap(deps: ReapDeps): Promise<void> {
       (lease) => deps.runs((tx) => reapLease(tx, lease)),
     )),
     ...(await forEach(
-      (after) => deps.findBrokenLimits(after),
-      (broken) => deps.runs((tx) => enforceLimit(tx, broken)),
+      (after) => deps.findExceededLimits(after),
+      (exceeded) => deps.runs((tx) => enforceLimit(tx, exceeded)),
     )),
   ];
   if (failures.length > 0) throw failures[0];
@@ -72,11 +72,11 @@ async function forEach<T extends LeaseRef>(
 }
 
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
-  const { run, locked } = await lockHolder(tx, lease);
-  if (!run?.execution.lease?.isOver) return; // renewed, ended or offered again concurrently
+  const { run, locked } = await lockRunOfLease(tx, lease);
+  if (!run?.execution.lease?.isExpired) return; // renewed, ended or offered again concurrently
   if (run.execution.state === "DEBUG")
     return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
-  const next = transition(lifeOf(run), {
+  const next = transition(lifecycleOf(run), {
     type: "lose",
     policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid),
   });
@@ -85,8 +85,8 @@ async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
 
 function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
   const { id, attempt, state, workerHost = "" } = run.execution;
-  if (state === "OFFERED") return [queuedAgain("offer_expired", id)];
-  if (!isHeld(state)) return []; // the execution was stopping, so its run has ended already
+  if (state === "OFFERED") return [requeuedEvent("offer_expired", id)];
+  if (!isExecuting(state)) return []; // the execution was stopping, so its run has ended already
   const lost: NewRunEvent = {
     kind: "worker_lost",
     payload: { worker_host: workerHost, reason: "lease_expired", attempt },
@@ -94,14 +94,14 @@ function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
   };
   if (isTerminal(next.run))
     return [lost, finished(next, id, { reason: run.execution.isLocal ? "client_lost" : "worker_lost" })];
-  return [lost, queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id)];
+  return [lost, requeuedEvent(state === "RUNNING" ? "resumed" : "restarted", id)];
 }
 
-async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: BrokenLimit): Promise<void> {
-  const { run, locked } = await lockHolder(tx, lease);
+async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: ExceededLimit): Promise<void> {
+  const { run, locked } = await lockRunOfLease(tx, lease);
   if (run?.execution.state === "DEBUG" && limit === "debug")
     return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
-  if (!run || !isHeld(run.execution.state) || limit === "debug") return;
+  if (!run || !isExecuting(run.execution.state) || limit === "debug") return;
   if (limit === "stall_warning") {
     await tx.appendRunEvents(run.uid, [
       { kind: "stalled", payload: { idle_seconds: Math.round((idleMs ?? 0) / 1000) }, executionId: run.execution.id },
@@ -109,8 +109,8 @@ async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: Bro
     await tx.markStallWarned(run.execution.id);
     return;
   }
-  const { state, status } = LIMIT_ENDINGS[limit];
-  const next = transition(lifeOf(run), { type: "stop", state, status });
+  const { state, status } = LIMIT_OUTCOMES[limit];
+  const next = transition(lifecycleOf(run), { type: "stop", state, status });
   const change: RunChange = {
     run,
     next,
@@ -120,7 +120,7 @@ async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: Bro
   await settleChanges(tx, [change], locked, context());
 }
 
-async function lockHolder(
+async function lockRunOfLease(
   tx: RunTransaction,
   { executionId, attempt }: LeaseRef,
 ): Promise<{ run?: LockedRun; locked: LockedRun[] }> {

@@ -12,7 +12,7 @@ import type { Run } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 import type { AppendResult, EventBatch } from "../../runs/usecases/append-events.ts";
 import type { Completion, CompletionResult } from "../../runs/usecases/complete-executions.ts";
-import type { HeldLease, RenewedLease } from "./heartbeat.ts";
+import type { ReportedLease, RenewedLease } from "./heartbeat.ts";
 import { requireRunVerb } from "../../runs/usecases/run-access.ts";
 
 export type ReportLocalRunDeps = {
@@ -20,7 +20,7 @@ export type ReportLocalRunDeps = {
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
   /** Returns the lease of a client on a run. */
   findLocalLease(runUid: string, clientUid: string): Promise<LeaseRef | undefined>;
-  renewLeases(session: WorkerSession, held: readonly HeldLease[]): Promise<readonly RenewedLease[]>;
+  renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
   append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
   complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
   /** Returns the follow-ups sent to an execution that are not reported as delivered. */
@@ -35,7 +35,7 @@ export type LocalReport = {
   readonly events: readonly LocalEvent[];
 };
 
-export type LocalAnswer = {
+export type LocalReportResult = {
   /**
    * held: continue · stopping: the run has ended, so terminate the command · over: this client no longer owns the
    * lease.
@@ -60,9 +60,9 @@ export async function reportLocalRun(
   deps: ReportLocalRunDeps,
   caller: Caller,
   { runUid, clientUid, events }: LocalReport,
-): Promise<LocalAnswer> {
+): Promise<LocalReportResult> {
   const { uid } = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.manage");
-  const over = async (ackedSeq = 0): Promise<LocalAnswer> => ({
+  const over = async (ackedSeq = 0): Promise<LocalReportResult> => ({
     lease: "over",
     ackedSeq,
     followups: [],

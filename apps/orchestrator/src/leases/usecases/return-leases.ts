@@ -1,11 +1,11 @@
 import { newUid } from "@millwright/ids";
-import { lifeOf, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
+import { lifecycleOf, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import { isHeld, transition, type Next } from "../../runs/domain/run-state.ts";
+import { isExecuting, transition, type Next } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
 import { isTerminal } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import { finished, queuedAgain, windowEnded } from "../../runs/usecases/execution-events.ts";
+import { finished, requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
 /** An accepted lease that its worker returns. */
@@ -57,10 +57,10 @@ async function changeFor(tx: RunTransaction, run: LockedRun, returned: ReturnedL
   const { state } = run.execution;
   if (state === "DEBUG") return windowEnded(run, { type: "lose" }, "worker_lost");
   // Stopping: its run has ended already.
-  if (!isHeld(state)) return { run, next: transition(lifeOf(run), { type: "lose" }), events: [] };
+  if (!isExecuting(state)) return { run, next: transition(lifecycleOf(run), { type: "lose" }), events: [] };
   const policy = await tx.onWorkerLoss(run.uid);
   const isLoss = returned.isFailure || (state === "RUNNING" && policy !== "resume");
-  const next = transition(lifeOf(run), isLoss ? { type: "lose", policy } : { type: "return" });
+  const next = transition(lifecycleOf(run), isLoss ? { type: "lose", policy } : { type: "return" });
   return { run, next: returned.isFailure ? withCause(next, returned) : next, events: eventsOf(run, next, returned) };
 }
 
@@ -77,6 +77,6 @@ function eventsOf(run: LockedRun, next: Next, { reason, message, isFailure }: Re
     returned,
     isTerminal(next.run)
       ? finished(next, id, { reason })
-      : queuedAgain(state === "RUNNING" ? "resumed" : "restarted", id),
+      : requeuedEvent(state === "RUNNING" ? "resumed" : "restarted", id),
   ];
 }

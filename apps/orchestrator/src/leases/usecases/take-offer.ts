@@ -12,7 +12,7 @@ export type TakeOfferDeps = {
    * Locks the run and finds the lease again, in one transaction. If `requireOpen` does not throw, stores the session
    * and transfers the lease to it.
    */
-  handOver(
+  takeOverLease(
     lease: LeaseRef,
     token: string,
     requireOpen: (found: OfferedLease | undefined) => OfferedLease,
@@ -40,13 +40,13 @@ export async function takeOffer(
   // Never the instance uid of a worker that registers with a key.
   const instanceUid = `${lease.executionId}-${lease.attempt}/${registration.instanceUid}`;
   const requireOpen = (found: OfferedLease | undefined): OfferedLease => {
-    if (!found || (found.isTaken && found.holder !== instanceUid)) throw offerGone();
+    if (!found || (found.isTaken && found.owner !== instanceUid)) throw offerGone();
     return found;
   };
   const { dispatcher } = requireOpen(await deps.findOfferedLease(lease, offerToken));
   await deps.authenticateKey(deps.openKey(dispatcher.sealedKey));
   const token = newSessionToken();
-  await deps.handOver(lease, offerToken, requireOpen, ({ dispatcher: { workerHost, ...from } }) => ({
+  await deps.takeOverLease(lease, offerToken, requireOpen, ({ dispatcher: { workerHost, ...from } }) => ({
     token,
     ...from,
     registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] },

@@ -9,7 +9,7 @@ export type WatchDirectivesDeps = {
   readonly keepAliveMs: number;
 };
 
-export type DirectiveNews = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
+export type DirectiveUpdate = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
 
 /**
  * Yields a worker's directives as they are stored, whether work is available, and a keep-alive at least every
@@ -19,7 +19,7 @@ export async function* watchDirectives(
   deps: WatchDirectivesDeps,
   session: WorkerSession,
   signal: AbortSignal,
-): AsyncGenerator<DirectiveNews> {
+): AsyncGenerator<DirectiveUpdate> {
   let sent = new Map<string, number>(); // only of pending directives: a stream may be open for weeks
   let isWorkNotified = false;
   let wake = (): void => {};

@@ -1,7 +1,7 @@
 import { uidOf } from "@millwright/ids";
 import { isTerminal, type RunState } from "./run.ts";
-import type { Life } from "./run-state.ts";
-import { isHeld, isLive } from "./run-state.ts";
+import type { LifecycleState } from "./run-state.ts";
+import { isExecuting, isLive } from "./run-state.ts";
 
 /** The published outcome of accepting a follow-up. */
 export type FollowupOutcome = "live_session" | "queued_prompt" | "handoff_execution" | "queue_pending";
@@ -11,7 +11,7 @@ export type FollowupRoute = {
   /** input: the next execution receives it when it is accepted · directive: sent to the worker that leases the run. */
   readonly via: "input" | "directive";
   /** True if a further execution is queued for it. */
-  readonly wakes: boolean;
+  readonly queuesExecution: boolean;
 };
 
 /** A follow-up and its outcome. */
@@ -37,16 +37,17 @@ export const followupState = ({ deliveredAt, undeliverable }: Followup): "queued
  * Returns the route of a follow-up, by the state of its run. Every follow-up is delivered to an execution, or reported
  * as undeliverable when its run ends.
  */
-export function routeFollowup(life: Life): FollowupRoute {
-  if (life.execution === "DEBUG") return { outcome: "live_session", via: "directive", wakes: false };
-  if (life.run === "QUEUED" || life.run === "PENDING") return { outcome: "queued_prompt", via: "input", wakes: false };
-  if (life.run === "CLAIMED") return { outcome: "queue_pending", via: "directive", wakes: false };
-  if (life.run === "INPROGRESS") {
-    return isHeld(life.execution)
-      ? { outcome: "live_session", via: "directive", wakes: false }
-      : { outcome: "queue_pending", via: "input", wakes: !isLive(life.execution) }; // the run waits for children
+export function routeFollowup(current: LifecycleState): FollowupRoute {
+  if (current.execution === "DEBUG") return { outcome: "live_session", via: "directive", queuesExecution: false };
+  if (current.run === "QUEUED" || current.run === "PENDING")
+    return { outcome: "queued_prompt", via: "input", queuesExecution: false };
+  if (current.run === "CLAIMED") return { outcome: "queue_pending", via: "directive", queuesExecution: false };
+  if (current.run === "INPROGRESS") {
+    return isExecuting(current.execution)
+      ? { outcome: "live_session", via: "directive", queuesExecution: false }
+      : { outcome: "queue_pending", via: "input", queuesExecution: !isLive(current.execution) }; // the run waits for children
   }
-  return { outcome: "handoff_execution", via: "input", wakes: true };
+  return { outcome: "handoff_execution", via: "input", queuesExecution: true };
 }
 
 /** Returns whether a run waits for the approval of its plan. A user's follow-up without a mode approves the plan. */
@@ -59,10 +60,10 @@ export const isAwaitingApproval = ({
 }): boolean => state === "BLOCKED" && statusMessage.startsWith("awaiting_approval");
 
 /**
- * Returns whether continuing a conversation after this state requires a new run. A BLOCKED run continues itself: it
- * waits for an answer.
+ * Returns whether continuing a conversation after this state requires a new run. A BLOCKED run waits for an answer, so
+ * a follow-up continues it.
  */
-export const isOver = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";
+export const requiresNewRun = (state: RunState): boolean => isTerminal(state) && state !== "BLOCKED";
 
 /**
  * Returns the uid of the message that continues a conversation. It is derived from the cause, so that a cause creates

@@ -56,6 +56,6 @@ test.each([
   ["no tokens", { harness: "codex", missed_turns: 2, tool_calls: { exec_command: 1 } }],
   ["numbers that are none", { harness: "codex", counted: { input_tokens: "5", output_tokens: -1, total_tokens: 1.5 } }],
   ["a program without published numbers", { harness: "gemini", missed_turns: 0, counted: { input_tokens: 5 } }],
-  ["a program nobody knows", { harness: "toString", counted: { input_tokens: 5 } }],
+  ["an unknown program", { harness: "toString", counted: { input_tokens: 5 } }],
   ["another form", { harness: 5, counted: [1] }],
 ])("%s: unavailable", (_, payload) => expect(of(payload)).toBeUndefined());

@@ -43,7 +43,7 @@ const ACTION = { call_id: CALL_ID, name: "run_command", category: "command" };
  * Returns the first events of a local run, as an agent would write them: one step that runs one command. A follow-up
  * that is executed in a sandbox continues from them.
  */
-export function beginning(
+export function firstEvents(
   command: string,
   message: { readonly uid: string; readonly text: string },
   sessionUid: string,
@@ -61,10 +61,10 @@ export function beginning(
   return events.map(([kind, payload], n) => ({ clientSeq: n + 1, at, kind, payload }));
 }
 
-/** The number of events of `beginning`, which precede the client's first event. */
-const BEGUN = 4;
-export const clientSeqOf = (seq: number): number => seq + BEGUN;
-export const seqOf = (clientSeq: number): number => Math.max(0, clientSeq - BEGUN);
+/** The number of events of `firstEvents`, which precede the client's first event. */
+const FIRST_EVENT_COUNT = 4;
+export const clientSeqOf = (seq: number): number => seq + FIRST_EVENT_COUNT;
+export const seqOf = (clientSeq: number): number => Math.max(0, clientSeq - FIRST_EVENT_COUNT);
 
 /** Returns the event of a client as an event of a worker. `texts`: texts of follow-ups, by uid. */
 export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string>): WorkerEvent {

@@ -1,6 +1,6 @@
 import type { RunUid } from "@millwright/ids";
 import type { NewRunEvent } from "./run-events.ts";
-import type { Life, Next } from "./run-state.ts";
+import type { LifecycleState, Next } from "./run-state.ts";
 import type { ExecutionState, JsonObject, Owner, RunState } from "./run.ts";
 import type { WaitPolicy } from "./wait.ts";
 
@@ -33,7 +33,8 @@ export type LockedLease = {
   readonly dispatcherUid?: string;
   readonly attempt: number;
   readonly isAccepted: boolean;
-  readonly isOver: boolean;
+  /** True if it, its offer or its grace period has expired. */
+  readonly isExpired: boolean;
   /** Milliseconds until it expires unless it is renewed; negative after expiry. */
   readonly leftMs: number;
 };
@@ -104,7 +105,7 @@ export type RunChange = {
   readonly wait?: Wait | null;
 };
 
-export const lifeOf = (run: LockedRun): Life => ({
+export const lifecycleOf = (run: LockedRun): LifecycleState => ({
   run: run.state,
   execution: run.execution.state,
   setupLosses: run.execution.setupLosses,

@@ -34,7 +34,7 @@ export const OWN_EVENT_KINDS = [
 
 /** Events that workers write. */
 export const WORKER_EVENT_KINDS = [
-  "sandbox_ready", // {kind, limits: {memory_bytes, processes, cpus, file_bytes, disk_bytes, held_by}}
+  "sandbox_ready", // {kind, limits: {memory_bytes, processes, cpus, file_bytes, disk_bytes, enforced_by}}
   "image_substituted", // {image}
   "repository_cloned", // {owner, name, branch, base_sha}
   // {}: the worker had retained the workspace of the previous execution; nothing was cloned or restored

@@ -5,7 +5,7 @@ import { isTerminal } from "./run.ts";
 import { RUN_LOSSES_MAX, SETUP_LOSSES_MAX } from "./timings.ts";
 
 /** The state of a run and of one of its executions that the transitions depend on. */
-export type Life = {
+export type LifecycleState = {
   readonly run: RunState;
   readonly execution: ExecutionState;
   /** Numbers of workers lost in this execution before and after the agent started. */
@@ -16,15 +16,20 @@ export type Life = {
 /** A change of a run and one of its executions. */
 export type Change =
   | { readonly type: "accept" }
-  | { readonly type: "give_back" }
+  | { readonly type: "decline" }
   /** A stopping worker returns its lease. No loss is counted. */
   | { readonly type: "return" }
   | { readonly type: "agent_started" }
   /**
-   * `isWanted`: a further execution is needed (follow-ups that were not delivered, or awaited children that have all
+   * `needsNextExecution`: a further execution is needed (follow-ups that were not delivered, or awaited children that have all
    * ended).
    */
-  | { readonly type: "complete"; readonly outcome: Outcome; readonly status?: RunStatus; readonly isWanted: boolean }
+  | {
+      readonly type: "complete";
+      readonly outcome: Outcome;
+      readonly status?: RunStatus;
+      readonly needsNextExecution: boolean;
+    }
   /** The setup failed. The worker retains workspace and shell for the debug window. */
   | { readonly type: "retain"; readonly status: RunStatus }
   /**
@@ -45,16 +50,16 @@ export type Change =
   | { readonly type: "wake" };
 
 /** The result of a change. */
-export type Next = Life & {
+export type Next = LifecycleState & {
   /** Set when the execution ends. */
   readonly outcome?: Outcome;
   /**
-   * keep: unchanged · hold: the offer becomes a lease · stop: the lease ends after the grace period · drop: the lease
-   * is deleted and its capacity released.
+   * unchanged · accept: the offer becomes a lease · stop: the lease ends after the grace period · release: the lease is
+   * deleted and its capacity released.
    */
-  readonly lease: "keep" | "hold" | "stop" | "drop";
+  readonly lease: "unchanged" | "accept" | "stop" | "release";
   /** True if a further execution of the run is queued. */
-  readonly isFollowed: boolean;
+  readonly hasNextExecution: boolean;
   /** The run's new status; absent: unchanged; null: none. */
   readonly status?: RunStatus | null;
 };
@@ -75,93 +80,107 @@ const OUTCOME_STATES: Readonly<Record<Exclude<Outcome, "WAITING">, TerminalState
  * Throws an internal error for a change that does not fit the state: callers must check leases and attempts first.
  * Errors: run_already_finished (invalid_argument), run_pending (conflict, retryable).
  */
-export function transition(life: Life, change: Change): Next {
+export function transition(current: LifecycleState, change: Change): Next {
   switch (change.type) {
     case "accept":
-      if (life.execution !== "OFFERED") throw misfit(life, change);
-      return { ...life, run: "CLAIMED", execution: "CLAIMED", lease: "hold", isFollowed: false };
-    case "give_back":
-      if (life.execution !== "OFFERED") throw misfit(life, change);
-      return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
+      if (current.execution !== "OFFERED") throw invalidTransition(current, change);
+      return { ...current, run: "CLAIMED", execution: "CLAIMED", lease: "accept", hasNextExecution: false };
+    case "decline":
+      if (current.execution !== "OFFERED") throw invalidTransition(current, change);
+      return { ...current, run: "QUEUED", execution: "QUEUED", lease: "release", hasNextExecution: false };
     case "return":
-      if (!isHeld(life.execution)) throw misfit(life, change);
-      return requeued(life);
+      if (!isExecuting(current.execution)) throw invalidTransition(current, change);
+      return requeued(current);
     case "agent_started":
-      if (life.execution !== "CLAIMED") return unchanged(life);
-      return { ...life, run: "INPROGRESS", execution: "RUNNING", lease: "keep", isFollowed: false, status: null };
-    case "complete":
-      return complete(life, change);
-    case "retain":
-      if (life.execution !== "CLAIMED") throw misfit(life, change);
-      return { ...life, run: "FAILED", execution: "DEBUG", lease: "keep", isFollowed: false, status: change.status };
-    case "lose":
-      return lose(life, change.policy ?? "resume");
-    case "cancel":
-      return cancel(life, change);
-    case "stop":
-      if (!isHeld(life.execution)) throw misfit(life, change);
+      if (current.execution !== "CLAIMED") return unchanged(current);
       return {
-        ...life,
+        ...current,
+        run: "INPROGRESS",
+        execution: "RUNNING",
+        lease: "unchanged",
+        hasNextExecution: false,
+        status: null,
+      };
+    case "complete":
+      return complete(current, change);
+    case "retain":
+      if (current.execution !== "CLAIMED") throw invalidTransition(current, change);
+      return {
+        ...current,
+        run: "FAILED",
+        execution: "DEBUG",
+        lease: "unchanged",
+        hasNextExecution: false,
+        status: change.status,
+      };
+    case "lose":
+      return lose(current, change.policy ?? "resume");
+    case "cancel":
+      return cancel(current, change);
+    case "stop":
+      if (!isExecuting(current.execution)) throw invalidTransition(current, change);
+      return {
+        ...current,
         run: change.state,
         execution: "STOPPING",
         lease: "stop",
-        isFollowed: false,
+        hasNextExecution: false,
         status: change.status,
       };
     case "wake":
-      if (isLive(life.execution) || life.execution === "DEBUG") throw misfit(life, change);
-      return { ...life, run: "QUEUED", lease: "keep", isFollowed: true, status: null };
+      if (isLive(current.execution) || current.execution === "DEBUG") throw invalidTransition(current, change);
+      return { ...current, run: "QUEUED", lease: "unchanged", hasNextExecution: true, status: null };
     default:
       return change satisfies never;
   }
 }
 
-function complete(life: Life, change: Change & { type: "complete" }): Next {
-  const { outcome, isWanted } = change;
+function complete(current: LifecycleState, change: Change & { type: "complete" }): Next {
+  const { outcome, needsNextExecution } = change;
   // The run's state was decided without this execution, so its end only releases its lease and capacity.
-  if (life.execution === "STOPPING") return { ...ended(life, "CANCELLED"), run: life.run };
-  if (life.execution === "DEBUG") return endOfWindow(life);
-  if (!isHeld(life.execution)) throw misfit(life, change);
-  if (isWanted && outcome !== "CANCELLED")
-    return { ...ended(life, outcome), run: "QUEUED", isFollowed: true, status: null };
-  if (outcome === "WAITING") return { ...ended(life, outcome), run: "INPROGRESS", status: change.status ?? null };
-  return { ...ended(life, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
+  if (current.execution === "STOPPING") return { ...ended(current, "CANCELLED"), run: current.run };
+  if (current.execution === "DEBUG") return endDebugWindow(current);
+  if (!isExecuting(current.execution)) throw invalidTransition(current, change);
+  if (needsNextExecution && outcome !== "CANCELLED")
+    return { ...ended(current, outcome), run: "QUEUED", hasNextExecution: true, status: null };
+  if (outcome === "WAITING") return { ...ended(current, outcome), run: "INPROGRESS", status: change.status ?? null };
+  return { ...ended(current, outcome), run: OUTCOME_STATES[outcome], status: change.status ?? null };
 }
 
-function lose(life: Life, policy: LossPolicy | "end"): Next {
-  switch (life.execution) {
+function lose(current: LifecycleState, policy: LossPolicy | "end"): Next {
+  switch (current.execution) {
     case "OFFERED":
-      return { ...life, run: "QUEUED", execution: "QUEUED", lease: "drop", isFollowed: false };
+      return { ...current, run: "QUEUED", execution: "QUEUED", lease: "release", hasNextExecution: false };
     case "CLAIMED":
-      return restart({ ...life, setupLosses: life.setupLosses + 1 }, life.setupLosses < SETUP_LOSSES_MAX);
+      return restart({ ...current, setupLosses: current.setupLosses + 1 }, current.setupLosses < SETUP_LOSSES_MAX);
     case "RUNNING":
       if (policy !== "resume")
         return {
-          ...ended({ ...life, runLosses: life.runLosses + 1 }, "ERROR"),
+          ...ended({ ...current, runLosses: current.runLosses + 1 }, "ERROR"),
           run: "ERROR",
           status: policy === "end" ? CLIENT_LOST : WORKER_LOST,
         };
-      return restart({ ...life, runLosses: life.runLosses + 1 }, life.runLosses < RUN_LOSSES_MAX);
+      return restart({ ...current, runLosses: current.runLosses + 1 }, current.runLosses < RUN_LOSSES_MAX);
     case "STOPPING":
-      return { ...ended(life, "CANCELLED"), run: life.run };
+      return { ...ended(current, "CANCELLED"), run: current.run };
     case "DEBUG":
-      return endOfWindow(life);
+      return endDebugWindow(current);
     default:
-      throw misfit(life, { type: "lose" });
+      throw invalidTransition(current, { type: "lose" });
   }
 }
 
-function restart(life: Life, isAllowed: boolean): Next {
-  if (isAllowed) return requeued(life);
-  return { ...ended(life, "ERROR"), run: "ERROR", status: WORKERS_LOST };
+function restart(current: LifecycleState, isAllowed: boolean): Next {
+  if (isAllowed) return requeued(current);
+  return { ...ended(current, "ERROR"), run: "ERROR", status: WORKERS_LOST };
 }
 
-const requeued = (life: Life): Next => ({
-  ...life,
+const requeued = (current: LifecycleState): Next => ({
+  ...current,
   run: "QUEUED",
   execution: "QUEUED",
-  lease: "drop",
-  isFollowed: false,
+  lease: "release",
+  hasNextExecution: false,
   status: null,
 });
 
@@ -184,15 +203,15 @@ const WORKERS_LOST: RunStatus = {
   retryable: true,
 };
 
-function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { type: "cancel" }): Next {
-  if (isTerminal(life.run)) {
+function cancel(current: LifecycleState, { isForced, status, retryAfter = 1 }: Change & { type: "cancel" }): Next {
+  if (isTerminal(current.run)) {
     throw new DomainError({
       kind: "invalid_argument",
       reason: "run_already_finished",
       message: "The run has already finished. Retry it, or send a follow-up, to continue its work.",
     });
   }
-  if (life.run === "PENDING" && !isForced) {
+  if (current.run === "PENDING" && !isForced) {
     throw new DomainError({
       kind: "conflict",
       reason: "run_pending",
@@ -202,26 +221,32 @@ function cancel(life: Life, { isForced, status, retryAfter = 1 }: Change & { typ
     });
   }
   const cancelled = { run: "CANCELLED", status } as const;
-  if (isHeld(life.execution)) return { ...life, ...cancelled, execution: "STOPPING", lease: "stop", isFollowed: false };
-  if (life.execution === "ENDED") return { ...unchanged(life), ...cancelled }; // the run waits for children
-  return { ...ended(life, "CANCELLED"), ...cancelled, lease: life.execution === "OFFERED" ? "drop" : "keep" };
+  if (isExecuting(current.execution))
+    return { ...current, ...cancelled, execution: "STOPPING", lease: "stop", hasNextExecution: false };
+  if (current.execution === "ENDED") return { ...unchanged(current), ...cancelled }; // the run waits for children
+  return {
+    ...ended(current, "CANCELLED"),
+    ...cancelled,
+    lease: current.execution === "OFFERED" ? "release" : "unchanged",
+  };
 }
 
 /** Returns the end of a debug window. Its cause does not matter: the run's state and status are unchanged. */
-const endOfWindow = (life: Life): Next => ({ ...ended(life, "FAILED"), run: life.run });
-const ended = (life: Life, outcome: Outcome): Next => ({
-  ...life,
+const endDebugWindow = (current: LifecycleState): Next => ({ ...ended(current, "FAILED"), run: current.run });
+const ended = (current: LifecycleState, outcome: Outcome): Next => ({
+  ...current,
   execution: "ENDED",
   outcome,
-  lease: "drop",
-  isFollowed: false,
+  lease: "release",
+  hasNextExecution: false,
 });
-const unchanged = (life: Life): Next => ({ ...life, lease: "keep", isFollowed: false });
+const unchanged = (current: LifecycleState): Next => ({ ...current, lease: "unchanged", hasNextExecution: false });
 
 /** Returns whether a worker is executing it. */
-export const isHeld = (state: ExecutionState): boolean => state === "CLAIMED" || state === "RUNNING";
+export const isExecuting = (state: ExecutionState): boolean => state === "CLAIMED" || state === "RUNNING";
 /** Returns whether it is queued, offered, or being executed. */
-export const isLive = (state: ExecutionState): boolean => isHeld(state) || state === "QUEUED" || state === "OFFERED";
+export const isLive = (state: ExecutionState): boolean =>
+  isExecuting(state) || state === "QUEUED" || state === "OFFERED";
 
-const misfit = (life: Life, change: Change): Error =>
-  new Error(`${change.type} does not fit ${life.run}/${life.execution}`);
+const invalidTransition = (current: LifecycleState, change: Change): Error =>
+  new Error(`${change.type} does not fit ${current.run}/${current.execution}`);

@@ -64,7 +64,7 @@ export interface RunTransaction {
    * Prevents a factory from being closed until the transaction ends. Returns false if the factory is closed and must
    * not get runs.
    */
-  holdFactoryOpen(factoryUid: string): Promise<boolean>;
+  lockFactoryOpen(factoryUid: string): Promise<boolean>;
   /**
    * Inserts queued runs in one statement. Returns those that were inserted: a cause that has already created a run
    * creates no other.
@@ -74,14 +74,14 @@ export interface RunTransaction {
    * Offers a new run's execution to the client that executes it, before it is visible to workers. Returns the
    * execution's id.
    */
-  holdForClient(runUid: string, clientUid: string): Promise<number>;
+  offerToClient(runUid: string, clientUid: string): Promise<number>;
   /** Returns the runs that causes have created already, in the order of the causes. */
   findByCauses(causes: readonly Cause[]): Promise<(RunUid | undefined)[]>;
   /**
    * Locks the conversation until the transaction ends. Must precede locks of its runs. Returns the owner's current
    * (newest top-level) run in it.
    */
-  holdConversation(place: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined>;
+  lockConversation(conversation: Pick<LockedRun, "conversationUid" | "owner">): Promise<RunUid | undefined>;
   /** Returns the run that a message was sent to. */
   runOfMessage(messageUid: string): Promise<RunUid | undefined>;
   /**
@@ -105,12 +105,12 @@ export interface RunTransaction {
 
   addMessage(message: NewMessage): Promise<void>;
   /** Returns the size in bytes of the prompt and follow-ups that the run's agent has not received yet. */
-  countUnseenTextBytes(runUid: string): Promise<number>;
+  countUndeliveredTextBytes(runUid: string): Promise<number>;
   /**
    * Assigns all messages that the agent has not received to the execution that is being accepted. Returns them, oldest
    * first.
    */
-  takeInputs(runUid: string, executionId: number): Promise<Message[]>;
+  assignInputs(runUid: string, executionId: number): Promise<Message[]>;
   /** Returns the messages that an execution received when it was accepted. */
   inputsOf(runUid: string, executionId: number): Promise<Message[]>;
   /**
@@ -135,34 +135,34 @@ export interface RunTransaction {
   /** Records the execution's newest workspace between steps, and deletes its older snapshots. */
   setCheckpoint(executionId: number, key: string): Promise<void>;
   /** Deletes all snapshots of an execution except this one. */
-  keepOnlySnapshot(executionId: number, key: string): Promise<void>;
+  deleteOtherSnapshots(executionId: number, key: string): Promise<void>;
   /** Returns the policy of the agent's configuration for the loss of a worker. */
   onWorkerLoss(runUid: string): Promise<LossPolicy>;
   /** Returns how long a worker retains the workspace of the run's failed setup, in milliseconds; 0: it does not. */
   debugWindowMs(runUid: string): Promise<number>;
   leaseExpiry(executionId: number): Promise<Date>;
   /** Allows any process with the token to take over an accepted lease of a session. Invalidates an earlier token. */
-  openToOffer(
+  storeOfferToken(
     sessionUid: string,
     lease: { readonly executionId: number; readonly attempt: number },
     token: string,
   ): Promise<void>;
-  hasUnseenDirectives(runUid: string, executionId: number): Promise<boolean>;
+  hasUndeliveredDirectives(runUid: string, executionId: number): Promise<boolean>;
   /**
    * Unassigns the messages that the agent of a lost attempt has not received, so that the next attempt receives them.
    */
-  untakeMessages(runUid: string, executionId: number): Promise<void>;
+  unassignMessages(runUid: string, executionId: number): Promise<void>;
   /**
    * Marks the undelivered follow-ups of an ended run as undeliverable, and returns their uids. Follow-ups sent to a
    * stopping or retained execution, or to `stopping`, which is about to be one, are excluded: its worker may have
    * delivered them already and not reported it yet.
    */
-  dropUnseenFollowups(runUid: string, reason: string, stopping?: number): Promise<string[]>;
+  dropUndeliveredFollowups(runUid: string, reason: string, stopping?: number): Promise<string[]>;
   /**
    * Marks the follow-ups that an ended execution received (only as `takenAs`, if given) and did not deliver as
    * undeliverable. Returns their uids.
    */
-  dropUnseenFollowupsOf(runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]>;
+  dropUndeliveredFollowupsOf(runUid: string, reason: string, executionId: number, takenAs?: "input"): Promise<string[]>;
 
   /**
    * Returns the children whose latest end has not been reported to the parent, which must be locked. If `named` has

@@ -10,7 +10,7 @@ const LEVELS: Readonly<Record<LinkAccess, readonly unknown[]>> = {
 };
 
 /** Returns the runs of a conversation that are shared with a caller who has its link, oldest first. */
-export type ListOpenRuns = (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
+export type ListSharedRuns = (caller: Caller, conversationUid: string, access: LinkAccess) => Promise<readonly Run[]>;
 
 /**
  * Returns whether a conversation is shared with users who have its link. The argument is the newest run of the

@@ -6,7 +6,7 @@ test.each([
   ["a\0b", "a\uFFFDb"],
   ["half \ud83d!", "half \uFFFD!"],
   ["\ude00 half", "\uFFFD half"],
-])("%j is kept as %j", (text, expected) => expect(storable(text)).toBe(expected));
+])("%j is stored as %j", (text, expected) => expect(storable(text)).toBe(expected));
 
 test("replaces unstorable characters in keys and nested values only", () => {
   expect(storableJson({ "k\0": [1, null, true, { x: "\0" }] })).toEqual({

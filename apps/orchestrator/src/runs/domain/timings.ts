@@ -1,6 +1,6 @@
 /**
- * Every duration of the run life cycle, in milliseconds. It is one object, so that tests can scale all durations
- * together.
+ * Every duration of the run life cycle, in milliseconds. It is one object, so that tests can scale all durations by one
+ * factor.
  */
 export type Timings = {
   /** Interval at which workers renew their leases. */

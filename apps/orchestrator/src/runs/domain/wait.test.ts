@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import type { RunState } from "./run.ts";
-import { childrenMessage, judgeWait, waitingMessage } from "./wait.ts";
+import { childrenMessage, evaluateWait, waitingMessage } from "./wait.ts";
 
 const children = (...states: RunState[]) =>
   states.map((state, n) => ({ uid: `child-${n}`, title: `Part ${n}`, state }));
@@ -12,9 +12,9 @@ test.each<["all" | "any", RunState[], boolean, number]>([
   ["any", ["QUEUED", "PENDING"], false, 0],
   ["any", ["QUEUED", "ERROR"], true, 1],
   ["any", [], true, 0],
-])("wait for %s of %j: over = %s", (policy, states, isOver, endedCount) => {
-  const judged = judgeWait(policy, children(...states));
-  expect([judged.isOver, judged.ended.length]).toEqual([isOver, endedCount]);
+])("wait for %s of %j: complete = %s", (policy, states, isComplete, endedCount) => {
+  const evaluated = evaluateWait(policy, children(...states));
+  expect([evaluated.isComplete, evaluated.ended.length]).toEqual([isComplete, endedCount]);
 });
 
 test("the message to the parent states how each child ended", () => {

@@ -15,10 +15,13 @@ export type Child = {
  * Returns whether a wait has ended, and the children that have ended. A wait for no children ends at once. A BLOCKED
  * child counts as ended: it needs an answer, so its parent must be notified.
  */
-export function judgeWait(policy: WaitPolicy, awaited: readonly Child[]): { isOver: boolean; ended: readonly Child[] } {
+export function evaluateWait(
+  policy: WaitPolicy,
+  awaited: readonly Child[],
+): { isComplete: boolean; ended: readonly Child[] } {
   const ended = awaited.filter(({ state }) => isTerminal(state));
-  const isOver = policy === "all" ? ended.length === awaited.length : ended.length > 0 || awaited.length === 0;
-  return { isOver, ended };
+  const isComplete = policy === "all" ? ended.length === awaited.length : ended.length > 0 || awaited.length === 0;
+  return { isComplete, ended };
 }
 
 /** Returns the status message of a waiting run. */

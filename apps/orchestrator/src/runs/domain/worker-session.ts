@@ -29,9 +29,9 @@ export type DispatchStatus = LeaseRef & {
 
 /** A live lease that an offer token can take over. */
 export type OfferedLease = {
-  /** True if a process has already taken it over; `holder` is the instance uid of the owning process. */
+  /** True if a process has already taken it over; `owner` is the instance uid of the owning process. */
   readonly isTaken: boolean;
-  readonly holder: string;
+  readonly owner: string;
   readonly dispatcher: {
     readonly keyUid: string;
     readonly sealedKey: string;

@@ -6,7 +6,7 @@ import type { Owner, RunState } from "../domain/run.ts";
 /** The run of a lifecycle event. */
 type Subject = { readonly uid: string; readonly owner: Owner };
 
-const fact = (
+const runEvent = (
   type: string,
   run: Subject,
   version: number,
@@ -44,7 +44,7 @@ export type CreatedRun = Subject & {
  * of a task, the task continues with this run.
  */
 export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
-  fact("created", run, 1, context, {
+  runEvent("created", run, 1, context, {
     run_uid: run.uid,
     conversation_uid: run.conversationUid,
     root_run_uid: run.rootRunUid,
@@ -60,17 +60,17 @@ export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
 
 /** Returns the event of a run that a claim offered to a worker; claims do not load runs. */
 export const offered = (run: Subject, version: number, context: ChangeContext): NewEvent =>
-  fact("state_changed", run, version, context, { run_uid: run.uid, from: "QUEUED", to: "PENDING" });
+  runEvent("state_changed", run, version, context, { run_uid: run.uid, from: "QUEUED", to: "PENDING" });
 
 export const stateChanged = (run: LockedRun, to: RunState, version: number, context: ChangeContext): NewEvent =>
-  fact("state_changed", run, version, context, { run_uid: run.uid, from: run.state, to });
+  runEvent("state_changed", run, version, context, { run_uid: run.uid, from: run.state, to });
 
 /**
  * Returns the event of an attempt that ended without changing its run's state: the run had already ended, or waits for
  * its children.
  */
 export const attemptEnded = (run: LockedRun, version: number, context: ChangeContext): NewEvent =>
-  fact("attempt_ended", run, version, context, {
+  runEvent("attempt_ended", run, version, context, {
     run_uid: run.uid,
     state: run.state,
     execution_id: run.execution.id,
@@ -79,7 +79,7 @@ export const attemptEnded = (run: LockedRun, version: number, context: ChangeCon
 
 /** Returns the event of a run that ended. A run may be continued later and end again. */
 export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>
-  fact("finished", run, version, context, {
+  runEvent("finished", run, version, context, {
     run_uid: run.uid,
     root_run_uid: run.rootRunUid,
     conversation_uid: run.conversationUid,

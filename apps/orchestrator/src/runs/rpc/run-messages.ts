@@ -9,7 +9,7 @@ import { isRunTypeCancellable, type Run, type RunStatus } from "../domain/run.ts
 import type { TeamEvent } from "../domain/team-event.ts";
 import { requestUsage } from "../../catalog/domain/usage.ts";
 import type { RunView } from "../usecases/describe-runs.ts";
-import type { HarnessUsageAnswer } from "../usecases/get-harness-usage.ts";
+import type { HarnessUsageReport } from "../usecases/get-harness-usage.ts";
 
 /** Converts a run to its public record. The gateway adds profiles and links. */
 export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run {
@@ -105,7 +105,7 @@ export const harnessUsageMessage = ({
   meteredTokens,
   unmeasuredCalls,
   ...usage
-}: NonNullable<HarnessUsageAnswer["usage"]>): orchestrator.HarnessUsage =>
+}: NonNullable<HarnessUsageReport["usage"]>): orchestrator.HarnessUsage =>
   create(orchestrator.HarnessUsageSchema, {
     ...usage,
     captureSequence: BigInt(captureSequence),

@@ -9,7 +9,7 @@ const lock = (kind: "" | "_shared"): string =>
   `SELECT pg_advisory_xact_lock${kind}(hashtextextended('factory ' || $1::text, 0))::text`;
 
 /** Blocks the closing of a factory until the transaction ends. Returns false if the factory is closed. */
-export async function holdFactoryOpen(tx: Sql, factoryUid: string): Promise<boolean> {
+export async function lockFactoryOpen(tx: Sql, factoryUid: string): Promise<boolean> {
   await tx.query(lock("_shared"), [factoryUid]);
   const { rowCount } = await tx.query("SELECT 1 FROM closed_factories WHERE factory_uid = $1", [factoryUid]);
   return rowCount === 0;

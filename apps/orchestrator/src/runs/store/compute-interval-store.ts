@@ -6,7 +6,7 @@ import type { RunChange } from "../domain/run-change.ts";
  * the platform, so it does not count.
  */
 export const endsAttempt = ({ run: { execution }, next }: RunChange): boolean =>
-  next.lease === "drop" && execution.lease?.isAccepted === true && !execution.isLocal;
+  next.lease === "release" && execution.lease?.isAccepted === true && !execution.isLocal;
 
 /**
  * Records for how long the ending attempt of an execution used its sandbox, and the shape of the sandbox. Must run

@@ -9,7 +9,7 @@ import type { RunRecord } from "../domain/run-record.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
 import { runCreated } from "../events/run-events.ts";
 import { addAttachments } from "./message-store.ts";
-import { presentTrace } from "../../storage/store/present-trace.ts";
+import { currentTraceparent } from "../../storage/store/current-traceparent.ts";
 import { NEW_ROW, NEW_RUN_COLUMNS, newRow, toRun, type RunRow } from "./run-fields.ts";
 
 /** Locks parents. Share locks let siblings be created concurrently, and block transactions that would end a parent. */
@@ -56,7 +56,7 @@ export async function findByCauses(sql: Sql, causes: readonly Cause[]): Promise<
 }
 
 /** Locks a conversation until the transaction ends. Returns the owner's current (newest top-level) run in it. */
-export async function holdConversation(
+export async function lockConversation(
   tx: Sql,
   { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
 ): Promise<RunUid | undefined> {
@@ -102,9 +102,9 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
 type Row = Readonly<Record<string, unknown>>;
 
 function insertRows(tx: Sql, rows: readonly Row[], lanes: readonly string[]) {
-  const params = [`[${lanes.join(",")}]`, presentTrace()];
-  const [first, ...others] = rows;
-  if (others.length === 0) return tx.query<InsertedRow>(INSERT_RUN, [JSON.stringify(first), ...params]);
+  const params = [`[${lanes.join(",")}]`, currentTraceparent()];
+  const [first, ...rest] = rows;
+  if (rest.length === 0) return tx.query<InsertedRow>(INSERT_RUN, [JSON.stringify(first), ...params]);
   const common = commonOf(rows);
   const own = rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !common.has(name))));
   return tx.query<InsertedRow>(INSERT_RUNS, [
@@ -224,6 +224,6 @@ async function queueInNewLane(tx: Sql, run: RunRecord): Promise<void> {
   await tx.query(
     `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent)
      SELECT $2, 1, 'QUEUED', lane.id, $3, $4 FROM (${lanesIn("$1")}) lane`,
-    [...lane, run.uid, run.depth, presentTrace()],
+    [...lane, run.uid, run.depth, currentTraceparent()],
   );
 }

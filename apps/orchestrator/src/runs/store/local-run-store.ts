@@ -6,7 +6,7 @@ import type { LeaseRef } from "../domain/worker-session.ts";
  * Offers a new run's first execution to the client that executes it, before a worker can see it. Returns the
  * execution's id.
  */
-export async function holdForClient(tx: Sql, runUid: string, clientUid: string, ttlMs: number): Promise<number> {
+export async function offerToClient(tx: Sql, runUid: string, clientUid: string, ttlMs: number): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     `WITH taken AS (
        UPDATE executions SET state = 'OFFERED', attempt = 1, is_local = true, worker_host = 'local' WHERE run_uid = $1 AND state = 'QUEUED' RETURNING id, run_uid),

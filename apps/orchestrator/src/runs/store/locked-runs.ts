@@ -42,9 +42,9 @@ type Row = {
   dispatcher_uid: string | null;
   lease_attempt: number | null;
   accepted: boolean | null;
-  is_over: boolean | null;
+  is_expired: boolean | null;
   left_ms: number | null;
-  is_window_over: boolean | null;
+  is_window_expired: boolean | null;
 };
 
 /**
@@ -57,9 +57,9 @@ const lockedRuns = (which: string): string => `
          w.policy, w.run_uids AS awaited,
          x.id, x.seq, x.state AS execution_state, x.attempt, x.outcome, x.setup_losses, x.run_losses, x.retained_attempts <> '{}' AS was_started, x.lane_id, x.is_local, x.worker_host, x.traceparent,
          l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
-         coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_over,
+         coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_expired,
          (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000)::bigint AS left_ms,
-         x.debug_until <= clock_timestamp() AS is_window_over
+         x.debug_until <= clock_timestamp() AS is_window_expired
     FROM runs r
     JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = ANY($1::bigint[])) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
     LEFT JOIN leases l ON l.execution_id = x.id
@@ -162,16 +162,16 @@ function leaseOf(row: Row): LockedLease | undefined {
     ...(row.dispatcher_uid === null ? {} : { dispatcherUid: row.dispatcher_uid }),
     attempt: row.lease_attempt,
     isAccepted: row.accepted === true,
-    isOver: row.is_over === true,
+    isExpired: row.is_expired === true,
     leftMs: row.left_ms ?? 0,
   };
 }
 
 function staleWindow({
   execution_state: state,
-  is_over: isLost,
-  is_window_over: isOver,
+  is_expired: isLost,
+  is_window_expired: isExpired,
 }: Row): LockedExecution["staleWindow"] {
   if (state !== "DEBUG") return undefined;
-  return isLost ? "worker_lost" : isOver ? "window_over" : undefined;
+  return isLost ? "worker_lost" : isExpired ? "window_over" : undefined;
 }

@@ -58,15 +58,15 @@ export async function addAttachments(tx: Sql, messageUid: string, attachments: r
   }
 }
 
-const UNSEEN = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
+const UNDELIVERED = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
 
 /**
  * Assigns all messages that the agent has not received to the execution that is being accepted. Returns them, oldest
  * first.
  */
-export async function takeInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
+export async function assignInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
   const { rows } = await tx.query<Message & { seq: number }>(
-    `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNSEEN} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
+    `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNDELIVERED} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
     [runUid, executionId],
   );
   return rows
@@ -117,18 +117,18 @@ export async function markDelivered(tx: Sql, runUid: string, uids: readonly stri
  * Returns the size of the prompt and the follow-ups that the run's agent has not received yet, in bytes. Does not read
  * the texts themselves.
  */
-export async function countUnseenTextBytes(tx: Sql, runUid: string): Promise<number> {
+export async function countUndeliveredTextBytes(tx: Sql, runUid: string): Promise<number> {
   const { rows } = await tx.query<{ bytes: number }>(
-    `SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNSEEN} AND kind <> 'children'`,
+    `SELECT coalesce(sum(octet_length(text)), 0)::int8 AS bytes FROM messages WHERE ${UNDELIVERED} AND kind <> 'children'`,
     [runUid],
   );
   return rows[0]?.bytes ?? 0;
 }
 
 /** Whether follow-ups were sent to an execution as directives that its agent has not received. */
-export async function hasUnseenDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
+export async function hasUndeliveredDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `SELECT 1 FROM messages WHERE ${UNSEEN} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`,
+    `SELECT 1 FROM messages WHERE ${UNDELIVERED} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`,
     [runUid, executionId],
   );
   return rowCount > 0;
@@ -183,7 +183,7 @@ export async function followupsOf(
  * Releases the messages of a lost attempt that its agent has not received, so that the next attempt receives them.
  * Delivered messages are in the run's events.
  */
-export async function untakeMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
+export async function unassignMessages(tx: Sql, runUid: string, executionId: number): Promise<void> {
   await sendTo(
     tx,
     "UPDATE messages SET execution_id = NULL, taken_as = NULL WHERE run_uid = $1 AND execution_id = $2 AND delivered_at IS NULL",
@@ -205,7 +205,12 @@ export async function textsOf(sql: Sql, uids: readonly string[]): Promise<Readon
  * Marks follow-ups of a terminal run as undeliverable, unless they are assigned to the execution `stopping` or to an
  * execution in state STOPPING or DEBUG. Returns them, oldest first.
  */
-export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, stopping?: number): Promise<string[]> =>
+export const dropUndeliveredFollowups = (
+  tx: Sql,
+  runUid: string,
+  reason: string,
+  stopping?: number,
+): Promise<string[]> =>
   markUndeliverable(
     tx,
     runUid,
@@ -218,7 +223,7 @@ export const dropUnseenFollowups = (tx: Sql, runUid: string, reason: string, sto
  * Marks follow-ups as undeliverable that were assigned to an execution which has ended without delivering them; with
  * `takenAs`, only those assigned in this way. Returns their uids, oldest first.
  */
-export const dropUnseenFollowupsOf = (
+export const dropUndeliveredFollowupsOf = (
   tx: Sql,
   runUid: string,
   reason: string,
@@ -241,7 +246,7 @@ async function markUndeliverable(
   executionId: number | undefined,
 ): Promise<string[]> {
   const { rows } = await tx.query<{ uid: string; seq: number }>(
-    `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNSEEN} AND kind = 'followup' AND ${which} RETURNING uid, seq`,
+    `UPDATE messages SET undeliverable = true, undeliverable_reason = $2 WHERE ${UNDELIVERED} AND kind = 'followup' AND ${which} RETURNING uid, seq`,
     [runUid, reason, executionId ?? 0],
   );
   return rows.toSorted((a, b) => a.seq - b.seq).map(({ uid }) => uid);

@@ -9,7 +9,7 @@ export const offerHash = (token: string): Buffer => hash("sha256", token, "buffe
  * Opens an accepted lease of a session to the caller that presents the token; an earlier token becomes invalid. The run
  * must be locked.
  */
-export async function openToOffer(
+export async function storeOfferToken(
   tx: Sql,
   sessionUid: string,
   { executionId, attempt }: LeaseRef,

@@ -40,13 +40,13 @@ export async function appendWorkerEvents(
   attempt: AttemptRef,
   events: readonly WorkerEvent[],
 ): Promise<AppendOutcome> {
-  const { rows } = await tx.query<{ last_seq: number; last_client_seq: number; holds: boolean }>(
-    `SELECT last_seq, last_client_seq, coalesce(execution_id = $2 AND attempt = $3, false) AS holds
+  const { rows } = await tx.query<{ last_seq: number; last_client_seq: number; is_owner: boolean }>(
+    `SELECT last_seq, last_client_seq, coalesce(execution_id = $2 AND attempt = $3, false) AS is_owner
        FROM run_streams WHERE run_uid = $1 FOR UPDATE`,
     [attempt.runUid, attempt.executionId, attempt.attempt],
   );
   const stream = rows[0];
-  if (!stream?.holds) return { outcome: "lease_lost" };
+  if (!stream?.is_owner) return { outcome: "lease_lost" };
   const fresh = events.filter(({ clientSeq }) => clientSeq > stream.last_client_seq);
   const isGapless = fresh.every(({ clientSeq }, n) => clientSeq === stream.last_client_seq + n + 1);
   if (!isGapless) return { outcome: "gap", ackedClientSeq: stream.last_client_seq };

@@ -43,7 +43,7 @@ const INSERTED = {
 const CHANGED = ["sessionUid", "state", "version", "createdAt", "updatedAt", "startedAt", "finishedAt"] as const;
 
 /** The columns that are no member of a run by themselves, with their values in a new row. */
-const OTHERS: Record<string, readonly [SqlType, (run: RunRecord) => unknown]> = {
+const EXTRA_COLUMNS: Record<string, readonly [SqlType, (run: RunRecord) => unknown]> = {
   owner_type: ["text", ({ owner }) => owner.type],
   owner_uid: ["uuid", ({ owner }) => owner.uid],
   state: ["text", () => "QUEUED"],
@@ -61,19 +61,19 @@ const columnOf = (member: string): string => member.replace(/[A-Z]/g, (letter) =
 const MEMBERS = Object.keys(INSERTED) as Inserted[];
 const READ = [...MEMBERS, ...CHANGED];
 const COLUMNS = MEMBERS.map((member) => [columnOf(member), member] as const);
-const OTHER_COLUMNS = Object.entries(OTHERS);
+const EXTRA_ENTRIES = Object.entries(EXTRA_COLUMNS);
 
 /** The columns of a new row, with their types. */
 export const NEW_ROW: Readonly<Record<string, SqlType>> = {
   ...Object.fromEntries(MEMBERS.map((member) => [columnOf(member), INSERTED[member]])),
-  ...Object.fromEntries(Object.entries(OTHERS).map(([column, [type]]) => [column, type])),
+  ...Object.fromEntries(Object.entries(EXTRA_COLUMNS).map(([column, [type]]) => [column, type])),
 };
 
 /** Returns the values of a new row by column; absent members are undefined. */
 export function newRow(run: RunRecord): Record<string, unknown> {
   const row: Record<string, unknown> = {};
   for (const [column, member] of COLUMNS) row[column] = run[member];
-  for (const [column, [, value]] of OTHER_COLUMNS) row[column] = value(run);
+  for (const [column, [, value]] of EXTRA_ENTRIES) row[column] = value(run);
   return row;
 }
 
@@ -130,12 +130,12 @@ export type RunRow = Nullable<
 };
 
 /** The members whose values are those of the row; null is an absent member. */
-const SAME = [...READ, "isSandboxRunning", "runTimeMs", "hasArtifacts", "hasUsage"] as const;
+const COPIED = [...READ, "isSandboxRunning", "runTimeMs", "hasArtifacts", "hasUsage"] as const;
 
 /** Returns the run of a row with RUN_COLUMNS, LISTED_RUN_COLUMNS or NEW_RUN_COLUMNS. */
 export function toRun(row: RunRow): Run {
   const run: Record<string, unknown> = { owner: { type: row.ownerType, uid: row.ownerUid } };
-  for (const member of SAME) if (row[member] !== null) run[member] = row[member];
+  for (const member of COPIED) if (row[member] !== null) run[member] = row[member];
   if (row.statusMessage !== null) run["status"] = statusOf(row.statusMessage, row);
   if (row.isPromptTruncated) run["isPromptTruncated"] = true;
   if (row.debugWindow !== null)

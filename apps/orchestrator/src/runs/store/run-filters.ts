@@ -48,15 +48,15 @@ export function orderOf({ sortBy, isDescending }: RunListQuery): {
 type Use = "walk" | "set" | "texts";
 
 /**
- * Returns conditions over `runs r` or `TEXTS r`: `bounds` limit the range of the sort order's index, `others` are all
- * remaining filters. The index on texts finds the words of `q` by `trigrams`.
+ * Returns conditions over `runs r` or `TEXTS r`: `bounds` limit the range of the sort order's index, `filters` are all
+ * remaining conditions. The index on texts finds the words of `q` by `trigrams`.
  */
 export function conditionsOf(
   query: RunListQuery,
   bind: Bind,
   use: Use,
   trigrams: readonly string[] = [],
-): { readonly bounds: readonly string[]; readonly others: readonly string[] } {
+): { readonly bounds: readonly string[]; readonly filters: readonly string[] } {
   const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
   const created = [
     ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
@@ -72,7 +72,7 @@ export function conditionsOf(
     skillSpec === undefined
       ? []
       : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
-  const others = [
+  const filters = [
     ...columnConditions(query, bind),
     ...(use === "set" ? endedOrNot(query) : []),
     ...otherTableConditions(query, bind, use, trigrams),
@@ -84,14 +84,14 @@ export function conditionsOf(
     agent: [skill, created, updated],
   };
   const [bounds, ...rest] = byOrder[sortBy];
-  return { bounds: bounds!, others: [...rest.flat(), ...others] };
+  return { bounds: bounds!, filters: [...rest.flat(), ...filters] };
 }
 
 /** Runs updated later than this after their creation have an index of their own. */
 const LATE = "interval '1 day'";
 
 /**
- * Returns the conditions of the walks that together cover the list: one walk, or two.
+ * Returns the conditions of the one or two walks that cover the list.
  *
  * Creation time and update time are close to each other for all but few runs. If one of them is bounded on the side at
  * which a walk ordered by the other begins, a single walk reads every run before the bound. Two walks avoid that: one
@@ -115,7 +115,7 @@ export const partsAfter = ({ sortBy }: RunListQuery, after: RunPosition | undefi
   sortBy === "agent" && after?.key !== null ? 2 : 1;
 
 /** Returns the conditions for the runs after a position in the range `part` of the ranges that are left. */
-export function continuedBy(
+export function conditionsAfter(
   { sortBy, isDescending }: RunListQuery,
   after: RunPosition | undefined,
   bind: Bind,

@@ -5,7 +5,7 @@ import { isUuid, type RunUid } from "@millwright/ids";
 import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { binding, type Bind } from "../../storage/store/binding.ts";
-import { conditionsOf, continuedBy, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
+import { conditionsOf, conditionsAfter, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
 import { LISTED_RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 import { visibleRuns, visibleTo } from "./run-store.ts";
 import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
@@ -41,8 +41,8 @@ const FEW = { near: 2500, apart: 15_000 } as const;
  * filters and sorts them: these runs are few, or far from where the walk began. If few texts have the searched words,
  * the walk is skipped.
  *
- * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters together match
- * too few of too many runs.
+ * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters match too few
+ * of too many runs.
  */
 export async function listRuns(
   sql: Sql,
@@ -71,7 +71,7 @@ export async function listRuns(
     query.ancestorRunUid !== undefined ||
     (query.search && "runUid" in query.search);
   const rows =
-    (isOneTree || (sample && areFew(query, sample)) ? undefined : await readByWalks(request, select)) ??
+    (isOneTree || (sample && hasFewMatches(query, sample)) ? undefined : await readByWalks(request, select)) ??
     (await select(sortStatement));
   // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
   // could see.
@@ -130,16 +130,16 @@ function walkStatement(
   wanted: number,
 ): string {
   const order = orderOf(query);
-  const { bounds, others: filters } = conditionsOf(query, bind, "walk");
-  const others = [...filters, ...boundTo(run, bind)];
+  const { bounds, filters: queryFilters } = conditionsOf(query, bind, "walk");
+  const filters = [...queryFilters, ...boundTo(run, bind)];
   const limitClause = `LIMIT ${bind(wanted, "integer")}`;
-  const steps = bind(others.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
-  const range = continuedBy(query, after, bind, part);
+  const steps = bind(filters.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
+  const range = conditionsAfter(query, after, bind, part);
   const walks = halvesOf(query, bind).map(
     (half) => `
-    (SELECT uid, sort_key, matches, nth = ${steps} AND ${others.length > 0} AS is_end
+    (SELECT uid, sort_key, matches, nth = ${steps} AND ${filters.length > 0} AS is_end
        FROM (SELECT *, row_number() OVER (ORDER BY ${order.ofRange}) AS nth
-               FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${others.join(" AND ") || "true"} AS matches FROM runs r
+               FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key, ${filters.join(" AND ") || "true"} AS matches FROM runs r
                       WHERE ${["r.owner_uid = o.uid", ...bounds, ...range, ...half].join(" AND ")} ORDER BY ${order.ofRuns} LIMIT ${steps}) seen) numbered
       WHERE matches OR nth = ${steps} ORDER BY ${order.ofRange} ${limitClause})`,
   );
@@ -152,7 +152,7 @@ function walkStatement(
 }
 
 /** Whether finding and sorting all runs with the searched words is faster than a walk. */
-const areFew = (query: RunListQuery, { count, of }: Sample): boolean =>
+const hasFewMatches = (query: RunListQuery, { count, of }: Sample): boolean =>
   count < FEW[isApart(query) ? "apart" : "near"] && count < of / 25;
 
 /**
@@ -181,10 +181,10 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
 function sortStatement({ owners, run, query, after, limit, trigrams }: ListRequest, bind: Bind): string {
   const order = orderOf(query);
   const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no columns of the tree
-  const { bounds, others } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
+  const { bounds, filters } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
   const ranges = Array.from(
     { length: partsAfter(query, after) },
-    (_, part) => `(${continuedBy(query, after, bind, part).join(" AND ") || "true"})`,
+    (_, part) => `(${conditionsAfter(query, after, bind, part).join(" AND ") || "true"})`,
   );
   const uids = bind(
     owners.map(({ uid }) => uid),
@@ -193,7 +193,7 @@ function sortStatement({ owners, run, query, after, limit, trigrams }: ListReque
   // OFFSET 0 is an optimization fence: the order and the limit do not influence how matching runs are found.
   return `SELECT ${LISTED_RUN_COLUMNS}, p.sort_key, clock_timestamp() AS as_of
     FROM (SELECT m.* FROM (SELECT r.uid, ${KEYS[query.sortBy].expression} AS sort_key FROM ${inTexts ? TEXTS : "runs"} r
-                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...others, ...boundTo(run, bind)].join(" AND ")} OFFSET 0) m
+                            WHERE ${[`r.owner_uid = ANY(${uids})`, `(${ranges.join(" OR ")})`, ...bounds, ...filters, ...boundTo(run, bind)].join(" AND ")} OFFSET 0) m
            ORDER BY ${order.ofAll} LIMIT ${bind(limit, "integer")}) p
     JOIN runs r USING (uid) WHERE ${ownedBy(owners, bind)} ORDER BY ${order.ofAll}`;
 }
@@ -217,9 +217,9 @@ const ownedBy = (owners: readonly Owner[], bind: Bind): string =>
     "text[]",
   )})`;
 
-async function inTime<T>(answer: Promise<T>): Promise<T> {
+async function inTime<T>(result: Promise<T>): Promise<T> {
   try {
-    return await answer;
+    return await result;
   } catch (error) {
     if (!isCancelled(error)) throw error;
     throw new DomainError({

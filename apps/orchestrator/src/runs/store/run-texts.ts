@@ -43,17 +43,17 @@ export type Sample = {
   readonly count: number;
   readonly of: number;
   /**
-   * The trigrams by which texts with the words are found fastest; empty if the words are too short. The index takes as
-   * long for a trigram that most texts have as for all others together.
+   * The trigrams by which texts with the words are found fastest; empty if the words are too short. For the index,
+   * one trigram that most texts contain costs as much as all other trigrams.
    */
   readonly trigrams: readonly string[];
 };
 
-const SAMPLE = 2000;
+const SAMPLE_SIZE = 2000;
 /** Each trigram is counted in one of this many texts of the sample. */
-const EACH = 8;
-const TRIGRAMS_MOST = 40;
-const TRIGRAMS_SOUGHT = 6;
+const SAMPLED_EVERY = 8;
+const TRIGRAMS_MAX = 40;
+const TRIGRAMS_USED = 6;
 
 /** Estimates the statistics from some pages of the table, the same pages each time. */
 export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<Sample> {
@@ -63,13 +63,13 @@ export async function sampleTexts(sql: Sql, words: readonly string[]): Promise<S
   // pads the word with blanks.
   const shares = trigrams.map((trigram) => {
     const bound = bind(trigram, "text");
-    return `CASE WHEN cardinality(show_trgm(${bound})) = 4 THEN count(*) FILTER (WHERE nth % ${EACH} = 0 AND strpos(text, ${bound}) > 0) * ${EACH}::float8 / greatest(count(*), 1) END`;
+    return `CASE WHEN cardinality(show_trgm(${bound})) = 4 THEN count(*) FILTER (WHERE nth % ${SAMPLED_EVERY} = 0 AND strpos(text, ${bound}) > 0) * ${SAMPLED_EVERY}::float8 / greatest(count(*), 1) END`;
   });
   // Until PostgreSQL has counted the rows (ANALYZE), 20 rows per page are assumed.
   const { rows } = await sql.query<{ share: number; of: number; shares: (number | null)[] }>(
-    `WITH total AS (SELECT greatest(reltuples, 20 * pg_relation_size(oid) / 8192, ${SAMPLE})::float8 AS rows FROM pg_class WHERE oid = 'run_texts'::regclass)
+    `WITH total AS (SELECT greatest(reltuples, 20 * pg_relation_size(oid) / 8192, ${SAMPLE_SIZE})::float8 AS rows FROM pg_class WHERE oid = 'run_texts'::regclass)
      SELECT count(*) FILTER (WHERE ${containing(words, "text", bind).join(" AND ")})::float8 / greatest(count(*), 1) AS share, (SELECT rows FROM total) AS of, ARRAY[${shares.join(", ")}]::float8[] AS shares
-       FROM (SELECT text, row_number() OVER () AS nth FROM run_texts TABLESAMPLE SYSTEM (100.0 * ${SAMPLE} / (SELECT rows FROM total)) REPEATABLE (0)) sample`,
+       FROM (SELECT text, row_number() OVER () AS nth FROM run_texts TABLESAMPLE SYSTEM (100.0 * ${SAMPLE_SIZE} / (SELECT rows FROM total)) REPEATABLE (0)) sample`,
     params,
   );
   const { share, of, shares: found } = rows[0]!;
@@ -100,14 +100,14 @@ export async function similarTexts(
   return rows.filter(({ text }) => hasSimilar(text, pieces)).map(({ uid }) => uid);
 }
 
-/** Returns each sequence of three letters or digits in the words, at most TRIGRAMS_MOST. */
+/** Returns each sequence of three letters or digits in the words, at most TRIGRAMS_MAX. */
 function trigramsOf(words: readonly string[]): string[] {
   const found = words.flatMap((word) => Array.from(word.matchAll(/(?=([\p{L}\p{N}]{3}))/gu), ([, three]) => three!));
-  return [...new Set(found)].slice(0, TRIGRAMS_MOST);
+  return [...new Set(found)].slice(0, TRIGRAMS_MAX);
 }
 
 function rarest(found: readonly { readonly trigram: string; readonly share: number }[]): string[] {
   const sorted = found.toSorted((a, b) => a.share - b.share);
   const rare = sorted.filter(({ share }) => share < 0.25);
-  return (rare.length > 0 ? rare.slice(0, TRIGRAMS_SOUGHT) : sorted.slice(0, 2)).map(({ trigram }) => trigram);
+  return (rare.length > 0 ? rare.slice(0, TRIGRAMS_USED) : sorted.slice(0, 2)).map(({ trigram }) => trigram);
 }

@@ -7,26 +7,26 @@ import type { InRunTransaction, RunTransaction } from "../domain/run-transaction
 import type { SandboxShape } from "../domain/sandbox-shape.ts";
 import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
-import { holdFactoryOpen } from "./closed-factory-store.ts";
-import { findByCauses, holdConversation, insertRuns, lockParents } from "./create-store.ts";
+import { lockFactoryOpen } from "./closed-factory-store.ts";
+import { findByCauses, lockConversation, insertRuns, lockParents } from "./create-store.ts";
 import { markReported, unreportedChildren } from "./children-store.ts";
-import { holdForClient } from "./local-run-store.ts";
+import { offerToClient } from "./local-run-store.ts";
 import { liveDescendants, lockRuns, runOfExecution } from "./locked-runs.ts";
 import { once } from "../../storage/store/idempotency-store.ts";
-import { openToOffer } from "./offer-token-store.ts";
+import { storeOfferToken } from "./offer-token-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
 import {
   addMessage,
-  countUnseenTextBytes,
-  dropUnseenFollowups,
-  dropUnseenFollowupsOf,
+  countUndeliveredTextBytes,
+  dropUndeliveredFollowups,
+  dropUndeliveredFollowupsOf,
   earlierAttachments,
-  hasUnseenDirectives,
+  hasUndeliveredDirectives,
   inputsOf,
   markDelivered,
   runOfMessage,
-  takeInputs,
-  untakeMessages,
+  assignInputs,
+  unassignMessages,
 } from "./message-store.ts";
 import { appendRunEvents, appendWorkerEvents } from "./run-events-store.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
@@ -47,7 +47,7 @@ export const runTransactions =
 export function sharedRunTransactions(runs: InRunTransaction): InRunTransaction {
   type Part = (tx: RunTransaction) => Promise<unknown>;
   const parts = new Batcher(
-    (some: readonly Part[]) => runs((tx) => Promise.all(some.map((part) => part(tx)))),
+    (batch: readonly Part[]) => runs((tx) => Promise.all(batch.map((part) => part(tx)))),
     (error) => !isTransient(error),
   );
   // Each part runs in the async context of its own request.
@@ -58,11 +58,11 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   once: (request, f) => once(sql, request, f),
   lockRuns: (uids, executionIds) => lockRuns(sql, uids, executionIds),
   lockParents: (uids) => lockParents(sql, uids),
-  holdFactoryOpen: (factoryUid) => holdFactoryOpen(sql, factoryUid),
-  insertRuns: (some, context) => insertRuns(sql, some, context),
-  holdForClient: (runUid, clientUid) => holdForClient(sql, runUid, clientUid, timings.leaseTtlMs),
+  lockFactoryOpen: (factoryUid) => lockFactoryOpen(sql, factoryUid),
+  insertRuns: (records, context) => insertRuns(sql, records, context),
+  offerToClient: (runUid, clientUid) => offerToClient(sql, runUid, clientUid, timings.leaseTtlMs),
   findByCauses: (causes) => findByCauses(sql, causes),
-  holdConversation: (place) => holdConversation(sql, place),
+  lockConversation: (conversation) => lockConversation(sql, conversation),
   runOfMessage: (messageUid) => runOfMessage(sql, messageUid),
   ensureCapacity: (subject, settings, defaults, before) => ensureCapacity(sql, subject, settings, defaults, before),
   runOfExecution: (executionId) => runOfExecution(sql, executionId),
@@ -71,8 +71,8 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   save: (changes, context) => saveChanges(sql, changes, context, timings),
   appendRunEvents: (runUid, events) => appendRunEvents(sql, runUid, events),
   addMessage: (message) => addMessage(sql, message),
-  countUnseenTextBytes: (runUid) => countUnseenTextBytes(sql, runUid),
-  takeInputs: (runUid, executionId) => takeInputs(sql, runUid, executionId),
+  countUndeliveredTextBytes: (runUid) => countUndeliveredTextBytes(sql, runUid),
+  assignInputs: (runUid, executionId) => assignInputs(sql, runUid, executionId),
   inputsOf: (runUid, executionId) => inputsOf(sql, runUid, executionId),
   earlierAttachments: (run) => earlierAttachments(sql, run),
   takeOverDirectives: (executionId, attempt) => takeOverDirectives(sql, executionId, attempt),
@@ -80,16 +80,16 @@ const bind = (sql: Sql, timings: Timings): RunTransaction => ({
   isSnapshotStored: (key) => isSnapshotStored(sql, key),
   ownsSnapshot: (key, executionId) => snapshotStore.belongsTo(sql, key, executionId),
   setCheckpoint: (executionId, key) => setCheckpoint(sql, executionId, key),
-  keepOnlySnapshot: (executionId, key) => keepOnlySnapshot(sql, executionId, key),
+  deleteOtherSnapshots: (executionId, key) => deleteOtherSnapshots(sql, executionId, key),
   onWorkerLoss: (runUid) => onWorkerLoss(sql, runUid),
   debugWindowMs: (runUid) => debugWindowMs(sql, runUid, timings),
   leaseExpiry: (executionId) => leaseExpiry(sql, executionId),
-  openToOffer: (sessionUid, lease, token) => openToOffer(sql, sessionUid, lease, token),
-  hasUnseenDirectives: (runUid, executionId) => hasUnseenDirectives(sql, runUid, executionId),
-  untakeMessages: (runUid, executionId) => untakeMessages(sql, runUid, executionId),
-  dropUnseenFollowups: (runUid, reason, stopping) => dropUnseenFollowups(sql, runUid, reason, stopping),
-  dropUnseenFollowupsOf: (runUid, reason, executionId, takenAs) =>
-    dropUnseenFollowupsOf(sql, runUid, reason, executionId, takenAs),
+  storeOfferToken: (sessionUid, lease, token) => storeOfferToken(sql, sessionUid, lease, token),
+  hasUndeliveredDirectives: (runUid, executionId) => hasUndeliveredDirectives(sql, runUid, executionId),
+  unassignMessages: (runUid, executionId) => unassignMessages(sql, runUid, executionId),
+  dropUndeliveredFollowups: (runUid, reason, stopping) => dropUndeliveredFollowups(sql, runUid, reason, stopping),
+  dropUndeliveredFollowupsOf: (runUid, reason, executionId, takenAs) =>
+    dropUndeliveredFollowupsOf(sql, runUid, reason, executionId, takenAs),
   unreportedChildren: (parentUid, named) => unreportedChildren(sql, parentUid, named),
   markReported: (parentUid, children) => markReported(sql, parentUid, children),
   markDelivered: (runUid, uids) => markDelivered(sql, runUid, uids),
@@ -151,15 +151,15 @@ async function workspaceOf(
 
 async function setCheckpoint(tx: Sql, executionId: number, key: string): Promise<void> {
   await tx.query("UPDATE executions SET checkpoint_key = $2 WHERE id = $1", [executionId, key]);
-  await snapshotStore.keepOnly(tx, key, executionId);
+  await snapshotStore.deleteOthers(tx, key, executionId);
 }
 
-async function keepOnlySnapshot(tx: Sql, executionId: number, key: string): Promise<void> {
+async function deleteOtherSnapshots(tx: Sql, executionId: number, key: string): Promise<void> {
   await tx.query("UPDATE executions SET checkpoint_key = NULL WHERE id = $1 AND checkpoint_key <> $2", [
     executionId,
     key,
   ]);
-  await snapshotStore.keepOnly(tx, key, executionId);
+  await snapshotStore.deleteOthers(tx, key, executionId);
 }
 
 async function onWorkerLoss(sql: Sql, runUid: string): Promise<LossPolicy> {

@@ -5,11 +5,11 @@ import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-ch
 import { isTerminal } from "../domain/run.ts";
 import type { Timings } from "../domain/timings.ts";
 import { attemptEnded, stateChanged, runFinished } from "../events/run-events.ts";
-import { finishedNews } from "./finished-news.ts";
+import { finishedAnnouncement } from "./finished-announcement.ts";
 import { releaseCapacity } from "./capacity-store.ts";
 import { endsAttempt, recordComputeInterval } from "./compute-interval-store.ts";
 import { addDirective } from "./directive-store.ts";
-import { presentTrace } from "../../storage/store/present-trace.ts";
+import { currentTraceparent } from "../../storage/store/current-traceparent.ts";
 import { enqueueTranscript } from "../../storage/store/blob-work.ts";
 import { appendRunEvents } from "./run-events-store.ts";
 
@@ -27,14 +27,14 @@ export async function saveChanges(
   for (const change of changes) {
     if (changesRun(change)) await updateRun(tx, change);
     if (isTerminal(change.next.run) && change.next.run !== change.run.state)
-      tx.announce?.(finishedNews(change.run.uid, change.next.run));
+      tx.announce?.(finishedAnnouncement(change.run.uid, change.next.run));
     if (endsAttempt(change)) await recordComputeInterval(tx, change);
     await updateExecution(tx, change);
-    if (change.next.isFollowed) await queueFurtherExecution(tx, change, context, timings);
+    if (change.next.hasNextExecution) await queueFurtherExecution(tx, change, context, timings);
     if (change.wait !== undefined) await updateWait(tx, change);
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
-  const released = changes.filter(({ run, next }) => next.lease === "drop" && run.execution.lease);
+  const released = changes.filter(({ run, next }) => next.lease === "release" && run.execution.lease);
   await releaseCapacity(
     tx,
     released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run),
@@ -47,7 +47,7 @@ export async function saveChanges(
     if (change.next.execution === "ENDED" && lease?.isAccepted)
       await enqueueTranscript(tx, change.run.uid, id, attempt);
   }
-  if (released.length > 0 || changes.some(({ next }) => next.isFollowed || next.execution === "QUEUED"))
+  if (released.length > 0 || changes.some(({ next }) => next.hasNextExecution || next.execution === "QUEUED"))
     tx.announce?.(topics.work);
   await appendEvents(
     tx,
@@ -58,8 +58,8 @@ export async function saveChanges(
 /** Whether a change updates the run's row. A change that only informs the run (a child has ended) does not. */
 const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): boolean =>
   next.run !== run.state ||
-  next.lease !== "keep" ||
-  next.isFollowed ||
+  next.lease !== "unchanged" ||
+  next.hasNextExecution ||
   next.status !== undefined ||
   sessionUid !== undefined ||
   submittedPrompt !== undefined;
@@ -67,7 +67,7 @@ const changesRun = ({ run, next, sessionUid, submittedPrompt }: RunChange): bool
 async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: RunChange): Promise<void> {
   const isEnd = isTerminal(next.run) && next.run !== run.state;
   // A debug window does not count as run time.
-  const endsWork = run.execution.state !== "DEBUG" && (next.lease === "drop" || next.execution === "DEBUG");
+  const endsWork = run.execution.state !== "DEBUG" && (next.lease === "release" || next.execution === "DEBUG");
   await sendTo(
     tx,
     `UPDATE runs SET state = $2, version = version + 1, updated_at = clock_timestamp(),
@@ -95,7 +95,7 @@ async function updateRun(tx: Sql, { run, next, sessionUid, submittedPrompt }: Ru
       isTerminal(next.run),
       sessionUid ?? null,
       submittedPrompt ?? null,
-      next.isFollowed,
+      next.hasNextExecution,
       endsWork,
       run.execution.id,
     ],
@@ -113,7 +113,7 @@ async function updateExecution(
   { run, next, snapshotKey, isWorkspaceUnchanged = false, debugWindowMs, parkedMs }: RunChange,
 ): Promise<void> {
   const before = run.execution.state;
-  if (next.execution === before && next.lease === "keep") return;
+  if (next.execution === before && next.lease === "unchanged") return;
   // The events of an interrupted attempt remain valid: the next attempt continues from them.
   const isInterrupted = before === "RUNNING" && next.execution === "QUEUED";
   await sendTo(
@@ -141,7 +141,7 @@ async function updateExecution(
       next.outcome ?? null,
       next.setupLosses,
       next.runLosses,
-      next.lease === "drop",
+      next.lease === "release",
       snapshotKey ?? null,
       debugWindowMs ?? 0,
       parkedMs ?? 0,
@@ -170,7 +170,7 @@ const queueFurtherExecution = (
       run.uid,
       run.execution.laneId,
       run.depth,
-      traceOfRun(run, context) ?? presentTrace(),
+      traceOfRun(run, context) ?? currentTraceparent(),
       run.execution.id,
       affinityMs,
     ],
@@ -189,9 +189,9 @@ async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
 async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings: Timings): Promise<void> {
   const { id, attempt, lease } = run.execution;
   switch (next.lease) {
-    case "keep":
+    case "unchanged":
       break;
-    case "hold":
+    case "accept":
       await sendTo(
         tx,
         `WITH lease AS (UPDATE leases SET accepted = true, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $2)
@@ -206,7 +206,7 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
         [id, timings.stopGraceMs],
       );
       break;
-    case "drop":
+    case "release":
       await sendTo(
         tx,
         `WITH lease AS (DELETE FROM leases WHERE execution_id = $2)

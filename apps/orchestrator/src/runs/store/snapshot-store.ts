@@ -48,7 +48,7 @@ export const snapshotStore = {
    * Deletes the other snapshots of this execution, which are no longer needed, and enqueues the deletion of their
    * blobs.
    */
-  async keepOnly(tx: Sql, key: string, executionId: number): Promise<void> {
+  async deleteOthers(tx: Sql, key: string, executionId: number): Promise<void> {
     const text =
       "DELETE FROM snapshots WHERE execution_id = $1 AND snapshot_key <> $2 RETURNING snapshot_key AS old_key, now() AS now";
     const { rows } = await tx.query<{ old_key: string; now: Date }>(text, [executionId, key]);

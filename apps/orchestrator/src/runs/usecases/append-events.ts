@@ -1,7 +1,7 @@
 import { isUuid, newUid } from "@millwright/ids";
 import { EVENTS_PER_RUN_MAX, quotaMessage, type EventQuota, type WorkerEvent } from "../domain/run-events.ts";
-import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
-import { isHeld, transition } from "../domain/run-state.ts";
+import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { isExecuting, transition } from "../domain/run-state.ts";
 import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { reportedShape } from "../domain/sandbox-shape.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
@@ -51,12 +51,12 @@ async function append(deps: AppendEventsDeps, session: WorkerSession, batch: Eve
   const outcome = await deps.runs((tx) =>
     touchesRun ? appendToLockedRun(tx, ref, session, events) : tx.appendWorkerEvents(ref, events),
   );
-  const quota = outcome.outcome === "appended" ? brokenQuota(outcome.lastSeq, events) : undefined;
+  const quota = outcome.outcome === "appended" ? exceededQuota(outcome.lastSeq, events) : undefined;
   if (quota) await deps.runs((tx) => stopForQuota(tx, ref, quota));
-  return { executionId, attempt, ...answer(outcome) };
+  return { executionId, attempt, ...resultOf(outcome) };
 }
 
-function answer(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "error"> {
+function resultOf(outcome: AppendOutcome): Pick<AppendResult, "ackedClientSeq" | "error"> {
   switch (outcome.outcome) {
     case "appended":
       return { ackedClientSeq: outcome.ackedClientSeq, error: "" };
@@ -97,7 +97,7 @@ function agentStarted(run: LockedRun, { payload }: WorkerEvent): RunChange {
   const sessionUid = payload["session_id"];
   return {
     run,
-    next: transition(lifeOf(run), { type: "agent_started" }),
+    next: transition(lifecycleOf(run), { type: "agent_started" }),
     events: [],
     ...(typeof sessionUid === "string" ? { sessionUid } : {}),
   };
@@ -108,7 +108,7 @@ const contextOf = (session: WorkerSession): ChangeContext => ({
   requestId: newUid(),
 });
 
-const brokenQuota = (lastSeq: number, events: readonly WorkerEvent[]): EventQuota | undefined =>
+const exceededQuota = (lastSeq: number, events: readonly WorkerEvent[]): EventQuota | undefined =>
   events.some(({ isOversized }) => isOversized)
     ? "event_size_quota"
     : lastSeq > EVENTS_PER_RUN_MAX
@@ -124,10 +124,10 @@ async function stopForQuota(tx: RunTransaction, ref: AttemptRef, quota: EventQuo
   const context: ChangeContext = { actor: { type: "service", uid: "orchestrator" }, requestId: newUid() };
   if (run.execution.state === "DEBUG")
     return settleChanges(tx, [windowEnded(run, { type: "lose" }, quota)], locked, context);
-  if (!isHeld(run.execution.state)) return;
+  if (!isExecuting(run.execution.state)) return;
   const message = quotaMessage(quota);
   const status = { message, errorCode: "operation_not_supported", retryable: false };
-  const next = transition(lifeOf(run), { type: "stop", state: "FAILED", status });
+  const next = transition(lifecycleOf(run), { type: "stop", state: "FAILED", status });
   const events = [finished(next, ref.executionId, { reason: quota })];
   const change: RunChange = { run, next, events, directive: { kind: "cancel", payload: { reason: message } } };
   await settleChanges(tx, [change], locked, context);

@@ -2,8 +2,8 @@ import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { retryAfterOffer } from "../domain/pending.ts";
-import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
-import { isHeld, transition } from "../domain/run-state.ts";
+import { lifecycleOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { isExecuting, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
 import { isRunTypeCancellable, isTerminal, type Run } from "../domain/run.ts";
 import { finished, windowEnded } from "./execution-events.ts";
@@ -51,9 +51,9 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
       const locked = await lockTree(tx, uid, parentUid, request.tree);
       const target = locked.find((run) => run.uid === uid);
       if (!target) throw notFound("run");
-      const others = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
-      const targets = [target, ...others.filter((run) => !isTerminal(run.state))];
-      const inDebugWindow = others.filter(({ execution }) => execution.state === "DEBUG");
+      const descendants = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
+      const targets = [target, ...descendants.filter((run) => !isTerminal(run.state))];
+      const inDebugWindow = descendants.filter(({ execution }) => execution.state === "DEBUG");
       const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
       const changes = [
         ...targets.map((run) => cancelled(run, run.uid !== uid, by)),
@@ -100,11 +100,11 @@ function cancelled(
       message: "This run is executed by its client and cannot be cancelled here. Stop it where it runs.",
     });
   }
-  const message = isDescendant ? "Cancelled together with the run above it." : "Cancelled.";
+  const message = isDescendant ? "Cancelled with its parent run." : "Cancelled.";
   const { lease } = run.execution;
-  const isForced = isDescendant || lease?.isOver === true; // no worker can accept an expired offer
+  const isForced = isDescendant || lease?.isExpired === true; // no worker can accept an expired offer
   const retryAfter = retryAfterOffer(lease?.leftMs ?? 0, offerTtlMs);
-  const next = transition(lifeOf(run), { type: "cancel", isForced, status: { message }, retryAfter });
+  const next = transition(lifecycleOf(run), { type: "cancel", isForced, status: { message }, retryAfter });
   return {
     run,
     next,
@@ -114,7 +114,9 @@ function cancelled(
         reason: isDescendant ? "cancelled_with_tree" : "cancelled",
       }),
     ],
-    ...(isHeld(run.execution.state) ? { directive: { kind: "cancel", payload: { reason: message } } as const } : {}),
+    ...(isExecuting(run.execution.state)
+      ? { directive: { kind: "cancel", payload: { reason: message } } as const }
+      : {}),
     ...(run.wait ? { wait: null } : {}),
   };
 }

@@ -1,13 +1,13 @@
 import { newUid } from "@millwright/ids";
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { lifeOf, type LockedRun, type RunChange, type Wait } from "../domain/run-change.ts";
-import { isHeld, transition } from "../domain/run-state.ts";
+import { lifecycleOf, type LockedRun, type RunChange, type Wait } from "../domain/run-change.ts";
+import { isExecuting, transition } from "../domain/run-state.ts";
 import type { InRunTransaction, RunOfExecution, RunTransaction } from "../domain/run-transaction.ts";
 import { isTerminal, statusMessage, type Outcome, type RunStatus } from "../domain/run.ts";
-import { childrenMessage, judgeWait, waitingMessage, type Child } from "../domain/wait.ts";
+import { childrenMessage, evaluateWait, waitingMessage, type Child } from "../domain/wait.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
-import { finished, queuedAgain, windowEnded } from "./execution-events.ts";
-import { inGroups } from "./in-groups.ts";
+import { finished, requeuedEvent, windowEnded } from "./execution-events.ts";
+import { processBatched } from "./process-batched.ts";
 import { settleChanges } from "./settle-changes.ts";
 
 export type Completion = LeaseRef & {
@@ -64,13 +64,13 @@ export async function completeExecutions(
   );
   const found = items.filter((item): item is Item => item.ref !== undefined);
   const results = new Map<Completion, CompletionResult>();
-  await inGroups(
+  await processBatched(
     found,
     ({ ref }) => (ref.parentRunUid ? undefined : ref.uid),
     (group) =>
       deps.runs(async (tx) => {
-        const answers = await complete(tx, session, group);
-        for (const [n, { completion }] of group.entries()) results.set(completion, answers[n]!);
+        const completed = await complete(tx, session, group);
+        for (const [n, { completion }] of group.entries()) results.set(completion, completed[n]!);
       }),
   );
   return completions.map((completion) => results.get(completion) ?? resultOf(completion, "LEASE_LOST"));
@@ -128,9 +128,9 @@ async function decideCompletion(
     return refused(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
   const { lease } = run.execution;
   if (!lease?.isAccepted || lease.sessionUid !== session.uid) return refused("LEASE_LOST");
-  const [acked = 0, hasUnseen, snapshotKey] = await Promise.all([
+  const [acked = 0, hasUndelivered, snapshotKey] = await Promise.all([
     tx.ackedClientSeq(executionId, attempt),
-    tx.hasUnseenDirectives(run.uid, executionId),
+    tx.hasUndeliveredDirectives(run.uid, executionId),
     ownSnapshot(tx, completion),
   ]);
   if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
@@ -139,14 +139,18 @@ async function decideCompletion(
     if (completion.isRetained) return refused("", acked); // a retry, because the first response was lost
     return {
       result: resultOf(completion, "", acked),
-      change: windowEnded(run, { type: "complete", outcome: "FAILED", isWanted: false }, windowEnd(completion)),
+      change: windowEnded(
+        run,
+        { type: "complete", outcome: "FAILED", needsNextExecution: false },
+        windowEnd(completion),
+      ),
     };
   }
   const wasStopping = run.execution.state === "STOPPING";
   const change =
-    wasStopping || !isHeld(run.execution.state)
+    wasStopping || !isExecuting(run.execution.state)
       ? stopChange(run, completion)
-      : await endExecution(tx, run, completion, hasUnseen);
+      : await endExecution(tx, run, completion, hasUndelivered);
   const result = resultOf(
     completion,
     wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "",
@@ -166,13 +170,13 @@ async function decideCompletion(
 /** Ignores a key that was not issued to this execution: another run's workspace must not be restored here. */
 async function ownSnapshot(tx: RunTransaction, { snapshotKey, executionId }: Completion): Promise<string | undefined> {
   if (!snapshotKey || !(await tx.ownsSnapshot(snapshotKey, executionId))) return undefined;
-  await tx.keepOnlySnapshot(executionId, snapshotKey);
+  await tx.deleteOtherSnapshots(executionId, snapshotKey);
   return snapshotKey;
 }
 
 const stopChange = (run: LockedRun, { outcome }: Completion): RunChange => ({
   run,
-  next: transition(lifeOf(run), { type: "complete", outcome, isWanted: false }),
+  next: transition(lifecycleOf(run), { type: "complete", outcome, needsNextExecution: false }),
   events: [],
 });
 
@@ -184,7 +188,7 @@ async function endExecution(
   tx: RunTransaction,
   run: LockedRun,
   completion: Completion,
-  hasUnseen: boolean,
+  hasUndelivered: boolean,
 ): Promise<RunChange> {
   const { outcome } = completion;
   const debugWindowMs =
@@ -192,23 +196,28 @@ async function endExecution(
       ? await tx.debugWindowMs(run.uid)
       : 0;
   if (debugWindowMs > 0) return openDebugWindow(run, completion, debugWindowMs);
-  const wait = outcome === "WAITING" ? await evaluateWait(tx, run, completion.waitFor) : undefined;
-  const isWanted = hasUnseen || wait?.isOver === true;
+  const wait = outcome === "WAITING" ? await readWait(tx, run, completion.waitFor) : undefined;
+  const needsNextExecution = hasUndelivered || wait?.isComplete === true;
   const status = wait ? { message: waitingMessage(wait.awaited.length - wait.ended.length) } : statusOf(completion);
-  const next = transition(lifeOf(run), { type: "complete", outcome, isWanted, ...(status ? { status } : {}) });
-  const isWaiting = outcome === "WAITING" && !next.isFollowed;
-  if (wait?.isOver && next.isFollowed) await addChildrenMessage(tx, run, wait.ended);
+  const next = transition(lifecycleOf(run), {
+    type: "complete",
+    outcome,
+    needsNextExecution,
+    ...(status ? { status } : {}),
+  });
+  const isWaiting = outcome === "WAITING" && !next.hasNextExecution;
+  if (wait?.isComplete && next.hasNextExecution) await addChildrenMessage(tx, run, wait.ended);
   return {
     run,
     next,
-    events: eventsOf(run, next, completion, wait?.isOver === true),
+    events: eventsOf(run, next, completion, wait?.isComplete === true),
     ...(isWaiting && wait ? { wait: { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } } : {}),
   };
 }
 
 function openDebugWindow(run: LockedRun, completion: Completion, debugWindowMs: number): RunChange {
   const { id } = run.execution;
-  const next = transition(lifeOf(run), { type: "retain", status: statusOf(completion)! });
+  const next = transition(lifecycleOf(run), { type: "retain", status: statusOf(completion)! });
   const reason = completion.error?.reason;
   const opened: NewRunEvent = { kind: "debug_window_opened", payload: { window_ms: debugWindowMs }, executionId: id };
   return { run, next, events: [finished(next, id, reason ? { reason } : {}), opened], debugWindowMs };
@@ -217,7 +226,7 @@ function openDebugWindow(run: LockedRun, completion: Completion, debugWindowMs: 
 type EvaluatedWait = {
   readonly policy: Wait["policy"];
   readonly awaited: readonly Child[];
-  readonly isOver: boolean;
+  readonly isComplete: boolean;
   readonly ended: readonly Child[];
 };
 
@@ -225,10 +234,10 @@ type EvaluatedWait = {
  * Without names, the run waits for every child whose end has not been reported to it. Names of runs that are not its
  * children are ignored.
  */
-async function evaluateWait(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<EvaluatedWait> {
+async function readWait(tx: RunTransaction, run: LockedRun, waitFor: Wait | undefined): Promise<EvaluatedWait> {
   const policy = waitFor?.policy ?? "all";
   const awaited = await tx.unreportedChildren(run.uid, waitFor?.runUids ?? []);
-  return { policy, awaited, ...judgeWait(policy, awaited) };
+  return { policy, awaited, ...evaluateWait(policy, awaited) };
 }
 
 async function addChildrenMessage(tx: RunTransaction, run: LockedRun, ended: readonly Child[]): Promise<void> {
@@ -243,9 +252,14 @@ async function addChildrenMessage(tx: RunTransaction, run: LockedRun, ended: rea
   await tx.markReported(run.uid, ended);
 }
 
-function eventsOf(run: LockedRun, next: RunChange["next"], { error }: Completion, isWaitOver: boolean): NewRunEvent[] {
+function eventsOf(
+  run: LockedRun,
+  next: RunChange["next"],
+  { error }: Completion,
+  isWaitComplete: boolean,
+): NewRunEvent[] {
   const { id } = run.execution;
-  if (next.isFollowed) return [queuedAgain(isWaitOver ? "children" : "followup", id)];
+  if (next.hasNextExecution) return [requeuedEvent(isWaitComplete ? "children" : "followup", id)];
   if (isTerminal(next.run)) return [finished(next, id, error?.reason ? { reason: error.reason } : {})];
   return [{ kind: "run_waiting", payload: { message: next.status?.message ?? "" }, executionId: id }];
 }

@@ -3,11 +3,11 @@ import { DomainError, isDomainError } from "@millwright/errors";
 import { newUid, type RunUid } from "@millwright/ids";
 import { present } from "@millwright/json";
 import { isBorrowable, workspaceMissing } from "../domain/borrowed-workspace.ts";
-import { isOver, messageUidOf } from "../domain/followup.ts";
+import { requiresNewRun, messageUidOf } from "../domain/followup.ts";
 import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
 import { requireNothingReserved } from "../domain/reserved-requests.ts";
-import { lifeOf } from "../domain/run-change.ts";
+import { lifecycleOf } from "../domain/run-change.ts";
 import { parentOf } from "../domain/run-parent.ts";
 import type { RunRecord } from "../domain/run-record.ts";
 import type { CapacitySubject, InRunTransaction, RunParent, RunTransaction } from "../domain/run-transaction.ts";
@@ -31,7 +31,7 @@ export type CreateRunsDeps = PrepareRunsDeps & {
 export type Created = { readonly run: Run; readonly created: boolean; readonly atCapacity: boolean };
 
 /** The result of one request; stored as JSON for its idempotency key. */
-type Answer = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
+type StoredResult = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
 
 /**
  * Creates runs, all or none. Configurations are resolved first. Then one transaction writes the runs, queued
@@ -55,16 +55,16 @@ export async function createRuns(
   const prepared = await prepareRuns(deps, caller, requests);
   const inserted = new Map<string, Run>();
   const runs = prepared.every(waitsForNoLock) ? deps.sharedRuns : deps.runs;
-  const answers = await runs((tx) => write({ ...deps, tx, caller, inserted }, prepared)).catch(
+  const results = await runs((tx) => write({ ...deps, tx, caller, inserted }, prepared)).catch(
     async (error: unknown) => {
       // After a DomainError nothing was committed. After any other error the transaction may have been committed.
       if (isDomainError(error)) await dropFiles(deps, prepared.flatMap(filesOf));
       throw error;
     },
   );
-  await dropFiles(deps, prepared.filter((_run, n) => answers[n]?.created === false).flatMap(filesOf));
+  await dropFiles(deps, prepared.filter((_run, n) => results[n]?.created === false).flatMap(filesOf));
   return Promise.all(
-    answers.map(async ({ uid, ...rest }) => ({ run: inserted.get(uid) ?? (await deps.getRun(uid)), ...rest })),
+    results.map(async ({ uid, ...rest }) => ({ run: inserted.get(uid) ?? (await deps.getRun(uid)), ...rest })),
   );
 }
 
@@ -98,21 +98,21 @@ const keyOf = ({ request, causeKey }: PreparedRun): string | undefined =>
 const lockedBy = ({ request: { parentRunUid, workspaceOfRunUid } }: PreparedRun): string[] =>
   [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
 
-/** Inserts the requested runs together, except that those with idempotency keys are inserted one by one. */
-async function write(writing: Writing, prepared: readonly (PreparedRun | EarlierRun)[]): Promise<Answer[]> {
+/** Inserts the requested runs in one statement, except that those with idempotency keys are inserted one by one. */
+async function write(writing: Writing, prepared: readonly (PreparedRun | EarlierRun)[]): Promise<StoredResult[]> {
   const requested = prepared.filter((run) => "request" in run);
   const parents = await writing.tx.lockParents([...new Set(requested.flatMap(lockedBy))].toSorted());
-  const answers = new Map<PreparedRun, Answer>();
-  for (const run of requested.filter(keyOf)) answers.set(run, await writeOnce(writing, run, parents));
+  const results = new Map<PreparedRun, StoredResult>();
+  for (const run of requested.filter(keyOf)) results.set(run, await writeOnce(writing, run, parents));
   const unkeyed = requested.filter((run) => !keyOf(run));
-  for (const [n, answer] of (await insert(writing, unkeyed, parents)).entries()) answers.set(unkeyed[n]!, answer);
+  for (const [n, result] of (await insert(writing, unkeyed, parents)).entries()) results.set(unkeyed[n]!, result);
   return prepared.map((run) =>
-    "request" in run ? answers.get(run)! : { uid: run.earlierUid, created: false, atCapacity: false },
+    "request" in run ? results.get(run)! : { uid: run.earlierUid, created: false, atCapacity: false },
   );
 }
 
 /** Inserts a run, or returns the result of the earlier request with its idempotency key. */
-async function writeOnce(writing: Writing, run: PreparedRun, parents: readonly RunParent[]): Promise<Answer> {
+async function writeOnce(writing: Writing, run: PreparedRun, parents: readonly RunParent[]): Promise<StoredResult> {
   const { idempotencyKey: key, causeKey: _, ...requestBody } = run.request;
   const body = {
     ...requestBody,
@@ -121,11 +121,11 @@ async function writeOnce(writing: Writing, run: PreparedRun, parents: readonly R
   };
   const principalUid = actorOf(writing.caller).uid;
   let isNew = false;
-  const answer = await writing.tx.once({ principalUid, operation: "create_run", key, body }, async () => {
+  const result = await writing.tx.once({ principalUid, operation: "create_run", key, body }, async () => {
     isNew = true;
     return (await insert(writing, [run], parents))[0]!;
   });
-  return isNew ? answer : { ...answer, created: false };
+  return isNew ? result : { ...result, created: false };
 }
 
 /** Inserts runs in one statement. A run whose cause has created a run concurrently is not inserted. */
@@ -133,7 +133,7 @@ async function insert(
   writing: Writing,
   prepared: readonly PreparedRun[],
   parents: readonly RunParent[],
-): Promise<Answer[]> {
+): Promise<StoredResult[]> {
   const { tx, caller } = writing;
   const records: RunRecord[] = [];
   for (const run of prepared) {
@@ -153,14 +153,14 @@ async function insert(
     await startLocally(tx, uid, request.local, { ...context, ...present({ cause: causeKey }) });
   }
   const created = new Set(inserted.map(({ uid }) => uid));
-  const lost = records.filter(({ uid }) => !created.has(uid));
+  const skipped = records.filter(({ uid }) => !created.has(uid));
   const earlier = await tx.findByCauses(
-    lost.map(({ owner, causeKey }) => ({ ownerUid: owner.uid, causeKey: causeKey! })),
+    skipped.map(({ owner, causeKey }) => ({ ownerUid: owner.uid, causeKey: causeKey! })),
   );
   return records.map((record, n) =>
     created.has(record.uid)
       ? { uid: record.uid, created: true, atCapacity: atCapacity[n]! }
-      : { uid: earlier[lost.indexOf(record)]!, created: false, atCapacity: false },
+      : { uid: earlier[skipped.indexOf(record)]!, created: false, atCapacity: false },
   );
 }
 
@@ -185,7 +185,7 @@ async function ensureCapacities(
 }
 
 async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promise<void> {
-  if (await tx.holdFactoryOpen(factoryUid)) return;
+  if (await tx.lockFactoryOpen(factoryUid)) return;
   throw new DomainError({
     kind: "conflict",
     reason: "factory_closed",
@@ -201,7 +201,7 @@ async function requireConversationEnded(tx: RunTransaction, { request, conversat
   const { owner, causeKey, afterRunUid } = request;
   if (afterRunUid === undefined) return;
   const run = await lockNewest(tx, { conversationUid, owner }, afterRunUid);
-  if (!run || !isOver(lifeOf(run).run)) throw conversationMoving();
+  if (!run || !requiresNewRun(lifecycleOf(run).run)) throw conversationMoving();
   if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
 }
 

@@ -20,7 +20,7 @@ export type DescribeRunsDeps = {
  * any.
  */
 export async function describeRuns(deps: DescribeRunsDeps, runs: readonly Run[]): Promise<RunView[]> {
-  const uids = (those: readonly Run[]): string[] => [...new Set(those.map((run) => run.uid))];
+  const uids = (subset: readonly Run[]): string[] => [...new Set(subset.map((run) => run.uid))];
   const [artifacts, usage] = await Promise.all([
     deps.artifactsOfRuns(uids(runs.filter(({ hasArtifacts }) => hasArtifacts))),
     deps.usageOfRuns(uids(runs.filter(({ hasUsage }) => hasUsage))),

@@ -1,12 +1,12 @@
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { lifeOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { lifecycleOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { transition, type Change, type Next } from "../domain/run-state.ts";
 import type { TerminalState } from "../domain/run.ts";
 
 /** Why a run is queued again. */
 export type QueueReason = "offer_expired" | "declined" | "followup" | "children" | "restarted" | "resumed";
 
-export const queuedAgain = (reason: QueueReason, executionId?: number): NewRunEvent => ({
+export const requeuedEvent = (reason: QueueReason, executionId?: number): NewRunEvent => ({
   kind: "run_queued",
   payload: { reason },
   ...(executionId === undefined ? {} : { executionId }),
@@ -51,7 +51,7 @@ export const windowEnded = (
   reason: string,
 ): RunChange => ({
   run,
-  next: transition(lifeOf(run), change),
+  next: transition(lifecycleOf(run), change),
   events: [{ kind: "debug_window_ended", payload: { reason }, executionId: run.execution.id }],
   undelivered: reason === "window_over" ? "debug_window_ended" : "debug_session_lost",
 });

@@ -15,7 +15,7 @@ export type GetHarnessUsageDeps = {
   readonly clock: Pick<Clock, "now">;
 };
 
-export type HarnessUsageAnswer = {
+export type HarnessUsageReport = {
   readonly runUid: string;
   readonly conversationUid: string;
   readonly usage?: HarnessUsage & MeteredTokens & { readonly ageSeconds: number };
@@ -29,7 +29,7 @@ export async function getHarnessUsage(
   deps: GetHarnessUsageDeps,
   caller: Caller,
   runUid: string,
-): Promise<HarnessUsageAnswer> {
+): Promise<HarnessUsageReport> {
   const run = await deps.getVisibleRun(caller, runUid);
   const event = harnessOf(run) === "oz" ? undefined : await deps.findNewestEvent(run.uid, "harness_usage");
   const usage = event && harnessUsageOf(event);

@@ -1,13 +1,13 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
-import { lifeOf } from "../domain/run-change.ts";
-import { isHeld } from "../domain/run-state.ts";
+import { lifecycleOf } from "../domain/run-change.ts";
+import { isExecuting } from "../domain/run-state.ts";
 import type { InRunTransaction } from "../domain/run-transaction.ts";
 import { harnessOf, isTerminal, type Run } from "../domain/run.ts";
-import { findToldTarget, type RunTarget, type ToldTargetDeps } from "./run-target.ts";
+import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";
 
-export type InterruptRunDeps = ToldTargetDeps & { readonly runs: InRunTransaction };
+export type InterruptRunDeps = MessageTargetDeps & { readonly runs: InRunTransaction };
 
 /**
  * Stores a directive for the worker of an active run to end its turn, including tool calls in progress. The run stays
@@ -19,14 +19,14 @@ export type InterruptRunDeps = ToldTargetDeps & { readonly runs: InRunTransactio
  * (conflict, retryable).
  */
 export async function interruptRun(deps: InterruptRunDeps, caller: Caller, target: RunTarget): Promise<string> {
-  const { uid, ...found } = await findToldTarget(deps, caller, target);
+  const { uid, ...found } = await findMessageTarget(deps, caller, target);
   await deps.runs(async (tx) => {
     const [run] = await tx.lockRuns([uid]);
     if (!run) throw notFound("run");
     checkInterruptible({ ...found, state: run.state });
-    if (!isHeld(run.execution.state)) return;
+    if (!isExecuting(run.execution.state)) return;
     const by = actorOf(caller);
-    const next = { ...lifeOf(run), lease: "keep", isFollowed: false } as const;
+    const next = { ...lifecycleOf(run), lease: "unchanged", hasNextExecution: false } as const;
     const events = [{ kind: "interrupt_requested", payload: { by: by.uid }, executionId: run.execution.id }] as const;
     await settleChanges(tx, [{ run, next, events, directive: { kind: "interrupt", payload: { turn_id: "" } } }], [], {
       actor: by,

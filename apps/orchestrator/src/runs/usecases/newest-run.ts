@@ -11,7 +11,7 @@ export const lockNewest = async (
   conversation: Pick<LockedRun, "conversationUid" | "owner">,
   uid: string,
 ): Promise<LockedRun | undefined> =>
-  (await tx.holdConversation(conversation)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
+  (await tx.lockConversation(conversation)) === uid ? (await tx.lockRuns([uid]))[0] : undefined;
 
 /**
  * The error if another transaction continues the conversation concurrently. The caller must read the conversation

@@ -48,7 +48,7 @@ export async function prepareRuns(
   requests: readonly NewRun[],
 ): Promise<(PreparedRun | EarlierRun)[]> {
   const earlier = await earlierRuns(deps, caller, requests);
-  const sharing = { ...deps, resolveRun: onceEach(deps) };
+  const sharing = { ...deps, resolveRun: resolveOncePerRequest(deps) };
   const resolved = await Promise.all(
     requests.map(async (request, n) => (earlier[n] ? { earlierUid: earlier[n] } : resolve(sharing, caller, request))),
   );
@@ -76,7 +76,7 @@ async function earlierRuns(
 }
 
 /** Resolves identical requests once. The results contain only text that PostgreSQL can store. */
-function onceEach(deps: PrepareRunsDeps): PrepareRunsDeps["resolveRun"] {
+function resolveOncePerRequest(deps: PrepareRunsDeps): PrepareRunsDeps["resolveRun"] {
   const known = new Map<string, Promise<ResolvedRun>>();
   return (caller, request) => {
     const key = JSON.stringify(request);

@@ -50,7 +50,7 @@ export type ResolveRunDeps = {
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   /** Returns the skills outside of the agent's factory to which these texts refer, each with its full spec. */
-  readonly skillsElsewhere: (
+  readonly findReferencedSkills: (
     owner: Owner,
     texts: readonly string[],
     repositories: readonly RepositoryRef[],
@@ -189,7 +189,7 @@ async function skillsToChooseFrom(
   repositories: readonly RepositoryRef[],
 ): Promise<{ available: Skill[]; names: string[] }> {
   const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
-  const found = await deps.skillsElsewhere(
+  const found = await deps.findReferencedSkills(
     owner,
     texts.filter((name) => !isOwn(name)),
     repositories,

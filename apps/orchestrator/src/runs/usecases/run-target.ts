@@ -1,7 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { Run } from "../domain/run.ts";
-import type { ListOpenRuns } from "../domain/session-sharing.ts";
+import type { ListSharedRuns } from "../domain/session-sharing.ts";
 import { hasRunVerb, requireRunVerb } from "./run-access.ts";
 
 /** A run, or the newest run of a conversation. */
@@ -13,7 +13,7 @@ export type RunTargetDeps = {
   findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
 };
 
-export type ToldTargetDeps = RunTargetDeps & { readonly listOpenRuns: ListOpenRuns };
+export type MessageTargetDeps = RunTargetDeps & { readonly listSharedRuns: ListSharedRuns };
 
 /**
  * Returns the run to which a caller may send messages: a run that the caller manages, or the newest run of a
@@ -21,11 +21,11 @@ export type ToldTargetDeps = RunTargetDeps & { readonly listOpenRuns: ListOpenRu
  *
  * Errors: run_not_found · conversation_not_found · not_authorized.
  */
-export async function findToldTarget(deps: ToldTargetDeps, caller: Caller, target: RunTarget): Promise<Run> {
+export async function findMessageTarget(deps: MessageTargetDeps, caller: Caller, target: RunTarget): Promise<Run> {
   if ("runUid" in target) return requireRunVerb(caller, await deps.getVisibleRun(caller, target.runUid), "run.manage");
   const run = await deps.findNewestOfConversation(caller, target.conversationUid);
   if (run && hasRunVerb(caller, run, "run.manage")) return run;
-  const newest = (await deps.listOpenRuns(caller, target.conversationUid, "take part")).at(-1);
+  const newest = (await deps.listSharedRuns(caller, target.conversationUid, "take part")).at(-1);
   if (newest) return newest;
   if (!run) throw notFound("conversation");
   return requireRunVerb(caller, run, "run.manage");

@@ -1,13 +1,13 @@
-import { lifeOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
+import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { isHeld, transition } from "../domain/run-state.ts";
+import { isExecuting, transition } from "../domain/run-state.ts";
 import type { RunTransaction } from "../domain/run-transaction.ts";
 import { isTerminal } from "../domain/run.ts";
-import { childrenMessage, judgeWait, waitingMessage } from "../domain/wait.ts";
+import { childrenMessage, evaluateWait, waitingMessage } from "../domain/wait.ts";
 import { newUid } from "@millwright/ids";
 
 /**
- * Saves changes of locked runs together with their consequences. Undelivered follow-ups of a run that has ended are
+ * Saves changes of locked runs and their consequences. Undelivered follow-ups of a run that has ended are
  * dropped. Messages of a lost attempt are assigned to the next attempt. The parent of a run that has ended is notified,
  * and queued if it waited for that. `others` are further locked runs; they must include the parent of every run that
  * may end.
@@ -19,22 +19,23 @@ export async function settleChanges(
   context: ChangeContext,
 ): Promise<void> {
   const changed = new Map(changes.map((change) => [change.run.uid, change]));
-  const all: RunChange[] = await Promise.all(
+  const allChanges: RunChange[] = await Promise.all(
     changes.map(async (change) => {
-      if (isRestart(change)) await tx.untakeMessages(change.run.uid, change.run.execution.id);
+      if (isRestart(change)) await tx.unassignMessages(change.run.uid, change.run.execution.id);
       return { ...change, events: [...change.events, ...(await dropFollowups(tx, change))] };
     }),
   );
   for (const change of changes.filter(isEnd)) {
     const parent = others.find(({ uid }) => uid === change.run.parentRunUid);
     if (parent && !changed.has(parent.uid) && !isTerminal(parent.state))
-      all.push(await notifyParent(tx, parent, change));
+      allChanges.push(await notifyParent(tx, parent, change));
   }
-  await tx.save(all, context);
+  await tx.save(allChanges, context);
 }
 
 const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);
-const isRestart = ({ run, next }: RunChange): boolean => next.execution === "QUEUED" && isHeld(run.execution.state);
+const isRestart = ({ run, next }: RunChange): boolean =>
+  next.execution === "QUEUED" && isExecuting(run.execution.state);
 
 /**
  * Drops the follow-ups that can no longer be delivered. Each follow-up is either delivered or dropped, once: one that
@@ -49,10 +50,10 @@ async function dropFollowups(tx: RunTransaction, change: RunChange): Promise<New
   if (!hasEnded && !isEnd(change)) return [];
   const isStillActive = next.execution === "STOPPING" || next.execution === "DEBUG";
   const uids = hasEnded
-    ? await tx.dropUnseenFollowupsOf(run.uid, reason, id)
-    : await tx.dropUnseenFollowups(run.uid, reason, isStillActive ? id : undefined);
+    ? await tx.dropUndeliveredFollowupsOf(run.uid, reason, id)
+    : await tx.dropUndeliveredFollowups(run.uid, reason, isStillActive ? id : undefined);
   if (next.execution === "DEBUG" && !hasEnded)
-    uids.push(...(await tx.dropUnseenFollowupsOf(run.uid, reason, id, "input")));
+    uids.push(...(await tx.dropUndeliveredFollowupsOf(run.uid, reason, id, "input")));
   return uids.map((uid) => ({ kind: "followup_undelivered", payload: { followup_uid: uid, reason } }));
 }
 
@@ -60,14 +61,14 @@ async function notifyParent(tx: RunTransaction, parent: LockedRun, child: RunCha
   const finished: NewRunEvent = { kind: "child_finished", payload: { run_uid: child.run.uid, state: child.next.run } };
   const unchanged = {
     run: parent,
-    next: { ...lifeOf(parent), lease: "keep", isFollowed: false },
+    next: { ...lifecycleOf(parent), lease: "unchanged", hasNextExecution: false },
     events: [finished],
   } as const;
   if (!parent.wait) return unchanged;
   const stored = await tx.unreportedChildren(parent.uid, parent.wait.runUids);
   const awaited = stored.map((sibling) => (sibling.uid === child.run.uid ? asEnded(child) : sibling));
-  const { isOver, ended } = judgeWait(parent.wait.policy, awaited);
-  if (!isOver) {
+  const { isComplete, ended } = evaluateWait(parent.wait.policy, awaited);
+  if (!isComplete) {
     const message = waitingMessage(awaited.length - ended.length);
     return { ...unchanged, next: { ...unchanged.next, status: { message } } };
   }
@@ -81,7 +82,12 @@ async function notifyParent(tx: RunTransaction, parent: LockedRun, child: RunCha
   });
   await tx.markReported(parent.uid, ended);
   const queued: NewRunEvent = { kind: "run_queued", payload: { reason: "children" } };
-  return { run: parent, next: transition(lifeOf(parent), { type: "wake" }), events: [finished, queued], wait: null };
+  return {
+    run: parent,
+    next: transition(lifecycleOf(parent), { type: "wake" }),
+    events: [finished, queued],
+    wait: null,
+  };
 }
 
 const asEnded = ({ run, next }: RunChange) => ({

@@ -1,6 +1,6 @@
 import { newUid } from "@millwright/ids";
-import { beginning, LOCAL_HOST, localSession, type LocalStart } from "../domain/local-run.ts";
-import { lifeOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
+import { firstEvents, LOCAL_HOST, localSession, type LocalStart } from "../domain/local-run.ts";
+import { lifecycleOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
 import { transition } from "../domain/run-state.ts";
 import type { RunTransaction } from "../domain/run-transaction.ts";
 import { appendToLockedRun } from "./append-events.ts";
@@ -16,12 +16,15 @@ export async function startLocally(
   { clientUid, command }: LocalStart,
   context: ChangeContext,
 ): Promise<void> {
-  const executionId = await tx.holdForClient(runUid, clientUid);
+  const executionId = await tx.offerToClient(runUid, clientUid);
   const offered = await lock(tx, runUid);
   const claimed = { kind: "run_claimed", payload: { worker_host: LOCAL_HOST }, executionId } as const;
-  await tx.save([{ run: offered, next: transition(lifeOf(offered), { type: "accept" }), events: [claimed] }], context);
-  const [prompt] = await tx.takeInputs(runUid, executionId);
-  const events = beginning(command.join(" "), prompt ?? { uid: "", text: "" }, newUid(), new Date());
+  await tx.save(
+    [{ run: offered, next: transition(lifecycleOf(offered), { type: "accept" }), events: [claimed] }],
+    context,
+  );
+  const [prompt] = await tx.assignInputs(runUid, executionId);
+  const events = firstEvents(command.join(" "), prompt ?? { uid: "", text: "" }, newUid(), new Date());
   await appendToLockedRun(tx, { runUid, executionId, attempt: 1 }, localSession(clientUid), events);
 }
 

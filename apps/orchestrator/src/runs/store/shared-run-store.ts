@@ -15,10 +15,10 @@ const mayUseLink = (caller: Caller, access: LinkAccess): boolean =>
   caller.principal.type === "user" && caller.run === undefined && teamsWith(caller, VERBS[access]).length > 0;
 
 /**
- * Returns the runs of a conversation that its link opens to the caller (see `ListOpenRuns`). The conversation belongs
+ * Returns the runs of a conversation that its link opens to the caller (see `ListSharedRuns`). The conversation belongs
  * to the owner of its first run: runs of other owners neither open nor close it. A malformed uid finds none.
  */
-export async function listOpenRuns(
+export async function listSharedRuns(
   sql: Sql,
   caller: Caller,
   conversationUid: string,

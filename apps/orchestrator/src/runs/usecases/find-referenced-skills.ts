@@ -5,7 +5,7 @@ import { skillsOfRepositories, type DiscoverSkillsDeps } from "../../catalog/use
 import { repositoriesIn, type ListSkillsDeps } from "../../catalog/usecases/list-skills.ts";
 import type { FoundSkill } from "./resolve-run.ts";
 
-export type SkillsElsewhereDeps = DiscoverSkillsDeps &
+export type FindReferencedSkillsDeps = DiscoverSkillsDeps &
   Pick<ListSkillsDeps, "environments" | "factoriesInForce" | "workerSkills">;
 
 /**
@@ -13,8 +13,8 @@ export type SkillsElsewhereDeps = DiscoverSkillsDeps &
  * those of the repositories of its owner's environments and factories, then those of connected workers. Texts of
  * another form and texts without a match are left out. Texts of another form cause no reads.
  */
-export async function skillsElsewhere(
-  deps: SkillsElsewhereDeps,
+export async function findReferencedSkills(
+  deps: FindReferencedSkillsDeps,
   owner: Owner,
   texts: readonly string[],
   own: readonly RepositoryRef[],
@@ -38,9 +38,9 @@ export async function skillsElsewhere(
     repositories.filter((repository) => specs.some((spec) => mayBeIn(spec, repository))),
     false,
   );
-  const all = [...read, ...workers.flatMap(({ skills }) => skills)];
+  const candidates = [...read, ...workers.flatMap(({ skills }) => skills)];
   return texts.flatMap((text) => {
-    const skill = findSkill(text, all);
+    const skill = findSkill(text, candidates);
     return skill ? [{ text, skill: asOffered(skill) }] : [];
   });
 }
