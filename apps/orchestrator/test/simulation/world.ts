@@ -15,7 +15,12 @@ import { completeExecutions, type Completion } from "../../src/runs/usecases/com
 import { createFollowup, type FollowupRequest } from "../../src/conversations/usecases/create-followup.ts";
 import { createRuns } from "../../src/runs/usecases/create-runs.ts";
 import { declineOffers } from "../../src/leases/usecases/decline-offers.ts";
-import { heartbeat, type Heartbeat, type ReportedLease, type RenewedLease } from "../../src/leases/usecases/heartbeat.ts";
+import {
+  heartbeat,
+  type Heartbeat,
+  type ReportedLease,
+  type RenewedLease,
+} from "../../src/leases/usecases/heartbeat.ts";
 import { interruptRun } from "../../src/runs/usecases/interrupt-run.ts";
 import { reap } from "../../src/leases/usecases/reap.ts";
 import { returnLeases } from "../../src/leases/usecases/return-leases.ts";
