@@ -10,8 +10,8 @@ export async function processBatched<T>(
   const byKey = new Map(items.flatMap((item) => (keyOf(item) === undefined ? [] : [[keyOf(item), item]])));
   const batch = [...byKey.values()];
   const singles = items.filter((item) => byKey.get(keyOf(item)) !== item);
-  const oneByOne = async (items: readonly T[]): Promise<void> =>
-    void (await Promise.all(items.map((item) => process([item]))));
+  const oneByOne = async (singly: readonly T[]): Promise<void> =>
+    void (await Promise.all(singly.map((item) => process([item]))));
   await Promise.all([
     batch.length > 1 ? process(batch).catch(() => oneByOne(batch)) : oneByOne(batch),
     oneByOne(singles),
