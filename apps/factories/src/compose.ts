@@ -5,7 +5,6 @@ import { events, factories } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
-import { storeResponse } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
@@ -36,6 +35,7 @@ import { tasksIn, taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
 import { pollDueHeads } from "./usecases/branch-heads.ts";
 import { pushWork } from "./usecases/register-push.ts";
+import { responses } from "./store/idempotency.ts";
 
 /** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -123,7 +123,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     automations: automationStore(database),
     tasks: taskStore(database, clock),
     requests: {
-      remember: (request, answer) => database.transaction((tx) => storeResponse(tx, request, answer, clock.now())),
+      remember: (request, answer) => responses.storeFirst(database.sql, request, clock.now(), answer),
     },
     runs,
     agents,
@@ -202,7 +202,8 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     consumers: [tasks, pushes, ...automations.consumers],
     work,
   });
-  const loops = [tasks, pushes, ...automations.consumers, automations.pruner, headPolling];
+  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
+  const loops = [tasks, pushes, ...automations.consumers, automations.pruner, responsePruner, headPolling];
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {

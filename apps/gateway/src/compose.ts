@@ -15,7 +15,7 @@ import type { GatewayOptions } from "./options.ts";
 import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
-import { respondOnce, createOnce, pruneIdempotency } from "./store/idempotency-store.ts";
+import { createOnce, openResponses, respondOnce } from "./store/idempotency-store.ts";
 import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { composeIdentity, type Bootstrap } from "./identity/index.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
@@ -41,7 +41,6 @@ export type Gateway = {
   ready(): Promise<boolean>;
 };
 
-const PRUNE_EVERY_MS = 3_600_000;
 const PRUNE_COUNTS_EVERY_MS = 60_000;
 
 export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
@@ -53,6 +52,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const identity = composeIdentity({ ...o, database });
   const { eventLog } = identity;
   const vault = Vault.fromMasterKey(o.masterKey);
+  const responses = openResponses(vault);
   const upstreams = connectUpstreams(o.upstreams, o.signer);
   const limitMetrics = limitMetricsRequests({
     clock,
@@ -65,9 +65,9 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     sql: database.sql,
     vault,
     cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
-    createOnce: createOnce({ transaction: identity.operations.transaction, vault, clock }),
+    createOnce: createOnce({ transaction: identity.operations.transaction, responses, clock }),
     upstreams,
-    respondOnce: respondOnce({ sql: database.sql, vault, clock }),
+    respondOnce: respondOnce({ sql: database.sql, responses, clock }),
     limitMetrics,
   });
 
@@ -95,12 +95,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     consumer("audit", "webhook-ingress", readFeed(o.upstreams.webhookIngress), auditOf("webhook-ingress")),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
-  const pruner = new BackgroundLoop({
-    everyMs: PRUNE_EVERY_MS,
-    step: () => pruneIdempotency(database.sql, clock.now()).then(() => "idle" as const),
-    onError: (error) => log.warn({ component: "idempotency pruner", error }, "pruning failed"),
-  });
-
+  const pruner = responses.pruner({ sql: database.sql, clock, log });
   const countPruner = new BackgroundLoop({
     everyMs: PRUNE_COUNTS_EVERY_MS,
     step: () => pruneMetricsRequests(database.sql, clock.now()).then(() => "idle" as const),

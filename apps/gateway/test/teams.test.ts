@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError, eventually } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
-import { respondOnce } from "../src/store/idempotency-store.ts";
+import { openResponses, respondOnce } from "../src/store/idempotency-store.ts";
 import { IdentityDb } from "../src/identity/store/identity-db.ts";
 import { issueOwnerKey } from "../src/identity/usecases/issue-owner-key.ts";
 import { APP_KEY, NOW, openGateway, type TestGateway } from "./support/gateway.ts";
@@ -293,7 +293,7 @@ describe("idempotency", () => {
     const once = () =>
       respondOnce({
         sql: g.database.sql,
-        vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)),
+        responses: openResponses(Vault.fromMasterKey(new Uint8Array(32).fill(9))),
         clock: g.clock,
       });
     const asked = (body = "b") => ({ key: newUid(), operation: "POST /x", bodyHash: body });

@@ -16,6 +16,7 @@ import { metricsRoutes } from "./rpc/routes.ts";
 import { costAnswerStore } from "./store/cost-answer-store.ts";
 import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
 import { runAnswerStore } from "./store/run-answer-store.ts";
+import { responses } from "./store/idempotency.ts";
 
 export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
 export type { ModelCall, RunSnapshot } from "./domain/run-snapshot.ts";
@@ -84,6 +85,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     timeScale,
     metrics: o.metrics,
   });
+  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
   const { work } = deliveries;
   const feeds = [ingestion.followed, deliveries.followed];
   const consumers = feeds.map(({ consumer }) => consumer);
@@ -92,6 +94,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     void (await Promise.all([
       ingestion.stop(),
       reconciliation.stop(),
+      responsePruner.stop(),
       work.stop(),
       ...consumers.map((each) => each.stop()),
     ]));
@@ -115,6 +118,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     async start() {
       ingestion.start();
       reconciliation.start();
+      responsePruner.start();
       work.start();
       for (const each of consumers) each.start();
     },

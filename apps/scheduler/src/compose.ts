@@ -34,6 +34,7 @@ import { recordRuns, recordRunEnd, slotStore } from "./store/slot-store.ts";
 import { deleteTriggers, triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
 import { pauseForAgentDeletion, pauseForCreatorLeft } from "./usecases/pause-schedules.ts";
+import { responses } from "./store/idempotency.ts";
 
 /** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -118,6 +119,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     step: async () => ((await pruneSlots()) === PRUNE_BATCH ? "again" : "idle"),
     onError: (error) => log.warn({ error }, "deleting old slots failed; retrying"),
   });
+  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
   const deps: RoutesDeps = {
     schedules: scheduleStore(database, databaseTime, wakeLoops),
     slots: ledger,
@@ -172,6 +174,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       slots.stop(),
       triggerLoop.stop(),
       pruner.stop(),
+      responsePruner.stop(),
       ...consumers.map((consumer) => consumer.stop()),
     ]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
@@ -190,6 +193,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       slots.start();
       triggerLoop.start();
       pruner.start();
+      responsePruner.start();
       for (const consumer of consumers) consumer.start();
     },
     pause,

@@ -25,6 +25,7 @@ import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ofTrialRuns } from "./events/on-trial-run-events.ts";
 import { definitionAllowList, definitionRoutes } from "./rpc/definition-routes.ts";
 import { scoringRoutes } from "./rpc/routes.ts";
+import { responses } from "./store/idempotency.ts";
 
 export { manifestHash, type Manifest } from "./domain/manifest.ts";
 
@@ -88,6 +89,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
     react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
   ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
   const factories = factoriesClient(o.upstreams.factories, signer);
+  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
   const judging = composeJudging({
     database,
     clock,
@@ -146,6 +148,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
   const pause = async (): Promise<void> =>
     void (await Promise.all([
       judging.stop(),
+      responsePruner.stop(),
       benchmarkEngine.stop(),
       work.stop(),
       ...consumers.map((each) => each.stop()),
@@ -166,6 +169,7 @@ export function composeScoring(o: ScoringOptions): Scoring {
       relay?.start();
       work.start();
       judging.start();
+      responsePruner.start();
       benchmarkEngine.start();
       for (const each of consumers) each.start();
     },

@@ -5,6 +5,7 @@ import { serviceCaller } from "@millwright/caller";
 import { events, webhooks } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
+import { IdempotencyStore } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { allowServices, call, clientFor } from "@millwright/rpc";
@@ -130,6 +131,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
     });
   const loops = [
     loop("delivery pruner", PRUNE_EVERY_MS, () => prune().then(() => "idle" as const)),
+    new IdempotencyStore().pruner({ sql: database.sql, clock, log }),
     loop("secret confirmation", CONFIRM_EVERY_MS, () => teamSecrets.confirm()),
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });

@@ -3,7 +3,13 @@ import { DomainError } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 
 /** Identifies a client's request, which may arrive several times. */
-export type IdempotentRequest = { principalUid: string; operation: string; key: string; bodyHash: string };
+export type IdempotentRequest = {
+  readonly principalUid: string;
+  readonly operation: string;
+  readonly key: string;
+  /** Text that PostgreSQL converts to the type of the column `body_hash`. */
+  readonly bodyHash: string;
+};
 
 /** Returns undefined without a key: then every request is distinct. */
 export const idempotentRequest = (

@@ -1,2 +1,2 @@
-export { idempotencyMismatch, idempotentRequest, type IdempotentRequest } from "./idempotent-request.ts";
-export { storeResponse, storedResponse } from "./stored-response.ts";
+export { IdempotencyStore, type IdempotencyStoreOptions } from "./idempotency-store.ts";
+export { idempotentRequest, type IdempotentRequest } from "./idempotent-request.ts";

@@ -10,7 +10,8 @@ import {
   type AutomationUid,
   type ProjectedChange,
 } from "../domain/automation.ts";
-import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
+import { responses } from "./idempotency.ts";
 
 /** The stored response to an idempotent request. */
 type Created = { readonly uid: AutomationUid; readonly created_at: string };
@@ -49,23 +50,16 @@ export function automationStore(database: Database) {
     ): Promise<Automation | undefined> =>
       database
         .transaction(async (tx) => {
-          const created =
-            request &&
-            (await storeResponse<Created>(
-              tx,
-              request,
-              { uid: automation.uid, created_at: automation.createdAt.toISOString() },
-              automation.createdAt,
-            ));
-          if (created && created.uid !== automation.uid) {
-            const createdAt = new Date(created.created_at);
-            return { ...automation, uid: created.uid, createdAt, updatedAt: createdAt };
-          }
-          await lockSet(tx, automation.factoryUid);
-          if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
-          await insert(tx, automation);
-          await appendEvents(tx, [fact]);
-          return automation;
+          const created = await responses.once<Created>(tx, request, automation.createdAt, async () => {
+            await lockSet(tx, automation.factoryUid);
+            if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
+            await insert(tx, automation);
+            await appendEvents(tx, [fact]);
+            return { uid: automation.uid, created_at: automation.createdAt.toISOString() };
+          });
+          if (created.uid === automation.uid) return automation;
+          const createdAt = new Date(created.created_at);
+          return { ...automation, uid: created.uid, createdAt, updatedAt: createdAt };
         })
         .catch((error: unknown) => {
           if (error instanceof TooMany) return undefined;
@@ -73,7 +67,7 @@ export function automationStore(database: Database) {
         }),
 
     remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
-      (await storedResponse<Created>(sql, request, now)) !== undefined,
+      (await responses.find<Created>(sql, request, now)) !== undefined,
 
     /** Locks an automation and stores its change with the event. Errors: automation_not_found. */
     update: (

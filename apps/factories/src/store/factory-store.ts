@@ -1,13 +1,14 @@
 import { isUniqueViolation, type Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { aliasTaken, type Factory } from "../domain/factory.ts";
 import type { PrismaClient } from "../gen/prisma/client.ts";
 import { deleteAutomationsOf } from "./automation-store.ts";
 import { toChangeData, toFactory, toSettingsData } from "./factory-rows.ts";
 import type { Changes, PrismaTx } from "./prisma-client.ts";
+import { responses } from "./idempotency.ts";
 
 export type ListQuery = {
   teams: readonly TeamUid[];
@@ -61,21 +62,15 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
     create: (factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory> =>
       orAliasTaken(
         changes.change(async (tx, inTx) => {
-          const known =
-            request &&
-            (await storeResponse<Record<string, unknown>>(
-              inTx,
-              request,
-              JSON.parse(JSON.stringify(factory)),
-              factory.createdAt,
-            ));
-          if (known && known["uid"] !== factory.uid) return revive(known);
           const { uid, teamUid, creatorUid, createdAt } = factory;
-          await tx.factory.create({
-            data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt },
+          const created = await responses.once(inTx, request, createdAt, async () => {
+            await tx.factory.create({
+              data: { ...toChangeData(factory), ...toSettingsData(factory), uid, teamUid, creatorUid, createdAt },
+            });
+            await appendEvents(inTx, [event]);
+            return factory;
           });
-          await appendEvents(inTx, [event]);
-          return factory;
+          return revive(created);
         }),
       ),
 
@@ -136,8 +131,9 @@ export const orAliasTaken = <T>(change: Promise<T>): Promise<T> =>
     throw isUniqueViolation(error) ? aliasTaken(error) : error;
   });
 
-const revive = (answer: Record<string, unknown>): Factory => ({
-  ...(answer as unknown as Factory),
-  createdAt: new Date(String(answer["createdAt"])),
-  updatedAt: new Date(String(answer["updatedAt"])),
+/** Returns a factory with the times that a stored response contains as text. */
+const revive = (factory: Factory): Factory => ({
+  ...factory,
+  createdAt: new Date(factory.createdAt),
+  updatedAt: new Date(factory.updatedAt),
 });

@@ -2,9 +2,10 @@ import type { Database, Sql } from "@millwright/database";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
 import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
+import { responses } from "./idempotency.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
   current_run_uid AS "currentRunUid", started_by_uid AS "startedByUid", title, description, stage, stage_run_version AS "stageRunVersion", ticket_source AS "ticketSource", ticket_id AS "ticketId", version,
@@ -52,13 +53,13 @@ export function taskStore(database: Database, clock: Clock) {
      */
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
-        const made = request && (await storeResponse(tx, request, task, clock.now()));
-        if (made && made.uid !== task.uid)
-          return { ...made, createdAt: new Date(made.createdAt), updatedAt: new Date(made.updatedAt) };
-        if (!(await lockFactory(tx, task.factoryUid))) throw notFound("factory");
-        if (!(await insertTask(tx, task))) throw conversationBound();
-        await appendEvents(tx, [fact]);
-        return task;
+        const created = await responses.once(tx, request, clock.now(), async () => {
+          if (!(await lockFactory(tx, task.factoryUid))) throw notFound("factory");
+          if (!(await insertTask(tx, task))) throw conversationBound();
+          await appendEvents(tx, [fact]);
+          return task;
+        });
+        return { ...created, createdAt: new Date(created.createdAt), updatedAt: new Date(created.updatedAt) };
       }),
 
     delete: (factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void> =>

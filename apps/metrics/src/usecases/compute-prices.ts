@@ -2,13 +2,14 @@ import { actorOf, requirePlatformAdmin, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { invalidArgument } from "@millwright/errors";
-import { idempotentRequest, storedResponse, storeResponse } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import type { Cursors } from "@millwright/paging";
 import { enqueueWork } from "@millwright/work";
 import { insertComputePrice, listComputePrices, type ComputePriceRecord } from "../store/compute-price-store.ts";
 import { repricingStore } from "../store/repricing-store.ts";
 import { pageSizeOf } from "./page-size.ts";
 import { REPRICE_RUNS } from "./reprice-runs.ts";
+import { responses } from "../store/idempotency.ts";
 
 export type ComputePricesDeps = { readonly database: Database; readonly clock: Clock; readonly cursors: Cursors };
 
@@ -59,17 +60,17 @@ export async function addComputePrice(
     platformRunMicros: String(price.platformRunMicros),
     effectiveFrom: price.effectiveFrom?.toISOString(),
   });
-  const version = await database.transaction(async (tx) => {
+  const version = await database.transaction((tx) => {
     const now = clock.now();
-    const known = request && (await storedResponse<number>(tx, request, now));
-    if (known !== undefined) return known;
-    const effectiveFrom = price.effectiveFrom ?? now;
-    const added = await insertComputePrice(tx, { ...price, effectiveFrom, createdAt: now, createdBy: { type, uid } });
-    if (effectiveFrom <= now) {
-      await repricingStore.start(tx, added);
-      await enqueueWork(tx, { kind: REPRICE_RUNS, key: String(added), payload: {} });
-    }
-    return request ? storeResponse(tx, request, added, now) : added;
+    return responses.once(tx, request, now, async () => {
+      const effectiveFrom = price.effectiveFrom ?? now;
+      const added = await insertComputePrice(tx, { ...price, effectiveFrom, createdAt: now, createdBy: { type, uid } });
+      if (effectiveFrom <= now) {
+        await repricingStore.start(tx, added);
+        await enqueueWork(tx, { kind: REPRICE_RUNS, key: String(added), payload: {} });
+      }
+      return added;
+    });
   });
   return (await listComputePrices(database.sql, version + 1, 1))[0]!;
 }

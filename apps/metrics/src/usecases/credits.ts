@@ -2,12 +2,13 @@ import { actorOf, requirePlatformAdmin, requireVerb, type Caller } from "@millwr
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { invalidArgument, notFound } from "@millwright/errors";
-import { idempotentRequest, storedResponse, storeResponse } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { isUuid, newUid } from "@millwright/ids";
 import type { Cursors } from "@millwright/paging";
 import { creditBalance, type CreditBalance } from "../domain/credit-balance.ts";
 import { creditStore, type CreditGrant } from "../store/credit-store.ts";
 import { pageSizeOf } from "./page-size.ts";
+import { responses } from "../store/idempotency.ts";
 
 export type CreditsDeps = {
   readonly database: Database;
@@ -78,14 +79,14 @@ export async function grantCredits(
     micros: String(grant.micros),
     expiresAt: grant.expiresAt?.toISOString(),
   });
-  const uid = await database.transaction(async (tx) => {
-    const known = request && (await storedResponse<string>(tx, request, now));
-    if (known !== undefined) return known;
-    checkExpiry(asked, now); // after the stored response: a repeated request may arrive when the grant has expired
-    const added = newUid();
-    await creditStore.insert(tx, { ...grant, uid: added, grantedAt: now, createdBy: { type, uid: principalUid } });
-    return request ? storeResponse(tx, request, added, now) : added;
-  });
+  const uid = await database.transaction((tx) =>
+    responses.once(tx, request, now, async () => {
+      checkExpiry(asked, now); // not for a repeated request, which may arrive when the grant has expired
+      const added = newUid();
+      await creditStore.insert(tx, { ...grant, uid: added, grantedAt: now, createdBy: { type, uid: principalUid } });
+      return added;
+    }),
+  );
   return creditStore.get(database.sql, uid);
 }
 

@@ -1,11 +1,12 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import { advancePast, type Owner, type Schedule, type ScheduleUid } from "../domain/schedule.ts";
 import { planSlots, type PlannedSlot } from "../domain/slot.ts";
 import { readTime, type DatabaseTime } from "./database-time.ts";
 import { LISTED_SCHEDULE_COLUMNS, SCHEDULE_COLUMNS, toSchedule, type ScheduleRow } from "./rows.ts";
+import { responses } from "./idempotency.ts";
 
 export type Change = { readonly next: Schedule; readonly event: NewEvent };
 type Build = (now: Date) => Change;
@@ -44,7 +45,7 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
     /** Returns the schedule that an earlier identical request created, as it was then. Errors: idempotency_mismatch. */
     async findCreated(build: Build, request: IdempotentRequest): Promise<Schedule | undefined> {
       const now = await readTime(database.sql, time);
-      const record = await storedResponse<CreatedRecord>(database.sql, request, now);
+      const record = await responses.find<CreatedRecord>(database.sql, request, now);
       return record && asCreated(build, record);
     },
 
@@ -55,19 +56,18 @@ export function scheduleStore(database: Database, time: DatabaseTime, wakeLoops:
     create: (build: Build, request: IdempotentRequest | undefined): Promise<Schedule> =>
       changing(async (tx, now) => {
         const { next, event } = build(now);
-        const record =
-          request &&
-          (await storeResponse<CreatedRecord>(tx, request, { uid: next.uid, created_at: now.toISOString() }, now));
-        if (record && record.uid !== next.uid) return asCreated(build, record);
-        await tx.query(
-          `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid,
-                                  mode, metadata, overlap_policy, catch_up_seconds, updated_by_uid, next_slot_at, updated_at, version,
-                                  creator_type, creator_uid, created_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12::jsonb, $13, $14, $15, $16, $17, $18, $19, $20, $17)`,
-          [next.uid, next.owner.type, next.owner.uid, ...settingsOf(next), next.creator.type, next.creator.uid],
-        );
-        await appendEvents(tx, [event]);
-        return next;
+        const record = await responses.once<CreatedRecord>(tx, request, now, async () => {
+          await tx.query(
+            `INSERT INTO schedules (uid, owner_type, owner_uid, name, cron_schedule, time_zone, enabled, prompt, agent_config, agent_uid,
+                                    mode, metadata, overlap_policy, catch_up_seconds, updated_by_uid, next_slot_at, updated_at, version,
+                                    creator_type, creator_uid, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10, $11, $12::jsonb, $13, $14, $15, $16, $17, $18, $19, $20, $17)`,
+            [next.uid, next.owner.type, next.owner.uid, ...settingsOf(next), next.creator.type, next.creator.uid],
+          );
+          await appendEvents(tx, [event]);
+          return { uid: next.uid, created_at: now.toISOString() };
+        });
+        return record.uid === next.uid ? next : asCreated(build, record);
       }),
 
     /**

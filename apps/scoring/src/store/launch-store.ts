@@ -1,17 +1,21 @@
 import type { Database, Sql } from "@millwright/database";
 import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import { enqueueWork } from "@millwright/work";
 import type { AdvanceBenchmark, BenchmarkRun } from "../domain/benchmark-run.ts";
 import type { LaunchedBenchmark, PlannedTrial } from "../domain/launch.ts";
+import { responses } from "./idempotency.ts";
 
 /** Creates benchmark runs. */
+/** Rolls the launch back. */
+class ScorerDeleted extends Error {}
+
 export function launchStore(database: Database) {
   return {
     /** Returns what an earlier request with the same idempotency key launched. Errors: idempotency_mismatch. */
     findLaunched: (request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined> =>
-      storedResponse<LaunchedBenchmark>(database.sql, request, now),
+      responses.find<LaunchedBenchmark>(database.sql, request, now),
 
     /**
      * Inserts a benchmark run with its trials, their pending scores, its event and the work item that starts it. A
@@ -26,24 +30,23 @@ export function launchStore(database: Database) {
       event: NewEvent,
       request: IdempotentRequest | undefined,
     ): Promise<LaunchedBenchmark | undefined> =>
-      database.transaction(async (tx) => {
-        // Serialises concurrent requests with the same idempotency key.
-        if (request)
-          await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
-            `${request.operation} ${request.principalUid} ${request.key}`,
-          ]);
-        const known = request && (await storedResponse<LaunchedBenchmark>(tx, request, run.createdAt));
-        if (known) return known;
-        if (!(await hasScorers(tx, run))) return undefined;
-        await insertRun(tx, run);
-        await tx.query(INSERT_TRIALS, [run.uid, JSON.stringify(trials), run.createdAt]);
-        await tx.query(INSERT_SCORES, [run.uid, run.manifest.identifiers.scorers.map(({ uid }) => uid)]);
-        await appendEvents(tx, [event]);
-        const payload: AdvanceBenchmark = { benchmark_run_uid: run.uid };
-        await enqueueWork(tx, { kind: "advance-benchmark", key: run.uid, payload, teamUid: run.teamUid });
-        const answer = { uid: run.uid, state: run.state };
-        return request ? storeResponse(tx, request, answer, run.createdAt) : answer;
-      }),
+      database
+        .transaction((tx) =>
+          responses.once<LaunchedBenchmark>(tx, request, run.createdAt, async () => {
+            if (!(await hasScorers(tx, run))) throw new ScorerDeleted();
+            await insertRun(tx, run);
+            await tx.query(INSERT_TRIALS, [run.uid, JSON.stringify(trials), run.createdAt]);
+            await tx.query(INSERT_SCORES, [run.uid, run.manifest.identifiers.scorers.map(({ uid }) => uid)]);
+            await appendEvents(tx, [event]);
+            const payload: AdvanceBenchmark = { benchmark_run_uid: run.uid };
+            await enqueueWork(tx, { kind: "advance-benchmark", key: run.uid, payload, teamUid: run.teamUid });
+            return { uid: run.uid, state: run.state };
+          }),
+        )
+        .catch((error: unknown) => {
+          if (error instanceof ScorerDeleted) return undefined;
+          throw error;
+        }),
   };
 }
 

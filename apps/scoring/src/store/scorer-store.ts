@@ -1,12 +1,13 @@
 import { isUniqueViolation, type Database, type Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import type { SelfImprovementSettings } from "../domain/self-improvement.ts";
 import { SCORER_COLUMNS, toScorer, type ScorerRow } from "./scorer-rows.ts";
 import { CHANGED_COLUMNS, changedValues } from "./scorer-values.ts";
 import { putSelfImprovement, syncSelfImprovement } from "./self-improvement-store.ts";
+import { responses } from "./idempotency.ts";
 
 export type NewScorer = Omit<Scorer, "id">;
 export type ScorerChange = { readonly next: Scorer; readonly event: NewEvent };
@@ -34,7 +35,7 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
 
     /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
     findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedScorer | undefined> =>
-      storedResponse<CreatedScorer>(database.sql, request, now),
+      responses.find<CreatedScorer>(database.sql, request, now),
 
     /**
      * Inserts a scorer with its event. A repeated request returns what the first one created. Errors: scorer_name_taken
@@ -42,15 +43,14 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
      */
     create: (scorer: NewScorer, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedScorer> =>
       withUniqueNames(
-        database.transaction(async (tx) => {
-          const id = await nextId(tx);
-          const created = { uid: scorer.uid, id, at: scorer.createdAt.toISOString() };
-          const answer = request ? await storeResponse<CreatedScorer>(tx, request, created, scorer.createdAt) : created;
-          if (answer.uid !== scorer.uid) return answer;
-          await insertScorer(tx, { ...scorer, id });
-          await appendEvents(tx, [event]);
-          return created;
-        }),
+        database.transaction((tx) =>
+          responses.once<CreatedScorer>(tx, request, scorer.createdAt, async () => {
+            const id = await nextId(tx);
+            await insertScorer(tx, { ...scorer, id });
+            await appendEvents(tx, [event]);
+            return { uid: scorer.uid, id, at: scorer.createdAt.toISOString() };
+          }),
+        ),
       ),
 
     /**

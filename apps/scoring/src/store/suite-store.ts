@@ -1,7 +1,7 @@
 import { isUniqueViolation, type Database, type Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, storedResponse, type IdempotentRequest } from "@millwright/idempotency";
+import type { IdempotentRequest } from "@millwright/idempotency";
 import { suiteIdentity } from "../domain/suite-rules.ts";
 import type { Suite, SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
 import {
@@ -13,6 +13,7 @@ import {
   type SuiteRow,
   type SuiteWithTasksRow,
 } from "./suite-rows.ts";
+import { responses } from "./idempotency.ts";
 
 export type SuiteChange = { readonly next: SuiteWithTasks; readonly event: NewEvent };
 export type SuitePosition = { readonly createdAt: Date; readonly uid: string };
@@ -48,7 +49,7 @@ export function suiteStore(database: Database) {
 
     /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
     async findCreated(request: IdempotentRequest, now: Date): Promise<CreatedSuite | undefined> {
-      const answer = await storedResponse<CreatedSuite>(database.sql, request, now);
+      const answer = await responses.find<CreatedSuite>(database.sql, request, now);
       return answer && { ...answer, suite: revived(answer.suite) };
     },
 
@@ -60,24 +61,21 @@ export function suiteStore(database: Database) {
      */
     create: (suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedSuite> =>
       changing(async (tx) => {
-        // Serialises concurrent requests with the same idempotency key or uid.
-        if (request) await lockText(tx, `${request.operation} ${request.principalUid} ${request.key}`);
-        await lockText(tx, suite.uid);
-        const known = request && (await storedResponse<CreatedSuite>(tx, request, suite.createdAt));
-        if (known) return { ...known, suite: revived(known.suite) };
-        const created = await insertSuite(tx, suite);
-        if (created) {
-          await saveTasks(tx, suite.uid, [], suite.tasks);
-          await appendEvents(tx, [event]);
-        }
-        const stored = await findWithTasks(tx, suite.uid);
-        const isSame =
-          stored !== undefined &&
-          (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
-        if (!isSame) throw suiteExists(suite.uid);
-        const answer = { suite: stored, created };
-        if (request) await storeResponse(tx, request, answer, suite.createdAt);
-        return answer;
+        const response = await responses.once<CreatedSuite>(tx, request, suite.createdAt, async () => {
+          await lockText(tx, suite.uid); // serialises concurrent creations with the same uid
+          const created = await insertSuite(tx, suite);
+          if (created) {
+            await saveTasks(tx, suite.uid, [], suite.tasks);
+            await appendEvents(tx, [event]);
+          }
+          const stored = await findWithTasks(tx, suite.uid);
+          const isSame =
+            stored !== undefined &&
+            (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
+          if (!isSame) throw suiteExists(suite.uid);
+          return { suite: stored, created };
+        });
+        return { ...response, suite: revived(response.suite) };
       }),
 
     /**

@@ -1,6 +1,6 @@
 import type { Database, Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
-import { storeResponse, type IdempotentRequest } from "@millwright/idempotency";
+import { IdempotencyStore, type IdempotentRequest } from "@millwright/idempotency";
 import { as, type FactoryUid, type TeamUid } from "@millwright/ids";
 import type { Vault } from "@millwright/vault";
 import type { SignatureScheme } from "../domain/signature-schemes.ts";
@@ -17,6 +17,7 @@ export type WebhookChange = {
 
 /** Queries of webhooks and their own secrets. */
 export function webhookStore(database: Database, vault: Vault) {
+  const responses = new IdempotencyStore({ vault });
   const seal = (uid: string, secret: string): string => vault.seal(secret, secretContext(uid, "", null));
   return {
     /** Returns a webhook; undefined if it is absent or deleted. */
@@ -67,18 +68,16 @@ export function webhookStore(database: Database, vault: Vault) {
       return database
         .transaction(async (tx) => {
           await lockFactory(tx, webhook.factoryUid);
-          if (request) {
-            const first = await storeResponse(tx, request, created, now, vault);
-            if (first.uid !== webhook.uid) return first;
-          }
-          const { rows } = await tx.query<{ count: number }>(
-            "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL",
-            [webhook.factoryUid],
-          );
-          if (rows[0]!.count >= max) throw new TooMany();
-          await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
-          await appendEvents(tx, [event]);
-          return created;
+          return responses.once(tx, request, now, async () => {
+            const { rows } = await tx.query<{ count: number }>(
+              "SELECT count(*) AS count FROM webhooks WHERE factory_uid = $1 AND deleted_at IS NULL",
+              [webhook.factoryUid],
+            );
+            if (rows[0]!.count >= max) throw new TooMany();
+            await insertWebhook(tx, webhook, secret === undefined ? null : seal(webhook.uid, secret));
+            await appendEvents(tx, [event]);
+            return created;
+          });
         })
         .catch((error: unknown) => {
           if (error instanceof TooMany) return undefined;
