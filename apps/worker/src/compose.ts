@@ -139,7 +139,7 @@ export async function startWorker({
     sandbox: {
       kind: sandbox.kind,
       isChosen: config.sandbox !== "auto",
-      ...(sandbox.host ? { host: sandbox.host } : {}),
+      host: sandbox.host,
     },
     outbound: outboundRule(config.allowedInternalHosts ?? []),
     url: config.url,

@@ -87,7 +87,7 @@ export async function runWorker(
       host: {
         ...host,
         startTimeoutMs: config.sandboxStartTimeoutMs,
-        ...(config.ownImage === "" ? {} : { ownImage: config.ownImage }),
+        ownImage: config.ownImage || undefined,
       },
     };
   }

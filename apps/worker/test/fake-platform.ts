@@ -206,7 +206,7 @@ export class FakePlatform {
               offerToken,
               dockerImage,
               harness: "oz",
-              ...(instanceShape ? { instanceShape } : {}),
+              instanceShape,
             }),
           ),
           lost: leases.filter((lease) => !entries.some(({ assignment }) => keyOf(assignment) === keyOf(lease))),

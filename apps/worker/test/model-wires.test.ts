@@ -64,7 +64,7 @@ async function connect(
     after: (ms, run) => (ms === LIMITS.silenceMs ? ((onSilence = run), () => {}) : systemTimers.after(ms, run)),
   };
   const model = providerFor(context.ctx, (_kind, payload) => warnings.push(payload["text"] as string), {
-    limits: { ...LIMITS, ...(contextTokens === undefined ? {} : { contextTokens }) },
+    limits: { ...LIMITS, contextTokens },
     timers,
   })!;
   const step = (
@@ -273,7 +273,7 @@ test.each([
         callId: "e7-a2-c1",
         modelId: `${wire}/a-model`,
         usage: expect.objectContaining(usage),
-        ...(isEstimated ? { isEstimated } : {}),
+        isEstimated: isEstimated || undefined,
       },
     ]);
   },

@@ -73,7 +73,7 @@ export function openBucket(blobUrl: string, settings: BucketValues, clock: Clock
   return s3Blobs({
     bucketUrl,
     region: region ?? "us-east-1",
-    credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) },
+    credentials: { accessKeyId, secretAccessKey, sessionToken },
     clock,
   });
 }

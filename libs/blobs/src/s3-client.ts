@@ -46,7 +46,7 @@ export class S3Client {
     const init = {
       method,
       headers: { "x-amz-content-sha256": EMPTY_SHA256, ...headers },
-      ...(body && { body }),
+      body,
       aws: { datetime: this.#now() },
     };
     const response = await this.#client.fetch(this.#url(path, query), init).catch((cause: unknown) => {

@@ -63,7 +63,7 @@ export function verifySignedRequest({ signingKey, clock }: UrlSigning, method: s
   const permitted = query.get("m");
   if (permitted !== (method === "HEAD" ? "GET" : method)) throw invalid();
   const [contentType, filename] = [query.get("type") ?? "", query.get("name")];
-  if (permitted === "GET") return { key, contentType, method: "GET", ...(filename === null ? {} : { filename }) };
+  if (permitted === "GET") return { key, contentType, method: "GET", filename: filename ?? undefined };
   const sizeMax = query.get("max");
   if (sizeMax !== null) return { key, contentType, method: "PUT", sizeMax: Number(sizeMax) };
   return {

@@ -247,7 +247,7 @@ describe.each(["directory", "S3"] as const)("%s:", (kind) => {
     test("does not upload or delete", async () => {
       const url = await link();
       for (const method of ["PUT", "DELETE", "POST"])
-        expect((await fetch(url, { method, ...(method === "DELETE" ? {} : { body: "x" }) })).status).toBe(403);
+        expect((await fetch(url, { method, body: method === "DELETE" ? undefined : "x" })).status).toBe(403);
       expect(await read(blobs, KEY)).toBe("hello");
     });
     test("expires", async () => {

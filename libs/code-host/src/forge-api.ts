@@ -59,7 +59,7 @@ export const sendToForge = (
         ...(options.token === "" ? {} : { authorization: `Bearer ${options.token}` }),
         ...(body ? { "content-type": "application/json" } : {}),
       },
-      ...(body ? { body: JSON.stringify(body) } : {}),
+      body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     .catch((cause: unknown) => {

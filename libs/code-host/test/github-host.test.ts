@@ -257,7 +257,7 @@ test("returns chosen files of the default branch, without links, directories and
     path,
     mode,
     sha: String(index).repeat(40),
-    ...(size === undefined ? {} : { size }),
+    size,
   }));
   expect([await read(9), await read(1)]).toEqual([
     [

@@ -234,7 +234,7 @@ test("returns chosen files of the default branch over its pages, without links, 
       path,
       mode,
       id: String(index).repeat(40),
-      ...(content !== undefined && { content }),
+      content,
     })),
   ];
   const read = async (filesMax: number) =>

@@ -19,7 +19,7 @@ const DETAIL_LINES_MAX = 6;
  */
 export function describeRunEvent(event: RunEventJson): ProgressLine | undefined {
   const line = Object.hasOwn(DESCRIPTIONS, event.kind) ? DESCRIPTIONS[event.kind]!(event.payload ?? {}) : undefined;
-  return line && { ...line, text: printable(line.text), ...(line.detail && { detail: line.detail.map(printable) }) };
+  return line && { ...line, text: printable(line.text), detail: line.detail?.map(printable) };
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { Checkpoints } from "../workspace/checkpoints.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import { textAt } from "../model/event-fields.ts";
+import { textAt, definedFields, type Fields } from "../model/event-fields.ts";
 import { actionOf } from "./harness-actions.ts";
 import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";
 import { HarnessUsage, type SeenTurn } from "./harness-usage.ts";
@@ -32,7 +32,7 @@ export class HarnessRecord {
   constructor(deps: HarnessRecordDeps) {
     this.#deps = deps;
     const { ctx, conversation, harness } = deps;
-    const record = (kind: string, payload: JsonObject) => conversation.record(kind, payload);
+    const record = (kind: string, payload: Fields) => conversation.record(kind, payload);
     this.#usage = new HarnessUsage(harness, conversation.events, record);
     this.#unknown = new UnknownLines(conversation.events, { harness, mask: (text) => ctx.mask(text), record });
   }
@@ -95,10 +95,10 @@ export class HarnessRecord {
     this.#calls.delete(id);
     const { ctx, conversation, checkpoints } = this.#deps;
     const text = ctx.mask(output);
-    const shown: JsonObject = {
+    const shown = definedFields({
       output: text.slice(0, OUTPUT_CHARACTERS_MAX),
-      ...(text.length > OUTPUT_CHARACTERS_MAX ? { truncated: true } : {}),
-    };
+      truncated: text.length > OUTPUT_CHARACTERS_MAX || undefined,
+    });
     conversation.record("tool_end", {
       ...call.shown,
       state,

@@ -159,7 +159,7 @@ export class HarnessTurns {
     const { refusal } = this.#deps.harness.gateway; // the program has ended its turn after the refusal
     if (refusal) return { kind: "failed", failure: refusal };
     if (!("died" in end)) {
-      if (end.ok) return { kind: "done", ...(end.message === undefined ? {} : { message: end.message }) };
+      if (end.ok) return { kind: "done", message: end.message };
       const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "no reason given."}`;
       return {
         kind: "failed",
@@ -293,7 +293,7 @@ export class HarnessTurns {
   async #runTool(name: string, input: JsonObject, malformed?: string): Promise<Ending> {
     const { ctx, tools, context, checkpoints, harness } = this.#deps;
     const ending = await runTool(
-      { callId: this.#record.nextId(), name, input, ...(malformed === undefined ? {} : { malformed }) },
+      { callId: this.#record.nextId(), name, input, malformed },
       { tools, mode: this.#mode, clock: ctx.clock, context: { ...context, signal: ctx.signal } },
     );
     checkpoints.note(name === "pull_request" ? "always" : "if_cheap");

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { isAnObject, objectAt } from "../model/event-fields.ts";
+import { isAnObject, objectAt, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 import type { HarnessName } from "./harness-adapter.ts";
 
@@ -25,7 +25,7 @@ export type SeenTurn = {
  */
 export class HarnessUsage {
   readonly #harness: HarnessName;
-  readonly #record: (kind: string, payload: JsonObject) => void;
+  readonly #record: (kind: string, payload: Fields) => void;
   #counted: JsonObject | undefined;
   /** The number of turns that were not counted or counted only in part. */
   #missedTurns: number;
@@ -39,7 +39,7 @@ export class HarnessUsage {
   constructor(
     harness: HarnessName,
     events: readonly ConversationEvent[],
-    record: (kind: string, payload: JsonObject) => void,
+    record: (kind: string, payload: Fields) => void,
   ) {
     this.#harness = harness;
     this.#record = record;
@@ -81,7 +81,7 @@ export class HarnessUsage {
 
   #publish(missedTurns: number, lostTurns: number): void {
     const numbers = { missed_turns: missedTurns, lost_turns: lostTurns, tool_calls: { ...this.#calls } };
-    this.#record(KIND, { harness: this.#harness, ...numbers, ...(this.#counted ? { counted: this.#counted } : {}) });
+    this.#record(KIND, { harness: this.#harness, ...numbers, counted: this.#counted });
   }
 }
 

@@ -345,7 +345,7 @@ function refuse(response: ServerResponse, status: number, message: string, code?
       type: "error",
       error: {
         type: status === 400 ? "invalid_request_error" : "api_error",
-        ...(code === undefined ? {} : { code }),
+        code,
         message,
       },
     }),

@@ -1,4 +1,5 @@
 import { expect, test } from "@jest/globals";
+import { definedFields, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 import { UnknownLines, unknownLinesIn } from "./unknown-lines.ts";
 
@@ -6,7 +7,7 @@ function lines(events: ConversationEvent[] = []) {
   const deps = {
     harness: "codex",
     mask: (text: string) => text.replaceAll("canary-secret", "***"),
-    record: (kind: string, payload: ConversationEvent["payload"]) => void events.push({ kind, payload }),
+    record: (kind: string, fields: Fields) => void events.push({ kind, payload: definedFields(fields) }),
   };
   return { events, unknown: new UnknownLines(events, deps) };
 }

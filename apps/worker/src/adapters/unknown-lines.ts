@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { textAt } from "../model/event-fields.ts";
+import { textAt, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
 const KIND = "harness_line";
@@ -13,7 +13,7 @@ const moreOf = (harness: string): string =>
 export type UnknownLinesDeps = {
   readonly harness: string;
   readonly mask: (text: string) => string;
-  readonly record: (kind: string, payload: JsonObject) => void;
+  readonly record: (kind: string, payload: Fields) => void;
 };
 
 /**
@@ -41,7 +41,7 @@ export class UnknownLines {
     record(KIND, {
       harness,
       line: text.slice(0, CHARACTERS_MAX),
-      ...(text.length > CHARACTERS_MAX ? { truncated: true } : {}),
+      truncated: text.length > CHARACTERS_MAX || undefined,
     });
   }
 }

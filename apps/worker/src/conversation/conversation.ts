@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { HistoryEvent } from "../context/platform-client.ts";
-import { textAt } from "../model/event-fields.ts";
+import { textAt, definedFields, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
 /**
@@ -39,7 +39,8 @@ export class Conversation {
     return this.ofExecution.some(({ kind }) => kind === "agent_started");
   }
 
-  record(kind: string, payload: JsonObject): void {
+  record(kind: string, fields: Fields): void {
+    const payload = definedFields(fields);
     this.#events.push({ kind, payload });
     this.#emit(kind, payload);
   }

@@ -73,13 +73,13 @@ export class Messages {
   async #deliver(message: worker.InputMessage): Promise<void> {
     const { conversation } = this.#deps;
     const attachments = await this.#fetchAttachments(message);
-    const payload: JsonObject = {
+    const payload = {
       role: "user",
       text: message.text,
       message_uid: message.uid,
       kind: message.kind,
       mode: message.mode,
-      ...(attachments.length > 0 ? { attachments } : {}),
+      attachments: attachments.length > 0 ? attachments : undefined,
     };
     conversation.record("message", payload);
     if (message.mode !== "" && message.kind !== "children") this.#mode = message.mode;

@@ -25,6 +25,6 @@ export class Denials {
     const key = `${shown}:${port} ${reason}`;
     if (this.#reported.size >= DENIALS_MAX || this.#reported.has(key)) return;
     this.#reported.add(key);
-    this.#report({ host: shown, port, reason, ...(this.#reported.size === DENIALS_MAX ? { more: true } : {}) });
+    this.#report({ host: shown, port, reason, more: this.#reported.size === DENIALS_MAX || undefined });
   }
 }

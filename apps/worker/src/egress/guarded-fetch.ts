@@ -45,7 +45,7 @@ export const guardedFetch =
         agent: false,
         lookup: lookupOf(addresses),
       },
-      ...(init.signal ? { signal: init.signal } : {}),
+      signal: init.signal ?? undefined,
     });
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       request.once("response", resolve).on("error", reject);

@@ -67,8 +67,9 @@ const completionOf = (
     snapshotKey: result.snapshotKey ?? "",
     workspaceUnchanged: result.isWorkspaceUnchanged ?? false,
     message: masker.text(result.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
-    ...(result.error
-      ? { error: { ...result.error, message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX) } }
-      : {}),
-    ...(result.waitFor ? { waitFor: { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] } } : {}),
+    error: result.error && {
+      ...result.error,
+      message: masker.text(result.error.message).slice(0, TEXT_CHARACTERS_MAX),
+    },
+    waitFor: result.waitFor && { policy: result.waitFor.policy, runUids: [...result.waitFor.runUids] },
   });

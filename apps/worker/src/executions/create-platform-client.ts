@@ -155,7 +155,7 @@ async function callRest(
             ...headers,
             authorization: `Bearer ${deps.runToken()}`,
           },
-          ...(body ? { body: JSON.stringify(body) } : {}),
+          body: body && JSON.stringify(body),
           redirect: "error", // the token must be sent only to the platform
         };
         const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);

@@ -53,13 +53,13 @@ const isNotStarted = (settled: Settled): settled is { readonly error: SandboxSta
  * was cancelled.
  */
 function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined): ExecutionResult | undefined {
-  const snapshot = result?.snapshotKey === undefined ? {} : { snapshotKey: result.snapshotKey };
-  if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", ...snapshot };
+  const snapshotKey = result?.snapshotKey;
+  if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", snapshotKey };
   if (reason.stopCause === "worker_stopping") return result && REACHED.has(result.outcome) ? result : undefined;
   return {
     outcome: "ERROR",
     error: { code: "infrastructure_timeout", message: reason.message, retryable: false, reason: reason.reason },
-    ...snapshot,
+    snapshotKey,
   };
 }
 

@@ -4,14 +4,14 @@ import { isSha, type WorkingCopy } from "./repository.ts";
 import { sandboxGit } from "./sandbox-git.ts";
 
 export const headOf = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<string> => {
-  const sha = (await sandboxGit(sandbox, copy, ["rev-parse", "--verify", "HEAD"], signal ? { signal } : {})).trim();
+  const sha = (await sandboxGit(sandbox, copy, ["rev-parse", "--verify", "HEAD"], { signal })).trim();
   if (!isSha(sha)) throw new GitFailed(`Cannot read ${copy.directory}`, "HEAD is not a commit");
   return sha;
 };
 
 /** Returns whether there are uncommitted changes, including untracked files but not ignored ones. */
 export const isDirty = async (sandbox: Sandbox, copy: WorkingCopy, signal?: AbortSignal): Promise<boolean> =>
-  (await sandboxGit(sandbox, copy, ["status", "--porcelain"], signal ? { signal } : {})).trim() !== "";
+  (await sandboxGit(sandbox, copy, ["status", "--porcelain"], { signal })).trim() !== "";
 
 /** Commits all uncommitted changes and returns the current commit. Throws `GitFailed`. */
 export async function commitAll(
@@ -20,7 +20,7 @@ export async function commitAll(
   message: string,
   signal?: AbortSignal,
 ): Promise<string> {
-  const options = signal ? { signal } : {};
+  const options = { signal };
   if (await isDirty(sandbox, copy, signal)) {
     await sandboxGit(sandbox, copy, ["add", "--all"], options);
     await sandboxGit(

@@ -27,7 +27,7 @@ export async function startAgentSandbox(
     relays: [...(egress?.relays ?? []), ...(more.relays ?? [])],
     shown: more.shown ?? [],
     secrets: [...Object.values(ctx.assignment.secrets), ...literalSecrets(ctx.assignment.mcpServers)],
-    ...(rootfs === undefined ? {} : { rootfs }),
+    rootfs,
   };
   const sandbox = await startWorkspaceSandbox(host, ctx.dir, { ...env, ...egress?.env }, options).catch(
     (error: unknown) => {

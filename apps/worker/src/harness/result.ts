@@ -5,7 +5,7 @@ import type { TurnEnd } from "../tools/tool.ts";
 export function resultOf(end: TurnEnd): ExecutionResult {
   switch (end.kind) {
     case "done":
-      return { outcome: "DONE", ...(end.message === undefined ? {} : { message: end.message }) };
+      return { outcome: "DONE", message: end.message };
     case "failed":
       return { outcome: PLATFORM_FAULTS.includes(end.failure.code) ? "ERROR" : "FAILED", error: end.failure };
     case "blocked":

@@ -109,12 +109,12 @@ function requestStep(
 async function persist({ ctx, conversation, budget }: TurnDeps, step: ModelStep): Promise<void> {
   const modelId = ctx.assignment.modelId || "scripted";
   const calls = step.toolCalls.map(({ callId, ...call }): JsonObject => ({ call_id: callId, ...call }));
-  const payload: JsonObject = {
+  const payload = {
     step_id: step.stepId,
     text: step.text,
     tool_calls: calls,
     model_id: modelId,
-    ...endOfStep(step.next),
+    end: endOfStep(step.next),
   };
   conversation.record("model_step", step.usage ? { ...payload, usage: { ...step.usage } } : payload);
   budget.spend(step.usage ?? {});

@@ -10,6 +10,7 @@ import { defineTool, type Tool, type Workspace } from "../tools/tool.ts";
 import { MCP_LIMITS, type Connection, type ConnectionDeps, type McpLimits } from "./connection.ts";
 import { McpServer, reasonOf } from "./mcp-server.ts";
 import { distinctName, mcpToolName } from "../model/mcp-tool-names.ts";
+import type { Fields } from "../model/event-fields.ts";
 
 /** Limits of the tool descriptions: the number of tools per server and in total, and the size of each. */
 const TOOLS_MAX = 100;
@@ -30,7 +31,7 @@ export type McpTools = {
 export type McpDeps = {
   readonly ctx: ExecutionContext;
   /** Receives the events of the run. */
-  readonly conversation: { readonly record: (kind: string, payload: JsonObject) => void };
+  readonly conversation: { readonly record: (kind: string, payload: Fields) => void };
   readonly workspace: Workspace;
   readonly limits?: McpLimits;
 };
@@ -112,7 +113,7 @@ function offered(
     server: server.name,
     transport,
     tools: offer.map(({ name }) => name),
-    ...(omitted.length > 0 ? { left_out: omitted.slice(0, TOOLS_MAX) } : {}),
+    left_out: omitted.length > 0 ? omitted.slice(0, TOOLS_MAX) : undefined,
   });
   return offer;
 }

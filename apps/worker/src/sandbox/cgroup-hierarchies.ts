@@ -33,7 +33,7 @@ export function hierarchiesOf(mountinfo: string, cgroup: string): Hierarchies {
         if (CONTROLLERS.includes(name) && directory !== undefined) v1.set(name as Controller, directory);
     }
   }
-  return { v1, ...(v2 === undefined ? {} : { v2 }) };
+  return { v1, v2 };
 }
 
 type Mount = {

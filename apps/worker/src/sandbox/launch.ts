@@ -193,7 +193,7 @@ function staged(
     init: seenAt(own.init),
     etc: seenAt(own.etc),
     tmp: seenAt(own.tmp),
-    ...(spec.rootfs === undefined ? {} : { rootfs: seenAt(spec.rootfs) }),
+    rootfs: spec.rootfs === undefined ? undefined : seenAt(spec.rootfs),
   };
   const mounts = spec.mounts.map((mount) => ({ ...mount, source: seenAt(mount.source) }));
   const relays = (spec.relays ?? []).map(({ port, socket }) => ({

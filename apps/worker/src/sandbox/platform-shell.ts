@@ -180,7 +180,7 @@ export class PlatformShell {
       mounts: [...mounts.filter(({ target }) => target !== HOME), ...this.#exchange(inbox)],
       env: {},
       limits: this.#limits,
-      ...(uid === undefined ? {} : { uid }),
+      uid,
     };
     for (const directory of [spec.dir, this.outbox]) await mkdir(directory, { recursive: true, mode: 0o700 });
     if (uid !== undefined) await giveTo(uid, this.outbox);

@@ -48,7 +48,7 @@ export async function probeSandbox(config: ProbeConfig): Promise<ProbeResult> {
     memoryBytesMax: config.memoryBytesMax ?? totalmem(),
   };
   const egress = { allow: config.egressAllow ?? [], internal: config.egressInternal ?? [] };
-  const base = { limits, egress, ...(cgroups instanceof Cgroups ? { cgroups } : {}) };
+  const base = { limits, egress, cgroups: cgroups instanceof Cgroups ? cgroups : undefined };
   const weak =
     cgroups instanceof Cgroups
       ? []

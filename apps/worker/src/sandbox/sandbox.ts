@@ -184,7 +184,7 @@ export class Sandbox implements SandboxHandle {
       run,
       cwd: options.cwd ?? this.workspace,
       timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS,
-      ...(options.env ? { env: options.env } : {}),
+      env: options.env,
     });
     const stop = () => void this.#channel.request({ op: "stop", exec: id }).answer.catch(() => undefined);
     options.signal?.addEventListener("abort", stop, { once: true });

@@ -70,8 +70,8 @@ export async function startWorkspaceSandbox(
     };
     const sandbox = await startSandbox({
       ...spec,
-      ...(rootfs === undefined ? {} : { rootfs }),
-      ...(uid === undefined ? {} : { uid }),
+      rootfs,
+      uid,
     });
     void sandbox.gone.then(release);
     return sandbox;

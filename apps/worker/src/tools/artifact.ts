@@ -42,7 +42,7 @@ export const artifact = defineTool({
     description: z.string().optional(),
     public: z.boolean().optional(),
   }),
-  shown: ({ file, title }) => ({ path: file, ...(title === undefined ? {} : { title }) }),
+  shown: ({ file, title }) => ({ path: file, title }),
   async run({ file, public: isPublic = false, ...facts }, { workspace, platform, callId }) {
     const { sandbox } = workspace;
     const content = await onPath(file, () => sandbox.readFile(sandbox.workspace, absolute(workspace, file), BYTES_MAX));

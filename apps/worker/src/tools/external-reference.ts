@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "./tool.ts";
+import { definedFields } from "../model/event-fields.ts";
 
 export const externalReference = defineTool({
   name: "external_reference",
@@ -14,9 +15,9 @@ export const externalReference = defineTool({
     title: z.string().optional(),
     public: z.boolean().optional(),
   }),
-  shown: ({ url, title }) => ({ url, ...(title === undefined ? {} : { title }) }),
+  shown: ({ url, title }) => ({ url, title }),
   async run({ url, reference_type: type = "link", title, public: isPublic = false }, { platform, callId }) {
-    const data = { url, reference_type: type, ...(title === undefined ? {} : { title }) };
+    const data = definedFields({ url, reference_type: type, title });
     const { artifactUid } = await platform.createArtifact({
       clientArtifactId: callId,
       artifactType: "EXTERNAL_REFERENCE",

@@ -9,6 +9,7 @@ import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import type { Tool, ToolContext, TurnEnd } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
 import { awaitsPlan, plan } from "./tools.ts";
+import { definedFields } from "../model/event-fields.ts";
 
 export type RunToolOptions = {
   /** All tools of this execution. */
@@ -53,9 +54,9 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
   const tool = tools.find(({ name }) => name === call.name);
   const input = tool?.input.safeParse(call.input);
   const { action: name, category } = tool ?? { action: call.name, category: "integration" };
-  const shown = tool && input?.success ? tool.shown(input.data) : {};
-  const repeated: JsonObject = context.isRepeated(callId) ? { repeated: true } : {};
-  context.record("tool_start", { call_id: callId, name, category, input: shown, ...repeated });
+  const shown = tool && input?.success ? definedFields(tool.shown(input.data)) : {};
+  const repeated = context.isRepeated(callId) || undefined;
+  context.record("tool_start", { call_id: callId, name, category, input: shown, repeated });
   const started = clock.monotonicMs();
   const finish = (ending: Ending): Ending => {
     const durationMs = Math.round(clock.monotonicMs() - started);
@@ -67,8 +68,8 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
       state: ending.state,
       output: ending.output,
       duration_ms: durationMs,
-      ...repeated,
-      ...endOfStep(ending.end),
+      repeated,
+      end: endOfStep(ending.end),
     });
     return ending;
   };

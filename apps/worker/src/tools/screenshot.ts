@@ -2,6 +2,7 @@ import { z } from "zod";
 import { absolute, onPath } from "./paths.ts";
 import { defineTool } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
+import { definedFields } from "../model/event-fields.ts";
 
 const BYTES_MAX = 20 * 1024 * 1024;
 
@@ -29,7 +30,7 @@ export const screenshot = defineTool({
     const content = await onPath(file, () => sandbox.readFile(sandbox.workspace, absolute(workspace, file), BYTES_MAX));
     const mimeType = imageType(content);
     if (!mimeType) throw new ToolFailure(`${file} is not a PNG, JPEG, GIF or WebP image.`);
-    const data = { mime_type: mimeType, ...(description === undefined ? {} : { description }) };
+    const data = definedFields({ mime_type: mimeType, description });
     const { artifactUid } = await platform.createArtifact({
       clientArtifactId: callId,
       artifactType: "SCREENSHOT",

@@ -20,7 +20,7 @@ export const shell = defineTool({
     timeout_seconds: z.number().int().positive().max(TIMEOUT_SECONDS_MAX).optional(),
     background: z.boolean().optional(),
   }),
-  shown: ({ command, background = false }) => ({ command, ...(background ? { background } : {}) }),
+  shown: ({ command, background = false }) => ({ command, background: background || undefined }),
   async run({ command, timeout_seconds: seconds = TIMEOUT_SECONDS, background = false }, context) {
     const { workspace } = context;
     if (background)

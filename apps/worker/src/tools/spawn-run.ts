@@ -2,6 +2,7 @@ import { z } from "zod";
 import { objectOf } from "./rest-response.ts";
 import { defineTool } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
+import { definedFields } from "../model/event-fields.ts";
 
 /**
  * Starts a child run through the public API, as the executing agent. The idempotency key ensures exactly one child per
@@ -17,8 +18,8 @@ export const spawnRun = defineTool({
   changes: "nothing",
   input: z.object({ prompt: z.string().min(1), agent: z.string().optional(), title: z.string().optional() }),
   shown: ({ prompt, agent, title }) => ({
-    ...(agent === undefined ? {} : { agent }),
-    ...(title === undefined ? {} : { title }),
+    agent,
+    title,
     prompt,
   }),
   async run({ prompt, agent, title }, { platform, run, callId }) {
@@ -27,12 +28,7 @@ export const spawnRun = defineTool({
         `There is no agent "${agent}" to start; there ${run.spawnableAgents.length === 0 ? "is none" : `are ${run.spawnableAgents.join(", ")}`}.`,
       );
     }
-    const body = {
-      prompt,
-      parent_run_id: run.runUid,
-      ...(agent === undefined ? {} : { agent_name: agent }),
-      ...(title === undefined ? {} : { title }),
-    };
+    const body = definedFields({ prompt, parent_run_id: run.runUid, agent_name: agent, title });
     const answer = objectOf(
       await platform.rest("POST", "/api/v1/agent/runs", body, { "idempotency-key": callId }),
       "The child run was not started",

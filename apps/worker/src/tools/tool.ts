@@ -5,6 +5,7 @@ import type { WorkingCopy } from "../git/repository.ts";
 import type { BackgroundCommands } from "./background.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { Fields } from "../model/event-fields.ts";
 
 /** The agent's files and the shell's directory. */
 export type Workspace = {
@@ -40,7 +41,7 @@ export type ToolContext = {
   /** Returns whether a resumed script repeats the call because its change was lost with a workspace. */
   readonly isRepeated: (callId: string) => boolean;
   /** Adds an event to the run. */
-  readonly record: (kind: string, payload: JsonObject) => void;
+  readonly record: (kind: string, payload: Fields) => void;
   /** Aborted by an interrupt, a cancel or the loss of the lease. */
   readonly signal: AbortSignal;
 };
@@ -91,7 +92,7 @@ export type Tool<I = unknown> = {
   /** The input schema for models, if it contains more than `input`. */
   readonly inputSchema?: JsonObject;
   /** Returns the part of the input that users see. */
-  readonly shown: (input: I) => JsonObject;
+  readonly shown: (input: I) => Fields;
   readonly run: (input: I, context: ToolContext) => Promise<ToolResult>;
 };
 

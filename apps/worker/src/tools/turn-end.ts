@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
 import type { ModelStep } from "../model/model-provider.ts";
 import type { TurnEnd } from "./tool.ts";
+import { definedFields } from "../model/event-fields.ts";
 
 const text = z.string();
 const failure = z.object({ code: text, message: text, retryable: z.boolean(), reason: text });
@@ -17,8 +18,8 @@ const turnEnd: z.ZodType<TurnEnd> = z.discriminatedUnion("kind", [
  * Returns the end of a turn as a field of a step's event (`end`). It is stored with the step, so that a later attempt
  * ends the turn in the same way.
  */
-export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): { readonly end?: JsonObject } =>
-  end === undefined || end.kind === "continue" ? {} : { end: { ...end } };
+export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): JsonObject | undefined =>
+  end === undefined || end.kind === "continue" ? undefined : definedFields({ ...end });
 
 /** Returns the payload of `turn_end`. */
 export function turnEndPayload(end: TurnEnd): JsonObject {
@@ -30,10 +31,7 @@ export function turnEndPayload(end: TurnEnd): JsonObject {
 /** Returns the end of a turn that an event contains; undefined if there is none or it is invalid. */
 export function endIn({ kind, payload }: { readonly kind: string; readonly payload: JsonObject }): TurnEnd | undefined {
   const { outcome, error, ...rest } = payload;
-  const end =
-    kind === "turn_end"
-      ? { kind: outcome, ...rest, ...(error === undefined ? {} : { failure: error }) }
-      : payload["end"];
+  const end = kind === "turn_end" ? { kind: outcome, ...rest, failure: error } : payload["end"];
   const parsed = turnEnd.safeParse(end);
   return parsed.success ? parsed.data : undefined;
 }

@@ -53,7 +53,7 @@ async function run(
     dir: await executionDir(root, "e1"),
     prompt,
     assignment,
-    ...(reserveCost ? { reserveCost } : {}),
+    reserveCost,
   });
 }
 

@@ -165,7 +165,7 @@ export function aContext(options: ContextOptions): TestContext {
         seq: (directiveSeq += 1n),
         executionId: 1n,
         attempt: 1,
-        ...(directive ? { directive } : {}),
+        directive,
       }),
     );
 
@@ -200,7 +200,7 @@ export function aContext(options: ContextOptions): TestContext {
     sandbox: {
       kind: options.kind ?? "bwrap",
       isChosen: options.isChosen ?? true,
-      ...(options.host ? { host: options.host } : {}),
+      host: options.host,
     },
     outbound: options.outbound ?? outboundRule(LOOPBACK),
     publicUrl: "http://127.0.0.1:8080",

@@ -34,8 +34,8 @@ export async function withSmartHttp(
       QUERY_STRING: query,
       REMOTE_USER: "test",
       CONTENT_TYPE: request.headers["content-type"] ?? "",
-      ...(request.headers["content-encoding"] ? { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] } : {}),
-      ...(request.headers["git-protocol"] ? { GIT_PROTOCOL: String(request.headers["git-protocol"]) } : {}),
+      HTTP_CONTENT_ENCODING: request.headers["content-encoding"],
+      GIT_PROTOCOL: request.headers["git-protocol"] as string | undefined,
     };
     return void delay(`${request.method} ${request.url}`).then(() =>
       response.destroyed ? undefined : serve(env, request, response),
@@ -51,7 +51,7 @@ export async function withSmartHttp(
 }
 
 /** Handles one request with `git http-backend`. */
-function serve(env: Record<string, string>, request: IncomingMessage, response: ServerResponse): void {
+function serve(env: Record<string, string | undefined>, request: IncomingMessage, response: ServerResponse): void {
   const backend = spawn("git", ["http-backend"], { env, stdio: ["pipe", "pipe", "ignore"] });
   backend.stdin.on("error", () => undefined);
   request.pipe(backend.stdin);

@@ -114,7 +114,7 @@ const failure = (id: number, message: string, details?: string) =>
   JSON.stringify({
     jsonrpc: "2.0",
     id,
-    error: { code: -32603, message, ...(details === undefined ? {} : { data: { details } }) },
+    error: { code: -32603, message, data: details === undefined ? undefined : { details } },
   });
 const update = (sessionUpdate: string, fields: object = {}) =>
   JSON.stringify({

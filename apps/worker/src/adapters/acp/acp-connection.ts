@@ -100,7 +100,7 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
     const reason = textAt(answer, "stopReason");
     emit(
       reason === "end_turn"
-        ? { t: "turn_end", ok: true, ...(message === "" ? {} : { message }) }
+        ? { t: "turn_end", ok: true, message: message || undefined }
         : { t: "turn_end", ok: false, message: STOPS[reason] ?? `It stopped (${reason}).` },
     );
   }

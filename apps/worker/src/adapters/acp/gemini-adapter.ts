@@ -1,4 +1,4 @@
-import { objectAt } from "../../model/event-fields.ts";
+import { objectAt, definedFields } from "../../model/event-fields.ts";
 import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { programArgv } from "../harness-program.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
@@ -32,10 +32,10 @@ const DIALECT: AcpDialect = {
   },
   countedIn: (answer) => {
     const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(answer, "_meta"), "quota"), "token_count");
-    const counted = {
-      ...(typeof input_tokens === "number" ? { input_tokens } : {}),
-      ...(typeof output_tokens === "number" ? { output_tokens } : {}),
-    };
+    const counted = definedFields({
+      input_tokens: typeof input_tokens === "number" ? input_tokens : undefined,
+      output_tokens: typeof output_tokens === "number" ? output_tokens : undefined,
+    });
     return Object.keys(counted).length === 0 ? undefined : counted;
   },
 };
@@ -77,5 +77,5 @@ const settings = ({ isReadOnly }: StartOptions) => ({
   telemetry: { enabled: false },
   hooksConfig: { enabled: false },
   mcp: { allowed: [PLATFORM_SERVER] },
-  ...(isReadOnly ? { tools: { exclude: CHANGING_TOOLS } } : {}),
+  tools: isReadOnly ? { exclude: CHANGING_TOOLS } : undefined,
 });

@@ -147,5 +147,5 @@ function ended(message: JsonObject): HarnessEvent[] {
   const usage: HarnessEvent[] = COUNTERS.some((name) => typeof counted[name] === "number")
     ? [{ t: "usage", counted: Object.fromEntries(Object.entries(counted).filter(([name]) => COUNTERS.includes(name))) }]
     : [];
-  return [...usage, { t: "turn_end", ok: message["is_error"] !== true, ...(result === "" ? {} : { message: result }) }];
+  return [...usage, { t: "turn_end", ok: message["is_error"] !== true, message: result || undefined }];
 }

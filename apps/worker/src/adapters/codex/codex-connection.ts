@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
+import { isAnObject, objectAt, textAt, definedFields } from "../../model/event-fields.ts";
 import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } from "../harness-adapter.ts";
 import { JsonRpc } from "../json-rpc.ts";
 import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
@@ -98,7 +98,7 @@ export class CodexConnection implements HarnessConnection {
     const thread = objectAt(resumed ?? (await this.#rpc.request("thread/start", settings)), "thread");
     this.#threadId = textAt(thread, "id");
     const file = textAt(thread, "path");
-    return { id: this.#threadId, isResumed: resumed !== undefined, ...(file === "" ? {} : { file }) };
+    return { id: this.#threadId, isResumed: resumed !== undefined, file: file || undefined };
   }
 
   #handle(method: string, params: JsonObject): void {
@@ -146,7 +146,7 @@ export class CodexConnection implements HarnessConnection {
       await this.#rpc.request("thread/backgroundTerminals/clean", { threadId: this.#threadId }).catch(() => undefined);
     this.#isInTurn = false;
     const message = status === "failed" ? messageOf(objectAt(turn, "error")) : this.#lastText;
-    this.#emit({ t: "turn_end", ok: status === "completed", ...(message === "" ? {} : { message }) });
+    this.#emit({ t: "turn_end", ok: status === "completed", message: message || undefined });
   }
 
   #fail(error: unknown): void {
@@ -200,14 +200,15 @@ export class CodexConnection implements HarnessConnection {
 }
 
 /** Returns the settings of a thread, which are sent with every start and every resumption. */
-const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: StartOptions): JsonObject => ({
-  cwd,
-  approvalPolicy: "never",
-  sandbox: sandboxMode(isReadOnly),
-  developerInstructions: instructions,
-  ...(model === "" ? {} : { model }),
-  ...(reasoning === "" ? {} : { config: { model_reasoning_effort: reasoning } }),
-});
+const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: StartOptions): JsonObject =>
+  definedFields({
+    cwd,
+    approvalPolicy: "never",
+    sandbox: sandboxMode(isReadOnly),
+    developerInstructions: instructions,
+    model: model || undefined,
+    config: reasoning === "" ? undefined : { model_reasoning_effort: reasoning },
+  });
 
 /**
  * Returns the mode of Codex's own sandbox. The sandbox around the program is the security boundary, so Codex's own is

@@ -99,6 +99,6 @@ const needsOf = ({ offerToken, title, harness, dockerImage, instanceShape }: Ord
   title,
   harness,
   docker_image: dockerImage,
-  ...(instanceShape ? { instance_shape: { vcpus: instanceShape.vcpus, memory_gb: instanceShape.memoryGb } } : {}),
+  instance_shape: instanceShape && { vcpus: instanceShape.vcpus, memory_gb: instanceShape.memoryGb },
   env: { MILLWRIGHT_URL: url, MILLWRIGHT_WORKER_OFFER: offerToken },
 });

@@ -93,7 +93,7 @@ export function kubernetesBackend({
 
   return {
     name: "kubernetes",
-    ...(settings.images.size > 0 ? { images: [...settings.images.keys()] } : {}),
+    images: settings.images.size > 0 ? [...settings.images.keys()] : undefined,
     instanceUid: async () => uidOf(`worker of ${owner.url}\n${owner.workerId}`),
     async known() {
       const jobs = await withRetries(() => cluster.listJobs(selector));

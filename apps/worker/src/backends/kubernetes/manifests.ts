@@ -98,14 +98,14 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
           restartPolicy: "Never",
           automountServiceAccountToken: false,
           enableServiceLinks: false,
-          ...(settings.serviceAccount === "" ? {} : { serviceAccountName: settings.serviceAccount }),
-          ...(settings.imagePullSecrets.length === 0
-            ? {}
-            : { imagePullSecrets: settings.imagePullSecrets.map((name) => ({ name })) }),
-          ...(Object.keys(settings.nodeSelector).length === 0 ? {} : { nodeSelector: { ...settings.nodeSelector } }),
-          ...(settings.tolerations.length === 0
-            ? {}
-            : { tolerations: settings.tolerations.map((one) => ({ ...one })) }),
+          serviceAccountName: settings.serviceAccount || undefined,
+          imagePullSecrets:
+            settings.imagePullSecrets.length === 0 ? undefined : settings.imagePullSecrets.map((name) => ({ name })),
+          nodeSelector: Object.keys(settings.nodeSelector).length === 0 ? undefined : { ...settings.nodeSelector },
+          tolerations:
+            settings.tolerations.length === 0
+              ? undefined
+              : settings.tolerations.map((toleration) => ({ ...toleration })),
           terminationGracePeriodSeconds: seconds(settings.graceMs),
           securityContext: {
             runAsNonRoot: true,

@@ -131,7 +131,8 @@ function toleration(text: string): Toleration {
     throw new Error(`${text} is not key=value:effect`);
   return {
     key,
-    ...(value === undefined ? { operator: "Exists" } : { operator: "Equal", value }),
-    ...(effect === undefined ? {} : { effect }),
+    operator: value === undefined ? "Exists" : "Equal",
+    value,
+    effect,
   };
 }

@@ -69,8 +69,8 @@ export function callFailure(provider: string, error: unknown): CallFailure {
       isTransient,
       summary,
       failure,
-      ...(status === undefined ? {} : { status }),
-      ...(retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) } : {}),
+      status,
+      retryAfterMs: retryAfter > 0 ? Math.min(retryAfter * 1_000, RETRY_AFTER_MAX_MS) : undefined,
     };
   }
   const [code, reason] = REFUSALS[status] ?? ["invalid_request", "model_refused_request"];

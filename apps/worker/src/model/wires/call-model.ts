@@ -88,9 +88,9 @@ export async function callModel(
       ),
       abortSignal: AbortSignal.any([signal, silence.signal]),
       includeRawChunks: true,
-      ...(call.options ? { providerOptions: call.options } : {}),
-      ...(call.toolChoice ? { toolChoice: call.toolChoice } : {}),
-      ...(call.outputTokensMax === undefined ? {} : { maxOutputTokens: call.outputTokensMax }),
+      providerOptions: call.options,
+      toolChoice: call.toolChoice,
+      maxOutputTokens: call.outputTokensMax,
     });
     for await (const part of result.fullStream) {
       cancel();

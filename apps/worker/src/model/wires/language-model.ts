@@ -29,7 +29,7 @@ const WIRES: Readonly<Record<string, Wire>> = {
     open: async ({ apiKey, baseUrl, fetch }, modelId) =>
       (await import("@ai-sdk/anthropic")).createAnthropic({
         apiKey,
-        ...by(fetch),
+        fetch,
         baseURL: versioned(baseUrl || "https://api.anthropic.com"),
       })(modelId),
     cacheMark: { anthropic: { cacheControl: { type: "ephemeral" } } },
@@ -39,7 +39,7 @@ const WIRES: Readonly<Record<string, Wire>> = {
     canRequireTools: true,
     open: async ({ apiKey, baseUrl, fetch }, modelId) =>
       (await import("@ai-sdk/openai"))
-        .createOpenAI({ apiKey, ...by(fetch), baseURL: baseUrl || "https://api.openai.com/v1" })
+        .createOpenAI({ apiKey, fetch, baseURL: baseUrl || "https://api.openai.com/v1" })
         .responses(modelId),
     options: { openai: { store: false } }, // the conversation is stored only by this platform
   },
@@ -49,10 +49,10 @@ const WIRES: Readonly<Record<string, Wire>> = {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({
         name: "compatible",
-        ...by(fetch),
+        fetch,
         baseURL: baseUrl,
         includeUsage: true,
-        ...(apiKey === "" ? {} : { apiKey }),
+        apiKey: apiKey || undefined,
       }).chatModel(modelId);
     },
   },
@@ -62,13 +62,11 @@ const WIRES: Readonly<Record<string, Wire>> = {
     open: async ({ apiKey, baseUrl, fetch }, modelId) =>
       (await import("@ai-sdk/google")).createGoogleGenerativeAI({
         apiKey,
-        ...by(fetch),
+        fetch,
         baseURL: baseUrl || "https://generativelanguage.googleapis.com/v1beta",
       })(modelId),
   },
 };
-
-const by = (fetchImpl: typeof fetch | undefined): { fetch?: typeof fetch } => (fetchImpl ? { fetch: fetchImpl } : {});
 
 export const wireNamed = (provider: string): Wire | undefined =>
   Object.hasOwn(WIRES, provider) ? WIRES[provider] : undefined;

@@ -22,6 +22,7 @@ import { before, isTooLong, retainedFrom, sinceSummary, SUMMARIZER, transcriptOf
 import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
 import { systemPrompt } from "./system-prompt.ts";
+import type { Fields } from "../event-fields.ts";
 
 /** Timeouts and retries of model calls. */
 export type WireLimits = {
@@ -48,7 +49,7 @@ export type WireDeps = {
   /** Resolves when the outbound gate is open. */
   readonly whenOpen: () => Promise<void>;
   /** Adds an event to the run: a retry or a warning. */
-  readonly emit: (kind: "model_retry" | "warning", payload: JsonObject) => void;
+  readonly emit: (kind: "model_retry" | "warning", payload: Fields) => void;
   /** Reports the usage of a call that the provider counted although it returned no response. */
   readonly reportUsage: (usage: CallUsage) => Promise<void>;
   /** Read before each call. Set while a cost limit applies. */
@@ -90,10 +91,10 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       system: {
         role: "system",
         content: mask(systemPrompt(context, assignment)),
-        ...(wire.cacheMark ? { providerOptions: wire.cacheMark } : {}),
+        providerOptions: wire.cacheMark,
       },
-      ...(wire.options ? { options: wire.options } : {}),
-      ...(context.mustCallTool && wire.canRequireTools ? { toolChoice: "required" as const } : {}),
+      options: wire.options,
+      toolChoice: context.mustCallTool && wire.canRequireTools ? "required" : undefined,
     };
     if (isTooLong([request.system.content, request.tools, request.messages], window)) {
       const summary = await summarize(request, allEvents, signal);
@@ -125,7 +126,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       tools: [],
       messages: [{ role: "user", content: prompt }],
       system: { role: "system", content: SUMMARIZER },
-      ...(options ? { options } : {}),
+      options,
     };
     const answered = await ask(request, signal);
     if ("answer" in answered)
@@ -151,7 +152,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
     for (let tried = 1; ; tried += 1) {
       const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
       const answer = await attemptCall(
-        { ...request, ...(publishTextDelta ? { onText: (delta) => publishTextDelta(stepId, delta) } : {}) },
+        { ...request, onText: publishTextDelta && ((delta) => publishTextDelta(stepId, delta)) },
         stepId,
         signal,
       );
@@ -165,7 +166,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
         try: tried + 1,
         tries_max: deps.limits.triesMax,
         delay_ms: Math.round(delayMs),
-        ...(answer.status === undefined ? {} : { status: answer.status }),
+        status: answer.status,
       });
       await pause(deps.timers, delayMs, signal);
     }
@@ -184,7 +185,7 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       async (span) => {
         try {
           const answer = await callModel(
-            { ...request, ...(reserveCost ? { outputTokensMax: LIMITED_OUTPUT_TOKENS } : {}) },
+            { ...request, outputTokensMax: reserveCost && LIMITED_OUTPUT_TOKENS },
             { timers: deps.timers, silenceMs: deps.limits.silenceMs },
             signal,
           );
