@@ -10,7 +10,7 @@ import { ModelCallCounts } from "./model/model-call-counts.ts";
 import { registrarClient, workerClient } from "./protocol/client.ts";
 import { Session } from "./protocol/session.ts";
 import { subscribe } from "./protocol/subscription.ts";
-import { workerVersion } from "./protocol/worker-version.ts";
+import { dispatcherRegistration } from "./registration.ts";
 import type { RunningWorker, WorkerEnd } from "./running-worker.ts";
 import { atMost, type Timers } from "./time/timers.ts";
 
@@ -36,14 +36,14 @@ export async function startDispatcher({
   timers,
   log,
 }: DispatcherOptions): Promise<RunningWorker> {
-  const alive = new AbortController();
-  const taking = new AbortController();
+  const running = new AbortController();
+  const accepting = new AbortController();
   let finish: (end: WorkerEnd) => void = () => {};
   const ended = new Promise<WorkerEnd>((resolve) => (finish = resolve));
   const session = new Session({
     registrar: registrarClient(config.url),
     workerKey: config.workerKey,
-    request: { ...registration(config, backend), instanceUid: await backend.instanceUid() },
+    request: { ...dispatcherRegistration(config, backend), instanceUid: await backend.instanceUid() },
     timers,
     log,
     onRefused: (refusal) => end({ refusal }),
@@ -59,10 +59,10 @@ export async function startDispatcher({
     log,
     slots: config.slots,
     startTimeoutMs: config.backendStartTimeoutMs,
-    signal: alive.signal,
+    signal: running.signal,
   });
   await dispatcher.reattach();
-  const isTaking = (): boolean => !taking.signal.aborted;
+  const isAccepting = (): boolean => !accepting.signal.aborted;
   const renewer = new LeaseRenewer(
     {
       client,
@@ -72,11 +72,14 @@ export async function startDispatcher({
       log,
       leases: () => [],
       watched: () => dispatcher.all(),
-      state: () => ({ state: isTaking() ? "READY" : "DRAINING", freeSlots: isTaking() ? dispatcher.freeSlots() : 0 }),
+      state: () => ({
+        state: isAccepting() ? "READY" : "DRAINING",
+        freeSlots: isAccepting() ? dispatcher.freeSlots() : 0,
+      }),
       onDirective: () => {}, // the watched statuses contain the same information
       modelCalls: new ModelCallCounts(),
     },
-    alive.signal,
+    running.signal,
   );
   /** Directives concern executions that no machine has accepted yet. The next heartbeat returns their status. */
   const onDirective = ({ directive }: worker.Directive): void =>
@@ -97,11 +100,11 @@ export async function startDispatcher({
       return lost;
     },
   });
-  backend.watch?.(() => dispatcher.checkAll(), alive.signal);
+  backend.watch?.(() => dispatcher.checkAll(), running.signal);
 
   function end(how: WorkerEnd): void {
-    alive.abort(new Error("The worker has ended."));
-    taking.abort(alive.signal.reason);
+    running.abort(new Error("The worker has ended."));
+    accepting.abort(running.signal.reason);
     session.close();
     finish(how);
   }
@@ -115,12 +118,12 @@ export async function startDispatcher({
   function drain(): Promise<void> {
     draining ??= (async () => {
       log.info({ operation: "drain", count: dispatcher.all().length }, "draining");
-      taking.abort(new Error("The worker drains."));
+      accepting.abort(new Error("The worker drains."));
       void heartbeatNow();
       let giveUp = (): void => {};
       const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
       const cancel = timers.after(config.drainMs, giveUp);
-      await Promise.race([taken.then(() => dispatcher.settled()), givenUp, ended]);
+      await Promise.race([loopEnded.then(() => dispatcher.settled()), givenUp, ended]);
       cancel();
       await atMost(timers, RETURN_MS, dispatcher.giveBack());
       end({});
@@ -128,24 +131,13 @@ export async function startDispatcher({
     return draining;
   }
 
-  const taken = session.current(taking.signal).then(
+  const loopEnded = session.current(accepting.signal).then(
     () => {
       renewer.start();
-      void subscribe({ client, session, timers, log, onDirective, onWorkAvailable: () => loop.wake() }, alive.signal);
-      return loop.run(taking.signal);
+      void subscribe({ client, session, timers, log, onDirective, onWorkAvailable: () => loop.wake() }, running.signal);
+      return loop.run(accepting.signal);
     },
     () => {},
   );
   return { drain, stopNow: async () => end({}), ended };
 }
-
-const registration = (config: WorkerConfig, backend: Backend) => ({
-  workerId: config.workerId,
-  version: workerVersion,
-  backend: backend.name,
-  slots: config.slots,
-  harnesses: config.backendHarnesses.map((type) => ({ type, version: "" })),
-  sandbox: "remote",
-  sandboxFeatures: [`backend=${backend.name}`],
-  images: [...(backend.images ?? [])],
-});
