@@ -1,18 +1,15 @@
-import { createHash, randomUUID } from "node:crypto";
-import { chmod, mkdir, rename, rm, utimes } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isIP } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
 import type { worker } from "@millwright/contracts";
-import { refusalIn, type OutboundRule } from "@millwright/outbound";
+import type { OutboundRule } from "@millwright/outbound";
 import { lastLines } from "../sandbox/last-lines.ts";
 import type { PlatformShell } from "../sandbox/platform-shell.ts";
+import { pinnedAddress } from "./pinned-address.ts";
+import { fetchIntoCache } from "./repository-caches.ts";
 import { credential, GitFailed, hardening, type HostGit } from "./host-git.ts";
 import { isLocal, isSha, nameOf, type WorkingCopy } from "./repository.ts";
 import { SHELL_GIT } from "./shell-git.ts";
 
-const FETCH_ATTEMPTS = 5;
-const MOVED_TIMEOUT_MS = 15_000;
 const CLONE_TIMEOUT_MS = 10 * 60_000;
 
 /**
@@ -83,7 +80,7 @@ export async function cloneRepository(repository: worker.Repository, options: Cl
   const settings = {
     ...hardening(isLocal(repository)),
     ...credential(repository.cloneUrl, repository.authorizationHeader),
-    ...(isLocal(repository) ? {} : await pinned(repository, options)),
+    ...(isLocal(repository) ? {} : await pinnedAddress(repository, options.outbound)),
   };
   const cache = await fetchIntoCache(repository, options, settings);
   const baseBranch = repository.baseBranch || (await defaultBranch(repository, git, settings));
@@ -176,108 +173,6 @@ const unlessAborted =
   };
 
 const COMMIT_NOT_FOUND = "commit_not_found";
-
-/**
- * Returns settings that make git connect only to the checked addresses, even if the name later resolves to others. Git
- * follows no redirects: a redirect within the host is resolved before git runs. Throws `GitFailed` for addresses inside
- * the worker's network.
- */
-async function pinned(repository: worker.Repository, { outbound }: CloneOptions): Promise<Record<string, string>> {
-  const { hostname, port, protocol } = new URL(repository.cloneUrl);
-  const refused = (error: unknown): never => {
-    throw new GitFailed(`Cannot fetch ${nameOf(repository)}`, (error as Error).message);
-  };
-  const addresses = await outbound
-    .addressesOf(hostname)
-    // git has a better message for an unknown name
-    .catch((error: unknown) => (refusalIn(error) ? refused(error) : []));
-  const moved = await movedTo(repository, outbound);
-  return {
-    "http.followRedirects": "false",
-    ...(moved === repository.cloneUrl ? {} : { [`url.${moved}.insteadOf`]: repository.cloneUrl }),
-    ...(addresses.length > 0 && isIP(hostname.replace(/^\[|\]$/g, "")) === 0
-      ? {
-          "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`,
-        }
-      : {}),
-  };
-}
-
-/** Returns the current URL of a renamed repository if it is on the same host, otherwise the clone URL. */
-async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, outbound: OutboundRule): Promise<string> {
-  const suffix = "/info/refs?service=git-upload-pack";
-  try {
-    const headers =
-      authorizationHeader === "" ? {} : { authorization: authorizationHeader.replace(/^authorization:\s*/i, "") };
-    const answer = await outbound.fetch(`${cloneUrl}${suffix}`, {
-      headers,
-      redirect: "manual",
-      signal: AbortSignal.timeout(MOVED_TIMEOUT_MS),
-    });
-    await answer.body?.cancel();
-    const moved = new URL(answer.headers.get("location") ?? `${cloneUrl}${suffix}`, cloneUrl);
-    return moved.origin === new URL(cloneUrl).origin && moved.href.endsWith(suffix)
-      ? moved.href.slice(0, -suffix.length)
-      : cloneUrl;
-  } catch {
-    return cloneUrl; // git has a better message for the fault
-  }
-}
-
-/**
- * Fetches a repository into the shared cache and returns the path of the copy. Executions use the cache concurrently
- * and git locks each ref, so a conflicting fetch is retried. A lock that remains after all retries belongs to a killed
- * git process; the copy is then recreated.
- */
-async function fetchIntoCache(
-  repository: worker.Repository,
-  { git, cacheDir }: CloneOptions,
-  settings: Record<string, string>,
-): Promise<string> {
-  const cache = join(cacheDir, `${createHash("sha256").update(repository.cloneUrl).digest("hex").slice(0, 32)}.git`);
-  await mkdir(cacheDir, { recursive: true, mode: 0o700 });
-  const what = `Cannot fetch ${nameOf(repository)}`;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await git.run(what, ["init", "--quiet", "--bare", "--template=", cache], settings);
-      await utimes(cache, new Date(), new Date()); // marks the copy as recently used, so that it is not removed
-      await git.run(
-        what,
-        [
-          "-C",
-          cache,
-          "fetch",
-          "--quiet",
-          "--prune",
-          "--force",
-          "--no-tags",
-          "--",
-          repository.cloneUrl,
-          "+refs/heads/*:refs/heads/*",
-          "+refs/tags/*:refs/tags/*",
-        ],
-        settings,
-      );
-      return cache;
-    } catch (error) {
-      if (
-        attempt > FETCH_ATTEMPTS ||
-        !(error instanceof GitFailed) ||
-        !/lock|unable to update|cannot update|cannot mkdir/i.test(error.message)
-      )
-        throw error;
-      if (attempt === FETCH_ATTEMPTS) await discard(cache);
-      else await pause(50 * 2 ** attempt * (0.5 + Math.random()));
-    }
-  }
-}
-
-/** Renames the copy before removing it, so that no execution reads a partial copy. */
-async function discard(cache: string): Promise<void> {
-  const discarded = `${cache}-${randomUUID()}`;
-  await rename(cache, discarded).catch(() => undefined); // another execution has already renamed it
-  await rm(discarded, { recursive: true, force: true });
-}
 
 /**
  * Returns the commit of exactly this ref, or "" if the ref does not exist. Git's pattern also matches refs below it.
