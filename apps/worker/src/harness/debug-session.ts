@@ -14,7 +14,8 @@ import { Messages } from "../conversation/messages.ts";
 import type { SetupFailed } from "../workspace/set-up.ts";
 import { runTurn } from "./turn.ts";
 import { turnEndPayload } from "../tools/turn-end.ts";
-import { toolContext, type ModelAgentDeps } from "./run-agent.ts";
+import { toolContext } from "./tool-context.ts";
+import type { ModelAgentDeps } from "./agent-deps.ts";
 
 /** Tools with effects outside the workspace, or on the state of a run that has already failed. */
 const EXCLUDED_TOOLS = [pullRequest, spawnRun, wait, setStage, askUser, plan];

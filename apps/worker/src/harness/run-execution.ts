@@ -18,7 +18,9 @@ import { Messages } from "../conversation/messages.ts";
 import { harnessRefusalOf, refusalOf } from "./refusal.ts";
 import { SetupFailed } from "../workspace/set-up.ts";
 import { TokenBudget } from "../conversation/token-budget.ts";
-import { saveAfterCrash, work, type RunAgentDeps } from "./run-agent.ts";
+import { saveAfterCrash } from "./saved-workspace.ts";
+import { runAgent } from "./run-agent.ts";
+import type { RunAgentDeps } from "./agent-deps.ts";
 
 /** The maximum number of new sandboxes after the agent's own has ended unexpectedly. */
 const CRASHES_MAX = 1;
@@ -97,18 +99,18 @@ class AgentSession {
     const parked = this.#workspace ? undefined : await this.#ctx.takeParked();
     return this.#inSandbox(async (sandbox) => {
       const agent = this.#agent;
-      const mind =
+      const engine =
         "provider" in agent
           ? { provider: agent.provider }
           : { harness: { adapter: agent.adapter, program: `${HARNESS}/${agent.files.file}`, gateway: this.#gateway! } };
       const deps = {
         ctx: this.#ctx,
         conversation: this.#conversation,
-        ...mind,
+        ...engine,
         messages: this.#messages,
         budget: this.#budget,
       };
-      return work(
+      return runAgent(
         deps,
         sandbox,
         { before: this.#workspace, parked },
