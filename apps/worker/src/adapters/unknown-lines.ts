@@ -1,4 +1,3 @@
-import type { JsonObject } from "@bufbuild/protobuf";
 import { textAt, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 

@@ -1,4 +1,3 @@
-import type { worker } from "@millwright/contracts";
 import type { WatchedLease } from "../leases/lease-renewer.ts";
 import { retryDelayMs } from "../protocol/retrying.ts";
 import type { Machine, Order } from "./backend.ts";

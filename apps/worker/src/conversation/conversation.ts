@@ -1,4 +1,3 @@
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { HistoryEvent } from "../context/platform-client.ts";
 import { textAt, definedFields, type Fields } from "../model/event-fields.ts";

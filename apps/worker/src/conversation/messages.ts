@@ -1,4 +1,3 @@
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { worker } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import type { ExecutionContext } from "../context/execution-context.ts";

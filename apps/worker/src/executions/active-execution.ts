@@ -1,56 +1,37 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
-import type { Clock } from "@millwright/clock";
 import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
-import type { OutboundRule } from "@millwright/outbound";
 import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
-import { outboundGateOf } from "../egress/outbound-gate.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import type { Moment } from "../time/moment.ts";
 import type { RenewedLease } from "../leases/lease-renewer.ts";
 import { literalSecrets } from "../mcp/server-settings.ts";
-import type { ModelCallCounts } from "../model/model-call-counts.ts";
-import type { WorkerClient } from "../protocol/client.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
-import { retrying } from "../protocol/retrying.ts";
-import type { Timings } from "../protocol/timings.ts";
 import { EventSpool } from "../spool/event-spool.ts";
 import { EventStream } from "../spool/event-stream.ts";
 import { Masker } from "../spool/masker.ts";
-import type { InstanceDirectory } from "../state/instance-directory.ts";
-import type { ParkedWorkspace, ParkedWorkspaces } from "../state/parked-workspaces.ts";
+import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import { removeTree } from "../sandbox/remove-tree.ts";
-import { pause, unlessAborted, type Timers } from "../time/timers.ts";
+import { pause, unlessAborted } from "../time/timers.ts";
 import { completeExecution, type Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "../context/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
 import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
 import { LiveText, type TextDelta } from "./live-text.ts";
-import { maskedPlatform } from "./masked-platform.ts";
-import { createPlatformClient } from "./create-platform-client.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import type { StartFailures } from "./start-failures.ts";
 import { TerminationEscalation } from "./termination-escalation.ts";
+import { createContext, type ContextDeps } from "./create-context.ts";
+import { returnLease } from "./return-lease.ts";
 
-export type ActiveExecutionDeps = {
-  readonly client: WorkerClient;
+export type ActiveExecutionDeps = ContextDeps & {
   readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
   readonly completions: Completions;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly timings: () => Timings;
   readonly log: Logger;
   readonly tracer?: Tracer | undefined;
-  readonly modelCalls: Pick<ModelCallCounts, "add">;
-  readonly directory: InstanceDirectory;
-  readonly sandbox: ExecutionContext["sandbox"];
-  readonly url: string;
-  readonly outbound: OutboundRule;
-  readonly publicUrl: () => string;
-  readonly parked: ParkedWorkspaces;
   readonly runExecution: RunExecution;
   /** Shared by all executions of the worker. */
   readonly startFailures: StartFailures;
@@ -295,36 +276,17 @@ export class ActiveExecution implements RenewedLease {
     }
   }
 
-  /**
-   * Returns the lease after the last events, so that the run is queued immediately (after a failure, with a delay).
-   * This is best effort: otherwise the lease expires.
-   */
-  async #return({ reason, message, isFailure }: LeaseReturn): Promise<void> {
-    const { client, timers, timings } = this.#deps;
+  async #return(leaseReturn: LeaseReturn): Promise<void> {
     const { executionId, attempt } = this;
-    if (isFailure) await pause(timers, this.#deps.startFailures.add(timings()), this.#stop.signal).catch(() => {});
-    const late = new AbortController();
-    const cancelLimit = timers.after(timings().returnMs, () =>
-      late.abort(new Error("The platform did not respond in time.")),
+    const { startFailures, timers, timings } = this.#deps;
+    if (leaseReturn.isFailure) await pause(timers, startFailures.add(timings()), this.#stop.signal).catch(() => {});
+    const isReturned = await returnLease(
+      { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker, log: this.#log },
+      leaseReturn,
+      () => this.ackedDirectiveSeq > this.#reportedSeq,
+      this.#lost.signal,
     );
-    const signal = AbortSignal.any([this.#lost.signal, late.signal]);
-    const lease = { executionId, attempt, reason, message: this.#masker.text(message), failure: isFailure };
-    try {
-      if (!this.#events.isBroken) await unlessAborted(this.#events.flushed(), signal);
-      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), signal);
-      await retrying(this.#deps, signal, () =>
-        client.returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal }),
-      );
-      this.#lost.abort(new LeaseLost("The lease was returned."));
-      this.#log.info({ operation: "ReturnLeases", reason }, "execution returned");
-    } catch (error) {
-      this.#log.warn(
-        { operation: "ReturnLeases", reason, error },
-        "the lease could not be returned; it expires by itself",
-      );
-    } finally {
-      cancelLimit();
-    }
+    if (isReturned) this.#lost.abort(new LeaseLost("The lease was returned."));
   }
 
   /**
@@ -371,59 +333,26 @@ export class ActiveExecution implements RenewedLease {
   }
 
   #context(dir: string): ExecutionContext {
-    const { client, clock, timers, timings, url, publicUrl, directory, sandbox, outbound } = this.#deps;
-    const { executionId, attempt } = this;
-    const signal = this.#stop.signal;
-    const gate = outboundGateOf(this.#lease, signal);
-    return {
+    return createContext(this.#deps, {
       assignment: this.#assignment,
       dir,
-      cacheDir: directory.cacheDir,
-      emit: (kind, payload) => this.#events.emit(kind, payload),
-      mask: (text) => this.#masker.text(text),
-      flushed: () => this.#events.flushed(),
-      publishTextDelta: (stepId, delta) => this.#live.publish(stepId, delta),
-      modelCalled: (provider, outcome) => this.#deps.modelCalls.add(provider, outcome),
-      gate,
-      platform: maskedPlatform(
-        createPlatformClient({
-          client,
-          timers,
-          timings,
-          lease: { executionId, attempt },
-          gate,
-          signal,
-          url,
-          modelAccess: accessOf(this.#assignment),
-          costLimited: this.#assignment.costLimited,
-          runToken: () => this.#runToken,
-        }),
-        this.#masker,
-      ),
+      lease: this.#lease,
+      masker: this.#masker,
+      events: this.#events,
       directives: this.#directives,
-      signal,
-      phase: (phase) => {
+      live: this.#live,
+      sandboxes: this.#sandboxes,
+      signal: this.#stop.signal,
+      log: this.#log,
+      runToken: () => this.#runToken,
+      onPhase: (phase) => {
         this.#phase = phase;
         if (phase === "RUNNING") this.#deps.startFailures.reset(); // the agent's sandbox has started
       },
-      park: (workspace) => (this.#saved = workspace),
-      takeParked: () =>
-        this.#deps.parked.take(this.#assignment.runUid, this.#assignment.snapshotKey, join(dir, "workspace")),
+      onSaved: (workspace) => (this.#saved = workspace),
       retain: (result) => this.#retain(result),
-      ownSandbox: (started) => this.#sandboxes.own(started),
-      sandbox,
-      outbound,
-      publicUrl: publicUrl() || url,
-      log: this.#log,
-      clock,
-    };
+    });
   }
-}
-
-/** Returns which kind of provider credential an execution was given. */
-function accessOf({ providerCredentials: credentials }: worker.Assignment): string {
-  if (!credentials) return "";
-  return credentials.operatorSet ? "operator" : credentials.baseUrl === "" ? "team" : "team_endpoint";
 }
 
 /**

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { isIP } from "node:net";
 import type { worker } from "@millwright/contracts";
 import { refusalIn, type OutboundRule } from "@millwright/outbound";

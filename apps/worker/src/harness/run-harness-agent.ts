@@ -9,7 +9,6 @@ import { runTurns } from "./run-turns.ts";
 import { resultOf } from "./result.ts";
 import { closeLostCalls } from "./resume.ts";
 import { resumptionOf } from "./resumption.ts";
-import { runTurn } from "./turn.ts";
 import type { RunAgentDeps } from "./agent-deps.ts";
 import { savedWorkspace } from "./saved-workspace.ts";
 import type { toolContext } from "./tool-context.ts";

@@ -1,6 +1,5 @@
 import type { worker } from "@millwright/contracts";
 import { inSpan } from "@millwright/telemetry";
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelMessage } from "ai";
 import { retryDelayMs } from "../../protocol/retrying.ts";
 import { pause, type Timers } from "../../time/timers.ts";
