@@ -45,7 +45,7 @@ inEachSandbox("a workspace that its worker has retained", (kind) => {
         false,
       ]);
       expect(ends(events)[0]).toMatchObject({
-        output: { output: expect.stringMatching(/^new\nkept\nsetup\n\?\? .gitignore\n\?\? new.txt\n.*\/shop\n$/) },
+        output: { output: expect.stringMatching(/^new\nsaved\nsetup\n\?\? .gitignore\n\?\? new.txt\n.*\/shop\n$/) },
       });
       expect(again).toHaveLength(1); // and can be retained again
     }));
