@@ -271,8 +271,10 @@ describe("people", () => {
     await decided(delivery.uid, 2);
     await succeeded(api, first[2]!.body.run_id);
     await api.call("DELETE", `${AUTOMATIONS()}/${automation.uid}`);
-    const told = (answers: typeof first) => answers.map(({ status, body }) => ({ status, body }));
-    expect(told([await runNow(), await replay(false), await dispatch(script("say: Done."))])).toEqual(told(first));
+    const statusAndBody = (answers: typeof first) => answers.map(({ status, body }) => ({ status, body }));
+    expect(statusAndBody([await runNow(), await replay(false), await dispatch(script("say: Done."))])).toEqual(
+      statusAndBody(first),
+    );
     for (const other of [await replay(true), await dispatch("Other.")])
       expect(other).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch", retryable: false } });
   });
@@ -445,7 +447,7 @@ const publishedTree = (prompt: string) => [
     content: [
       "schemaVersion: v1alpha1",
       "name: Storefront",
-      "description: Builds and mends the storefront.",
+      "description: Builds and fixes the storefront.",
       "credentialStrategy: EXECUTOR",
       "repositories:",
       "  - owner: published",
@@ -478,7 +480,7 @@ const publishedTree = (prompt: string) => [
   },
   {
     path: "agents/reviewer/skills/style/SKILL.md",
-    content: "---\nname: style\ndescription: How code looks here.\n---\n\nShort.\n",
+    content: "---\nname: style\ndescription: The style of code here.\n---\n\nShort.\n",
   },
   {
     path: "automations/review/automation.md",

@@ -48,9 +48,9 @@ const status = () => api.get(`/factory/${factory}/branches/${branch}`);
  * Applies the branch. Returns the response, after the definition is applied in all services if the request succeeded.
  */
 const apply = async () => {
-  const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
-  if (told.status === 200) await settled(api, factory!);
-  return told;
+  const response = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+  if (response.status === 200) await settled(api, factory!);
+  return response;
 };
 const registered = (sha: string) =>
   eventually(
@@ -184,10 +184,10 @@ test("a private repository is read with the team's secret, which appears nowhere
     state: "APPLIED",
     active_revision: git(bare!, "rev-parse", "main").trim(),
   });
-  const told = [
+  const response = [
     await api.get(`/factory/${factory}/source`),
     await api.get(`/factory/${factory}/branches`),
     platform.output(),
   ];
-  expect(JSON.stringify(told)).not.toContain("canary-of-git");
+  expect(JSON.stringify(response)).not.toContain("canary-of-git");
 });

@@ -4,7 +4,7 @@ import { eventually, s3Server, type S3Server } from "@millwright/testing";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
-import { reached, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import { waitForState, script, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 
 /** Larger than content that is sent inline (256 KiB). */
 const LARGE = 300_000;
@@ -35,7 +35,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     const id = await startRun(api, script(...steps, "shell: cat .attachments/*/note.txt", "ask: Go on?"), {
       attachments,
     });
-    run = await reached(api, id, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
+    run = await waitForState(api, id, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
   });
   afterAll(() => platform?.remove());
 

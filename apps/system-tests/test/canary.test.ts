@@ -24,7 +24,7 @@ const SECRET = "canary-of-a-managed-secret";
 const HOST_TOKEN = "ghp_canary-of-a-code-host";
 const HOST_WEBHOOK = "canary-of-a-code-hosts-webhook";
 /** A text that the platform must output, to prove that the search works. */
-const SAID = "I look around, said the model.";
+const MODEL_TEXT = "I read the files of the workspace.";
 
 const FILES = [
   {
@@ -51,7 +51,7 @@ function pry({ key, body }: ModelRequest): ModelAnswer {
     return { status: 400, message: `the key ${key} may not do this` };
   if (messages.some(({ role }) => role === "assistant"))
     return { text: "That is all.", usage: { input: 10, output: 1 } };
-  return { text: SAID, calls: [{ name: "shell", input: { command: PRY } }], usage: { input: 100, output: 10 } };
+  return { text: MODEL_TEXT, calls: [{ name: "shell", input: { command: PRY } }], usage: { input: 100, output: 10 } };
 }
 
 /** A code host that rejects every request and repeats its credentials in plain text. */
@@ -132,11 +132,14 @@ onDeployments(["standalone", "processes"], (deployment) => {
       config: {
         name: "printing",
         secrets: [{ name: "OTHER" }],
-        setup_commands: ['echo "setup says $OTHER" >&2; exit 3'],
+        setup_commands: ['echo "setup prints $OTHER" >&2; exit 3'],
       },
     });
     const setUp = await ended(api, await startRun(api, "Look.", { config: { environment_id: printing } }));
-    expect([setUp.state, setUp.status_message.message]).toEqual(["FAILED", expect.stringContaining("setup says ***")]);
+    expect([setUp.state, setUp.status_message.message]).toEqual([
+      "FAILED",
+      expect.stringContaining("setup prints ***"),
+    ]);
     await read(api, setUp.run_id);
 
     await api.post(`/team/${team}/code-hosts`, {
@@ -178,7 +181,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     await read(other, ours);
 
     const worker = await HandWorker.register(api, "by-hand");
-    await api.post("/agent/runs", { prompt: "Held.", config: { worker_host: "by-hand" } });
+    await api.post("/agent/runs", { prompt: "Leased.", config: { worker_host: "by-hand" } });
     const assignment = (await worker.accept(await worker.offer()))!;
     await worker.start(assignment);
     await api.call("GET", "/whoami", { key: assignment.runToken });
@@ -203,7 +206,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
         headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json", ...headers },
         body,
       });
-      const told = JSON.stringify([answer.status, ...answer.headers, answer.text]);
+      const outputs = JSON.stringify([answer.status, ...answer.headers, answer.text]);
       // The platform cannot recognize these secrets, so a response may repeat those that its own request contained.
       const asked = path + JSON.stringify(headers) + (body ?? "");
       answers.push(
@@ -212,7 +215,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
             formsOf(secret).some((form) => asked.includes(form))
               ? formsOf(secret).reduce((left, form) => left.replaceAll(form, ""), text)
               : text,
-          told,
+          outputs,
         ),
       );
     };
@@ -287,17 +290,17 @@ onDeployments(["standalone", "processes"], (deployment) => {
     "bwrap",
     "reveals none of them in responses, traces, metrics, databases, logs, transcripts, blobs or other files",
     async () => {
-      const told = [
+      const outputs = [
         ...answers,
         ...models.requests.map(({ body }) => JSON.stringify(body)),
         ...collector.bodies.map(({ bytes }) => bytes.toString()),
       ];
       for (const url of metricsUrls(platform))
-        told.push((await api.fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${api.key}` } })).text);
+        outputs.push((await api.fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${api.key}` } })).text);
       const place = { dir: platform.dir, postgres: platform.path("data", "postgres") };
-      expect(told.filter((text) => text.includes(SAID)).length).toBeGreaterThan(0);
+      expect(outputs.filter((text) => text.includes(MODEL_TEXT)).length).toBeGreaterThan(0);
       expect(collector.spans.length).toBeGreaterThan(100);
-      const known = await findEverywhere(place, [SAID]);
+      const known = await findEverywhere(place, [MODEL_TEXT]);
       expect(known).toEqual(
         expect.arrayContaining([
           expect.stringMatching(/^millwright_orchestrator\.stream\.run_events_\d: /),
@@ -305,7 +308,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
         ]),
       );
       const forms = [...own, PROVIDER_KEY, TEAM_PROVIDER_KEY, SECRET, HOST_TOKEN, HOST_WEBHOOK].flatMap(formsOf);
-      expect(told.flatMap((text) => forms.flatMap((form) => around(text, form)))).toEqual([]);
+      expect(outputs.flatMap((text) => forms.flatMap((form) => around(text, form)))).toEqual([]);
       expect(await findEverywhere(place, forms)).toEqual([]);
     },
   );

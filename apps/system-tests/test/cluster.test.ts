@@ -18,7 +18,7 @@ import {
 } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
-import { eventsOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, RUN_TIMEOUT_MS, script, waitForEvent, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
 import { aCodeHost, aFactory, applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
 
@@ -83,7 +83,7 @@ test(
       prompt: "The tests of acme/price-list fail.",
       ticket_ref: "tracker:T-1",
     });
-    await sees(api, root, ({ kind }) => kind === "model_step");
+    await waitForEvent(api, root, ({ kind }) => kind === "model_step");
     await cluster.member("orchestrator-0").kill();
     await succeeded(api, root);
     const task = await eventually(async () => {
@@ -135,7 +135,7 @@ test(
   "200 stream readers of a run and of its team receive every event exactly once while each gateway is killed",
   async () => {
     const run = await startRun(api, script("say: begin"), { interactive: true });
-    await sees(api, run, ({ kind }) => kind === "turn_end");
+    await waitForEvent(api, run, ({ kind }) => kind === "turn_end");
     const headers = { authorization: `Bearer ${api.key}` };
     const ofRun = () => followEvents(`${cluster.url}/api/v1/agent/runs/${run}/events`, headers);
     const ofTeam = () =>
@@ -154,16 +154,16 @@ test(
         ),
       );
       await gateway.kill();
-      await sees(api, run, ({ kind, payload }) => kind === "model_step" && payload.text === gateway.name);
+      await waitForEvent(api, run, ({ kind, payload }) => kind === "model_step" && payload.text === gateway.name);
       gateway.launch();
       await gateway.ready();
     }
     await api.post(`/agent/runs/${run}/cancel`);
-    const told = await Promise.all(readers);
+    const received = await Promise.all(readers);
     const [events, { events: lifecycle }] = [await eventsOf(api, run), await api.get(`/agent/events?run_ids=${run}`)];
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
-    expect(told.filter((_one, n) => n % 2 === 0).filter((one) => !isDeepStrictEqual(one, events))).toEqual([]);
-    expect(told.filter((_one, n) => n % 2 === 1).filter((one) => !isDeepStrictEqual(one, lifecycle))).toEqual([]);
+    expect(received.filter((_one, n) => n % 2 === 0).filter((one) => !isDeepStrictEqual(one, events))).toEqual([]);
+    expect(received.filter((_one, n) => n % 2 === 1).filter((one) => !isDeepStrictEqual(one, lifecycle))).toEqual([]);
   },
   PATIENCE_MS,
 );
@@ -257,9 +257,9 @@ test(
     const first = git(bare, "rev-parse", "main").trim();
     await registered(first);
     const apply = async () => {
-      const told = await api.post(`/factory/${uid}/branches/${branch}/apply`);
+      const received = await api.post(`/factory/${uid}/branches/${branch}/apply`);
       await settled(api, uid);
-      return told;
+      return received;
     };
     const status = () => api.get(`/factory/${uid}/branches/${branch}`);
     for (const answer of await Promise.all([apply(), apply(), apply(), apply()]))
@@ -292,14 +292,14 @@ needs(
     const { agent_config: config, request_usage: usage } = await succeeded(other, run);
     expect([config.harness, usage.total_tokens]).toEqual([{ type: "claude" }, 110]);
     await other.post(`/agent/runs/${run}/followups`, { message: ["heard More", "bash cat kept.txt"].join("\n") });
-    const said = await eventually(
+    const transcript = await eventually(
       async () => {
         const text = JSON.stringify(await other.get(`/agent/runs/${run}/conversation`));
         return text.includes("heard More") && text.includes("kept\\n") && text;
       },
       { timeoutMs: PATIENCE_MS },
     );
-    for (const part of ["I begin.", 'The model said \\"hello\\"']) expect(said).toContain(part);
+    for (const part of ["I begin.", 'The model said \\"hello\\"']) expect(transcript).toContain(part);
     await succeeded(other, run);
     expect(await other.get(`/agent/runs/${run}/harness-usage`)).toMatchObject({
       available: true,
@@ -318,7 +318,7 @@ test("a dispatched run has a machine of its own although the dispatching worker 
       script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."),
       { config: { worker_host: "depot" } },
     );
-    await sees(api, run, ({ kind }) => kind === "tool_start");
+    await waitForEvent(api, run, ({ kind }) => kind === "tool_start");
     const orchestrator = cluster.member("orchestrator-1");
     await Promise.all([depot.kill(), orchestrator.kill()]);
     orchestrator.launch();
@@ -356,25 +356,25 @@ needs(
   async () => {
     const listen = async () => {
       const nats = await connectNats({ servers: cluster.nats!.url, reconnect: false });
-      const heard: any[] = [];
+      const received: any[] = [];
       nats.subscribe("millwright.run.>", {
-        callback: (_error, message) => void heard.push({ ...message.json<object>(), subject: message.subject }),
+        callback: (_error, message) => void received.push({ ...message.json<object>(), subject: message.subject }),
       });
       await nats.flush();
-      return { nats, heard };
+      return { nats, received };
     };
     const first = await listen();
     const before = await startRun(api, script("say: before"));
     await succeeded(api, before);
     await eventually(
       () =>
-        expect(first.heard.filter(({ payload }) => payload.run_uid === before).map(({ subject }) => subject)).toEqual(
-          expect.arrayContaining(["millwright.run.created.v1", "millwright.run.finished.v1"]),
-        ),
+        expect(
+          first.received.filter(({ payload }) => payload.run_uid === before).map(({ subject }) => subject),
+        ).toEqual(expect.arrayContaining(["millwright.run.created.v1", "millwright.run.finished.v1"])),
       { timeoutMs: RUN_TIMEOUT_MS },
     );
     expect(
-      first.heard.find(({ subject, entityUid }) => subject === "millwright.run.finished.v1" && entityUid === before),
+      first.received.find(({ subject, entityUid }) => subject === "millwright.run.finished.v1" && entityUid === before),
     ).toMatchObject({
       type: "millwright.run.finished.v1",
       entity: "run",
@@ -396,7 +396,7 @@ needs(
     await eventually(
       () =>
         expect(
-          second.heard
+          second.received
             .filter(({ subject }) => subject === "millwright.run.finished.v1")
             .map(({ entityUid }) => entityUid),
         ).toEqual(expect.arrayContaining([without, after])),

@@ -111,7 +111,7 @@ describe("a code host", () => {
         ["POST", "/webhook/rotate"],
         ["GET", "/webhook/deliveries"],
       ] as const) {
-        const answer = await theirs.call(method, `${asked}${below}`, { isAbsent: true, isHarmless: true });
+        const answer = await theirs.call(method, `${asked}${below}`, { isAbsent: true, isRepeatable: true });
         expect([method, answer.status]).toEqual([method, 404]);
       }
     }
@@ -312,13 +312,13 @@ describe("published payloads of GitHub", () => {
       await aFactory(api, definitionFiles("No script here.")),
       await aCodeHost(api, "github"),
     ];
-    const said = (branch: string) => ({
+    const automationOn = (branch: string) => ({
       name: branch,
       enabled: true,
       prompt: script("say: Done."),
       triggers: [{ provider: "github", event: "pull_request_opened", filter: { base_branches: [branch] } }],
     });
-    const { uid: automation } = await api.post(`/factory/${factory}/automations`, said("release"));
+    const { uid: automation } = await api.post(`/factory/${factory}/automations`, automationOn("release"));
     expect(
       (
         await github(
@@ -350,7 +350,7 @@ describe("published payloads of GitHub", () => {
       label: "Would not trigger",
       decision: { outcome: "not_matched", checks: [{ failed: ["base_branches"] }] },
     });
-    await api.put(`/factory/${factory}/automations/${automation}`, said("master"));
+    await api.put(`/factory/${factory}/automations/${automation}`, automationOn("master"));
     expect(await replay({ dry_run: true })).toMatchObject({ would_trigger: true, label: "Would trigger" });
     await decided(1);
     expect(await replay()).toMatchObject({

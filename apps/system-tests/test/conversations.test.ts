@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, waitForState, RUN_TIMEOUT_MS, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
 import { aTeam, teamOf } from "./support/world.ts";
 
@@ -40,7 +40,7 @@ describe("files for follow-ups", () => {
     return attachments.map((one: any) => one.attachment_id);
   }
   const attached = (...ids: string[]) => ids.map((id) => ({ attachment_id: id }));
-  const blocked = async () => reached(api!, await startRun(api!, script("ask: Which file?")), "BLOCKED");
+  const blocked = async () => waitForState(api!, await startRun(api!, script("ask: Which file?")), "BLOCKED");
 
   test("reach an active session under their ids and file names", async () => {
     const runId = await startRun(api!, script("say: Waiting."), { interactive: true });
@@ -86,7 +86,7 @@ describe("files for follow-ups", () => {
   test("return unknown_attachment and send nothing unless they were prepared for the newest run and uploaded", async () => {
     const old = await blocked();
     const [ofOld] = await files(`/agent/runs/${old.run_id}`, "old");
-    const newer = await reached(
+    const newer = await waitForState(
       api!,
       await startRun(api!, script("ask: And?"), { conversation_id: old.conversation_id }),
       "BLOCKED",
@@ -145,7 +145,7 @@ describe("files for follow-ups", () => {
       ).toBe(404);
     }
     const { run_id: theirs } = await others!.post("/agent/runs", { prompt: script("ask: Well?") });
-    await reached(others!, theirs, "BLOCKED");
+    await waitForState(others!, theirs, "BLOCKED");
     const named = async (one: string) =>
       (({ status, body: { error_code: code, detail } }) => [status, code, detail])(
         await others!.call("POST", `/agent/runs/${theirs}/followups`, {
@@ -167,7 +167,7 @@ describe("the results of a conversation", () => {
       "screenshot: dot.gif",
       "ask: More?",
     ];
-    run = await reached(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
+    run = await waitForState(api!, await startRun(api!, script(...steps)), "BLOCKED", "FAILED");
     conversation = `/agent/conversations/${run.conversation_id}`;
   });
   /** Follows a redirect without credentials. */
@@ -198,7 +198,7 @@ describe("the results of a conversation", () => {
     const { data } = run.artifacts.find((one: any) => one.artifact_type === "SCREENSHOT");
     const image = await follow(`${conversation}/screenshots/${data.artifact_uid}/download`);
     expect([image.headers.get("content-type"), image.text]).toEqual(["image/gif", "GIF89a"]);
-    const other = await reached(api!, await startRun(api!, script("ask: Well?")), "BLOCKED");
+    const other = await waitForState(api!, await startRun(api!, script("ask: Well?")), "BLOCKED");
     for (const [who, id, uid] of [
       [api!, other.conversation_id, data.artifact_uid],
       [api!, run.conversation_id, randomUUID()],
@@ -284,7 +284,7 @@ describe("the link of a conversation", () => {
     config: level === undefined ? {} : { session_sharing: { public_access: level } },
   });
   const asking = async (level?: string) =>
-    reached(
+    waitForState(
       api!,
       await startRun(
         api!,
@@ -310,7 +310,7 @@ describe("the link of a conversation", () => {
       ["GET", `/agent/conversations/${conversation}/block-snapshot?redirect=false`],
       ["GET", `/agent/conversations/${conversation}/screenshots/${artifacts[0].data.artifact_uid}/download`],
     ] as const;
-  const tells = ({ conversation_id: conversation }: any) =>
+  const sends = ({ conversation_id: conversation }: any) =>
     [
       [
         "POST",
@@ -337,7 +337,7 @@ describe("the link of a conversation", () => {
 
   test("grants no access unless its newest run permits it", async () => {
     const run = await asking();
-    expect(await statuses(others!, [...reads(run), ...tells(run), ...interrupt(run), ...rest(run)])).toEqual(
+    expect(await statuses(others!, [...reads(run), ...sends(run), ...interrupt(run), ...rest(run)])).toEqual(
       none(14, 404),
     );
   });
@@ -348,7 +348,7 @@ describe("the link of a conversation", () => {
     expect((await others!.get(`/agent/conversations/${run.conversation_id}`)).steps).toEqual(
       (await api!.get(`/agent/conversations/${run.conversation_id}`)).steps,
     );
-    expect(await statuses(others!, [...tells(run), ...interrupt(run), ...rest(run)])).toEqual(none(10, 404));
+    expect(await statuses(others!, [...sends(run), ...interrupt(run), ...rest(run)])).toEqual(none(10, 404));
     expect(await statuses(api!, reads(run), { key: null })).toEqual(none(4, 401));
     expect((await others!.get("/agent/runs")).runs.map(({ run_id }: any) => run_id)).not.toContain(run.run_id);
     const team = await teamOf(others!);
@@ -365,13 +365,13 @@ describe("the link of a conversation", () => {
     const [mine] = await statuses(api!, interrupt(run));
     expect([mine === 404, await statuses(others!, interrupt(run))]).toEqual([false, [mine]]);
     expect(
-      await statuses(await keyOf(others!, "factory.view"), [...reads(run), ...tells(run), ...interrupt(run)]),
+      await statuses(await keyOf(others!, "factory.view"), [...reads(run), ...sends(run), ...interrupt(run)]),
     ).toEqual(none(7, 404));
-    expect(await statuses(await keyOf(others!, "run.view"), [...reads(run), ...tells(run), ...interrupt(run)])).toEqual(
+    expect(await statuses(await keyOf(others!, "run.view"), [...reads(run), ...sends(run), ...interrupt(run)])).toEqual(
       [200, 200, 200, 302, ...none(3, 404)],
     );
-    expect(await statuses(await keyOf(api!, "run.view"), [...tells(run), ...interrupt(run)])).toEqual(none(3, 403));
-    expect(await statuses(others!, tells(run))).toEqual([200, 200]);
+    expect(await statuses(await keyOf(api!, "run.view"), [...sends(run), ...interrupt(run)])).toEqual(none(3, 403));
+    expect(await statuses(others!, sends(run))).toEqual([200, 200]);
     await succeeded(api!, run.run_id);
     const { uid } = (await others!.get("/whoami")).principal;
     expect((await api!.get(`/agent/runs/${run.run_id}/followups`)).followups).toMatchObject([

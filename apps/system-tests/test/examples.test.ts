@@ -71,14 +71,14 @@ test.each(names)("%s applies unchanged, a second apply changes nothing, and its 
   const created = plan
     .filter(({ action }: any) => action === "create")
     .map(({ kind, name: of }: any) => `${kind} ${of}`);
-  const told = filesOf(name).flatMap(({ path }) => {
+  const expected = filesOf(name).flatMap(({ path }) => {
     const [, kind, of] =
       /^(agents|automations|scorers|benchmarks)\/([^/]+)\/[^/]+$/.exec(path) ??
       /^(webhooks|runners)\/(.+)\.yaml$/.exec(path) ??
       [];
     return kind ? [`${kind.slice(0, -1)} ${of}`] : [];
   });
-  expect(created).toEqual(expect.arrayContaining(told));
+  expect(created).toEqual(expect.arrayContaining(expected));
   const again = await api.post(`/factory/${uid}/source/plan`);
   expect(again.plan.filter(({ action }: any) => action !== "unchanged")).toEqual([]);
   const { foreman_agent_uid: foreman, repositories } = await api.get(`/factory/${uid}`);

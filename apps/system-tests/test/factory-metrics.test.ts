@@ -171,7 +171,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     ]);
   });
 
-  test("a merge that a code host reports is counted, whoever merged", async () => {
+  test("a merge that a code host reports is counted, whoever merged it", async () => {
     const { url, secret } = await aCodeHost(api, "github");
     const body = merged(99);
     const headers = {

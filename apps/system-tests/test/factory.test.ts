@@ -4,7 +4,7 @@ import type { Deployment } from "@millwright/test-platform";
 import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, runOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, waitForState, runOf, script, waitForEvent, startRun, succeeded } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
 let platform: Deployment;
@@ -97,7 +97,7 @@ describe("work on a repository", () => {
     await api.post(`/agent/runs/${run.run_id}/followups`, {
       message: script("shell: cd /workspace/prices && git status --porcelain && cat src/b.txt"),
     });
-    const seen = await sees(
+    const seen = await waitForEvent(
       api,
       run.run_id,
       ({ kind, payload }) => kind === "tool_end" && payload.output.output === "more",
@@ -212,7 +212,7 @@ describe("a definition", () => {
   test("with active work is retained, or deleted with all of it", async () => {
     const factory = await aFactory(api, definitionFiles(script("shell: sleep 600")));
     const { run_id: id } = await api.post(`/factory/${factory}/runs`, { prompt: "Go." });
-    await reached(api, id, "INPROGRESS");
+    await waitForState(api, id, "INPROGRESS");
     expect(await api.call("DELETE", `/factory/${factory}`)).toMatchObject({
       status: 409,
       body: { reason: "factory_has_live_runs" },
@@ -269,11 +269,14 @@ test("a webhook that a file defines accepts deliveries with its secret's current
     path: "automations/a/automation.md",
     content: `---\ntriggers:\n  - provider: webhook\n    event: received\n    filter: { webhook_ids: [${hook.uid}] }\n---\nGo.\n`,
   };
-  const told = async (...files: object[]) =>
+  const problemsOf = async (...files: object[]) =>
     (await api.post(`/factory/${factory}/source/plan`, { files: [...tree, ...files] })).diagnostics.map(
       ({ path, line, severity }: any) => `${path} ${line} ${severity}`,
     );
-  expect([await told(file, listening), await told(listening)]).toEqual([[], ["automations/a/automation.md 5 warning"]]);
+  expect([await problemsOf(file, listening), await problemsOf(listening)]).toEqual([
+    [],
+    ["automations/a/automation.md 5 warning"],
+  ]);
   await api.put(`/factory/${factory}/source`, { files: tree });
   await applied(api, factory);
   expect((await send("three", "second")).status).toBe(404);

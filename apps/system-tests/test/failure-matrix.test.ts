@@ -5,7 +5,7 @@ import { type Deployment, processesWith, Program, Relay } from "@millwright/test
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { HandWorker } from "./support/hand-worker.ts";
-import { eventsOf, runOf, script, sees, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, runOf, script, waitForEvent, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 /** Divisor of the platform's lease durations and timeouts. */
@@ -57,10 +57,10 @@ async function stopWorkers(): Promise<void> {
 /** Returns the workers that have claimed the run, the current one last. */
 const holders = async (runId: string): Promise<string[]> =>
   (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
-const heldBy = (runId: string, name: string) =>
+const isClaimedBy = (runId: string, name: string) =>
   eventually(async () => (await holders(runId)).at(-1) === name, { timeoutMs: BOUND_MS, everyMs: 100 });
 const sleeps = (runId: string, attempt: number) =>
-  sees(
+  waitForEvent(
     api,
     runId,
     ({ kind, payload, attempt: of }) => kind === "tool_start" && payload.input.command === "sleep 5" && of === attempt,
@@ -72,7 +72,7 @@ const commandsOf = async (runId: string): Promise<string[]> =>
 const sandboxProcesses = (runId: string): number[] => processesWith(`MILLWRIGHT_RUN_ID=${runId}`).map(({ pid }) => pid);
 
 /** Starts a run and waits until it executes a command. Returns it with its worker and its processes. */
-async function heldRun(...after: string[]) {
+async function startClaimedRun(...after: string[]) {
   for (const name of ["one", "two"]) startWorker(name);
   const runId = await startRun(
     api,
@@ -96,9 +96,12 @@ describe("the failure matrix, with processes", () => {
     "bwrap",
     "Worker dies while RUNNING: another worker resumes the run in time without repeating a finished step, and no process of the lost attempt survives",
     async () => {
-      const { runId, holder, other, processes } = await heldRun("shell: cat out.txt note.txt", "artifact: out.txt");
+      const { runId, holder, other, processes } = await startClaimedRun(
+        "shell: cat out.txt note.txt",
+        "artifact: out.txt",
+      );
       await holder.kill();
-      await heldBy(runId, other);
+      await isClaimedBy(runId, other);
       await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
       const { artifacts } = await succeeded(api, runId);
       expect(artifacts.map(({ data }: any) => data.filename)).toEqual(["out.txt"]);
@@ -118,9 +121,9 @@ describe("the failure matrix, with processes", () => {
     "bwrap",
     "Worker frozen, then wakes: another worker has the lease in time; after waking, the frozen worker writes nothing, ends its processes and accepts new runs",
     async () => {
-      const { runId, holder, other, processes } = await heldRun("artifact: out.txt");
+      const { runId, holder, other, processes } = await startClaimedRun("artifact: out.txt");
       holder.signal("SIGSTOP");
-      await heldBy(runId, other);
+      await isClaimedBy(runId, other);
       await sleeps(runId, 2);
       holder.signal("SIGCONT");
       await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
@@ -147,7 +150,7 @@ describe("the failure matrix, with processes", () => {
       const processes = sandboxProcesses(runId);
       const [holder] = await holders(runId);
       await workers.get(holder!)!.kill();
-      await heldBy(runId, holder === "one" ? "two" : "one");
+      await isClaimedBy(runId, holder === "one" ? "two" : "one");
       await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
       await succeeded(api, runId);
       const events = await eventsOf(api, runId);
@@ -168,7 +171,7 @@ describe("the failure matrix, with processes", () => {
       await sleeps(runId, 1);
       const processes = sandboxProcesses(runId);
       relay.cut("silence");
-      await sees(api, runId, ({ kind }) => kind === "worker_lost");
+      await waitForEvent(api, runId, ({ kind }) => kind === "worker_lost");
       relay.repair();
       await eventually(() => !sandboxProcesses(runId).some((pid) => processes.includes(pid)));
       await succeeded(api, runId);
@@ -184,7 +187,7 @@ test("Worker frozen, then wakes: a worker that lost its lease is rejected everyw
   const runId = await startRun(api, script("say: x"));
   const lease = (await late.accept(await late.offer()))!;
   await late.start(lease);
-  await sees(api, runId, ({ kind }) => kind === "worker_lost");
+  await waitForEvent(api, runId, ({ kind }) => kind === "worker_lost");
   const next = await HandWorker.register(api, "next");
   const taken = (await next.accept(await next.offer()))!;
   expect([taken.runUid, taken.executionId, taken.attempt]).toEqual([runId, lease.executionId, 2]);

@@ -227,7 +227,7 @@ test("a task created from the run of an event is continued by the next event", a
   const first = await decided(await comment(4));
   expect(first).toMatchObject({ outcome: "fired" });
   const { conversation_id: conversation } = await succeeded(api, first.run_id);
-  const task = await api.post(`/factory/${factory}/tasks`, { title: "Mend", conversation_id: conversation });
+  const task = await api.post(`/factory/${factory}/tasks`, { title: "Fix", conversation_id: conversation });
   const next = await decided(await comment(4));
   expect(next).toMatchObject({ outcome: "continued", explanation: expect.stringContaining(task.uid) });
   expect((await runOf(api, next.run_id)).conversation_id).toBe(conversation);

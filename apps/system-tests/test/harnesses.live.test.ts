@@ -12,7 +12,7 @@ import type { Program } from "@millwright/test-platform";
 import { git, processesOfRuns } from "@millwright/test-platform";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
+import { eventsOf, waitForState, RUN_TIMEOUT_MS, succeeded } from "./support/runs.ts";
 
 /**
  * The real agent programs. This suite tests them as harnesses.test.ts tests stand-ins; `npm run test:harnesses` sets
@@ -55,7 +55,7 @@ const lead = (by: typeof answer): void => {
   steps = 0;
 };
 const call = (...calls: ModelCall[]): ModelAnswer => ({ calls, ...USAGE });
-const say = (text: string): ModelAnswer => ({ text, ...USAGE });
+const textResponse = (text: string): ModelAnswer => ({ text, ...USAGE });
 const commandsOf = async (runId: string): Promise<any[]> =>
   (await eventsOf(api, runId))
     .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
@@ -85,13 +85,13 @@ for (const one of PROGRAMS)
       const start = (prompt: string): Promise<string> => works.startRun((program = one), prompt);
 
       test("edits a file, commits, reports an artifact and opens a pull request, all visible in the API", async () => {
-        const answers = [
+        const responses = [
           call(shell("echo two > a.txt && git commit -qam two")),
           call(platform("artifact", { file: "a.txt", title: "A" })),
           call(platform("pull_request", { title: "Two" })),
-          say("It is two."),
+          textResponse("It is two."),
         ];
-        lead((step) => answers[step] ?? say("Nothing more."));
+        lead((step) => responses[step] ?? textResponse("Nothing more."));
         const runId = await start("Make it two.");
         const { artifacts } = await succeeded(api, runId);
         expect(artifacts.map(({ artifact_type: type }: any) => type).toSorted()).toEqual(["FILE", "PULL_REQUEST"]);
@@ -107,8 +107,8 @@ for (const one of PROGRAMS)
       test("accepts a follow-up during a tool call, is not interrupted by others, and is continued on another worker after its end", async () => {
         lead((_step, text) => {
           if (text.includes("Who was it?"))
-            return text.includes("Say hello to Ada") ? say("It was Ada.") : say("I have forgotten.");
-          return text.includes("Say hello to Ada") ? say("Hello Ada.") : call(shell("sleep 600"));
+            return text.includes("Say hello to Ada") ? textResponse("It was Ada.") : textResponse("I have forgotten.");
+          return text.includes("Say hello to Ada") ? textResponse("Hello Ada.") : call(shell("sleep 600"));
         });
         const runId = await start("Sleep.");
         await sleeps(runId);
@@ -136,7 +136,7 @@ for (const one of PROGRAMS)
         lead((_step, text) => {
           // The output of the last command may have been lost with the worker, but the call itself is stored.
           if (text.includes("were interrupted"))
-            return text.includes("commit -qam two") ? say("I went on.") : say("I have forgotten.");
+            return text.includes("commit -qam two") ? textResponse("I went on.") : textResponse("I have forgotten.");
           return text.includes("done-/workspace")
             ? call(shell("sleep 600"))
             : call(shell("echo two > a.txt && git commit -qam two && echo done-$PWD"));
@@ -153,8 +153,8 @@ for (const one of PROGRAMS)
         expect(processesOfRuns([runId]).filter(({ pid }) => orphans.includes(pid))).toEqual([]);
         expect((await messagesOf(api, runId)).at(-1)).toBe("I went on.");
 
-        const answers = [call(platform("pull_request", { title: "Two" })), say("It is open.")];
-        lead((step) => answers[step] ?? say("Nothing more."));
+        const responses = [call(platform("pull_request", { title: "Two" })), textResponse("It is open.")];
+        lead((step) => responses[step] ?? textResponse("Nothing more."));
         await api.post(`/agent/runs/${runId}/followups`, { message: "Open a pull request." });
         await finished(runId, 2);
         await succeeded(api, runId);
@@ -162,14 +162,14 @@ for (const one of PROGRAMS)
       });
 
       test("runs commands after its plan is approved", async () => {
-        const answers = [
+        const responses = [
           call(platform("plan", { title: "P", markdown: "M" })),
           call(shell("echo two > a.txt && cat a.txt")),
-          say("Done."),
+          textResponse("Done."),
         ];
-        lead((step) => answers[step] ?? say("Nothing more."));
+        lead((step) => responses[step] ?? textResponse("Nothing more."));
         const runId = await works.startRun((program = one), "Plan, then do it.", { mode: "plan" });
-        await reached(api, runId, "BLOCKED");
+        await waitForState(api, runId, "BLOCKED");
         await api.post(`/agent/runs/${runId}/followups`, { message: "Go ahead." });
         await succeeded(api, runId);
         const commands = (await commandsOf(runId)).map(({ state, output }) => [state, output.output]);
@@ -181,7 +181,7 @@ for (const one of PROGRAMS)
         const runId = await start("Sleep.");
         await sleeps(runId);
         await api.post(`/agent/runs/${runId}/cancel`);
-        await reached(api, runId, "CANCELLED");
+        await waitForState(api, runId, "CANCELLED");
         await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
       });
     },

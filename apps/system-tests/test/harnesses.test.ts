@@ -14,7 +14,7 @@ import type { Program } from "@millwright/test-platform";
 import { git, newDirectory, processesOfRuns, removeDirectory } from "@millwright/test-platform";
 import { HarnessPlatform, KEY, messagesOf } from "./support/agent-programs.ts";
 import type { Client } from "./support/client.ts";
-import { eventsOf, reached, RUN_TIMEOUT_MS, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { eventsOf, waitForState, RUN_TIMEOUT_MS, script, waitForEvent, startRun, succeeded } from "./support/runs.ts";
 
 /** Name of each stand-in's shell tool, and the name under which its usage is published, if any. */
 const HARNESSES: readonly { type: FakeHarness; name?: string; shell: string }[] = [
@@ -31,7 +31,7 @@ let directory: string;
 let worker: Program;
 
 beforeAll(async () => {
-  models = await ModelServer.start(answerTo);
+  models = await ModelServer.start(respond);
   directory = await newDirectory();
   const files = await Promise.all(
     HARNESSES.map(async ({ type }) => [type, await aFakeHarness(directory, type)] as const),
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 /** Chooses the model's answer by the prompt, so that concurrent runs can use it. */
-function answerTo({ body }: ModelRequest): ModelAnswer {
+function respond({ body }: ModelRequest): ModelAnswer {
   const text = JSON.stringify(body);
   if (text.includes("Never end"))
     return { text: "It begins", usage: { input: 70, output: 900 }, until: new Promise(() => {}) };
@@ -72,7 +72,7 @@ const shellEndsOf = async (runId: string) =>
 const holdersOf = async (runId: string): Promise<string[]> =>
   (await eventsOf(api, runId)).filter(({ kind }) => kind === "run_claimed").map(({ payload }) => payload.worker_host);
 /** Sends a follow-up to a run that has ended. Returns the run after the follow-up has been processed. */
-async function goOn(runId: string, ...orders: string[]): Promise<any> {
+async function continueRun(runId: string, ...orders: string[]): Promise<any> {
   const before = await eventsOf(api, runId);
   expect(await api.post(`/agent/runs/${runId}/followups`, { message: lines(...orders) })).toMatchObject({
     outcome: "handoff_execution",
@@ -171,7 +171,7 @@ for (const { type, name, shell } of HARNESSES) {
       });
       await succeeded(api, runId);
       const first = await usageOf(runId);
-      await goOn(runId, "heard More", "bash cat kept.txt");
+      await continueRun(runId, "heard More", "bash cat kept.txt");
       expect(await messagesOf(api, runId)).toEqual([
         expect.stringMatching(/^I heard "heard News" after 0 earlier/),
         expect.stringMatching(/^I heard "heard More.* after 2 earlier/),
@@ -204,7 +204,7 @@ for (const { type, name, shell } of HARNESSES) {
 
   needs("bwrap", `a run with ${type} ends with the provider's refusal`, async () => {
     const runId = await start(type, "model Refuse", "say never said");
-    const { status_message: status } = await reached(api, runId, "FAILED");
+    const { status_message: status } = await waitForState(api, runId, "FAILED");
     expect(status).toMatchObject({
       error_code: "invalid_request",
       retryable: false,
@@ -215,8 +215,8 @@ for (const { type, name, shell } of HARNESSES) {
   needs("bwrap", `a run with ${type} runs commands after its plan is approved`, async () => {
     const plan = 'tool plan {"title": "P", "markdown": "M"}';
     const runId = await works.startRun(AGENT_PROGRAMS[type], lines(plan, "say never said"), { mode: "plan" });
-    await reached(api, runId, "BLOCKED");
-    await goOn(runId, "bash echo two > a.txt && cat a.txt");
+    await waitForState(api, runId, "BLOCKED");
+    await continueRun(runId, "bash echo two > a.txt && cat a.txt");
     expect(await shellEndsOf(runId)).toEqual(["two\n"]);
   });
 
@@ -228,7 +228,7 @@ for (const { type, name, shell } of HARNESSES) {
       await begun(runId, 1);
       expect(processesOfRuns([runId])).not.toEqual([]);
       await api.post(`/agent/runs/${runId}/cancel`);
-      await reached(api, runId, "CANCELLED");
+      await waitForState(api, runId, "CANCELLED");
       await eventually(() => expect(processesOfRuns([runId])).toEqual([]), { timeoutMs: RUN_TIMEOUT_MS });
       expect(await usageOf(runId)).toEqual({ available: false, run_id: runId, conversation_id: expect.any(String) });
       const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
@@ -252,7 +252,7 @@ needs(
     await Promise.all(
       runs.map(async (runId) => {
         await begun(runId, 2);
-        await sees(api, runId, ({ kind }) => kind === "checkpoint");
+        await waitForEvent(api, runId, ({ kind }) => kind === "checkpoint");
       }),
     );
     const orphans = processesOfRuns(runs).map(({ pid }) => pid);
@@ -281,7 +281,12 @@ needs(
     await works.hasWorker("three");
     await Promise.all(
       runs.map((runId) =>
-        goOn(runId, "heard Back", "bash cat a.txt; git log --format=%s main..", 'tool pull_request {"title": "Two"}'),
+        continueRun(
+          runId,
+          "heard Back",
+          "bash cat a.txt; git log --format=%s main..",
+          'tool pull_request {"title": "Two"}',
+        ),
       ),
     );
     for (const runId of runs) {

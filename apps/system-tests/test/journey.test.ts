@@ -4,7 +4,17 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, runOf, script, spawn, startRun, succeeded, toldEventsOf } from "./support/runs.ts";
+import {
+  ended,
+  eventsOf,
+  waitForState,
+  runOf,
+  script,
+  spawn,
+  startRun,
+  succeeded,
+  effectiveEventsOf,
+} from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
 /** The smallest valid PNG. */
@@ -49,7 +59,7 @@ beforeAll(async () => {
   runId = (
     await api.post(`/factory/${factory}/runs`, { prompt: FIRST, title: "Everything", ticket_ref: "tracker:T-1" })
   ).run_id;
-  blocked = await reached(api, runId, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
+  blocked = await waitForState(api, runId, "BLOCKED", "FAILED", "ERROR", "SUCCEEDED");
 });
 afterAll(() => platform?.remove());
 
@@ -216,7 +226,7 @@ describe("its answer", () => {
     expect(first).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String) });
     expect(again).toEqual(first);
     const run = await succeeded(api, runId);
-    const texts = (await toldEventsOf(api, runId))
+    const texts = (await effectiveEventsOf(api, runId))
       .filter(({ kind }) => kind === "model_step")
       .map(({ payload }) => payload.text)
       .filter(Boolean);
@@ -283,13 +293,13 @@ describe("its history", () => {
 });
 
 test("a script that fails ends its run as FAILED, with the reason", async () => {
-  const run = await reached(api, await startRun(api, script("fail: no access")), "FAILED");
+  const run = await waitForState(api, await startRun(api, script("fail: no access")), "FAILED");
   expect(run.status_message).toMatchObject({ message: "no access", retryable: false });
 });
 
 test("without a script or a model a run blocks and states how to continue; a script as the answer continues it", async () => {
   const id = await startRun(api, "Please do something clever.");
-  expect((await reached(api, id, "BLOCKED")).status_message.message).toContain("`scripted` block");
+  expect((await waitForState(api, id, "BLOCKED")).status_message.message).toContain("`scripted` block");
   await api.post(`/agent/runs/${id}/followups`, { message: script("say: Now I know.") });
   await succeeded(api, id);
 });
@@ -305,7 +315,11 @@ onStandalone("the address of the docs that the platform prints opens the referen
 });
 
 test("a child that fails fails the script that waits for it", async () => {
-  const run = await reached(api, await startRun(api, script(spawn(script("fail: on purpose")), "wait: all")), "FAILED");
+  const run = await waitForState(
+    api,
+    await startRun(api, script(spawn(script("fail: on purpose")), "wait: all")),
+    "FAILED",
+  );
   const [child] = (await api.get(`/agent/runs?ancestor_run_id=${run.run_id}`)).runs;
   expect(child).toMatchObject({ state: "FAILED", status_message: { message: "on purpose" } });
   expect(run.status_message.message).toContain(child.run_id);
@@ -325,7 +339,7 @@ test("wait: any continues with the first child's end", async () => {
 });
 
 onStandalone(
-  "an interrupt in the middle of a tool ends the tool and the turn; the same execution goes on with the next message",
+  "an interrupt in the middle of a tool ends the tool and the turn; the same execution continues with the next message",
   async () => {
     const id = await startRun(api, script("shell: sleep 600", "say: never"));
     const kinds = async () => (await eventsOf(api, id)).map(({ kind }: any) => kind);

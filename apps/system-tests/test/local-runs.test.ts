@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import { type Deployment, OWNER_KEY, processesWith, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, runOf, script, sees, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, waitForState, runOf, script, waitForEvent, succeeded } from "./support/runs.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -51,7 +51,7 @@ const written = async (runId: string): Promise<string> =>
     .map(({ payload }) => payload.text)
     .join("");
 const saw = (runId: string, text: string) =>
-  sees(api, runId, ({ kind, payload }) => kind === "command_output" && payload.text.includes(text));
+  waitForEvent(api, runId, ({ kind, payload }) => kind === "command_output" && payload.text.includes(text));
 
 describe("a command that the client executes", () => {
   test("is a LOCAL run with its output, conversation and end, and the client exits with the command's exit code", async () => {
@@ -167,7 +167,7 @@ test("the run of a killed client ends as an ERROR that states so", async () => {
   const runId = await itsRun(client);
   await saw(runId, "ready");
   await client.kill();
-  expect(await reached(api, runId, "ERROR")).toMatchObject({
+  expect(await waitForState(api, runId, "ERROR")).toMatchObject({
     status_message: { error_code: "agent_process_failed", retryable: false },
   });
   expect((await eventsOf(api, runId)).at(-1).payload).toMatchObject({ state: "ERROR", reason: "client_lost" });
@@ -178,7 +178,7 @@ test("a client that was frozen for too long ends its command when it wakes", asy
   const runId = await itsRun(client);
   await saw(runId, "ready");
   client.signal("SIGSTOP");
-  await reached(api, runId, "ERROR");
+  await waitForState(api, runId, "ERROR");
   const before = await eventsOf(api, runId);
   client.signal("SIGCONT");
   expect(await exitOf(client)).toBe(1);

@@ -22,34 +22,34 @@ const FILES = [
   },
   {
     path: "agents/foreman/agent.md",
-    content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nMend what is asked.\n",
+    content: "---\ndescription: Works.\nagentType: FOREMAN\n---\n\nFix what is asked.\n",
   },
 ];
 
 let models: ModelServer;
 /** Resolved when the client has received the first part of a slow model response. */
-const heard = Promise.withResolvers<void>();
+const readerReceived = Promise.withResolvers<void>();
 let platform: Deployment;
 let api: Client;
 let repository: string;
 
 /** Chooses the model's answer by the conversation, so that concurrent runs can use it. */
-function mend({ key, body }: ModelRequest): ModelAnswer {
+function fixTests({ key, body }: ModelRequest): ModelAnswer {
   const steps = (body["messages"] as { role: string }[]).filter(({ role }) => role === "assistant").length;
   if (key === "wrong") return { status: 401, message: `invalid x-api-key: ${key}` };
   if (JSON.stringify(body["messages"]).includes("Only talk"))
     return { text: "I only talk.", usage: { input: 7, output: 3 } };
   if (JSON.stringify(body["messages"]).includes("Speak slowly"))
     return {
-      text: `I say it slowly, and never ${PLATFORM_KEY} at all.`,
+      text: `I write slowly, and never ${PLATFORM_KEY} at all.`,
       usage: { input: 7, output: 3 },
-      until: heard.promise,
+      until: readerReceived.promise,
     };
-  if (JSON.stringify(body["messages"]).includes("Keep watch")) return watch(steps);
+  if (JSON.stringify(body["messages"]).includes("Keep watch")) return watchCommand(steps);
   const answers: ModelAnswer[] = [
     { status: 529, message: "overloaded" },
     {
-      text: "I mend it.",
+      text: "I fix it.",
       calls: [
         { name: "edit_file", input: { path: "price.txt", old: "ten", new: "nine" } },
         { name: "shell", input: { command: 'env; cat price.txt; echo "$OTHER"' } },
@@ -66,7 +66,7 @@ function mend({ key, body }: ModelRequest): ModelAnswer {
 }
 
 /** Starts a background command, makes it continue, reads its output, and ends it. */
-function watch(steps: number): ModelAnswer {
+function watchCommand(steps: number): ModelAnswer {
   const usage = { input: 1, output: 1 };
   const command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second; touch went; exec sleep 1000";
   const answers: ModelAnswer[] = [
@@ -79,7 +79,7 @@ function watch(steps: number): ModelAnswer {
 }
 
 beforeAll(async () => {
-  models = await ModelServer.start(mend);
+  models = await ModelServer.start(fixTests);
   platform = await startPlatform({ env: { ANTHROPIC_API_KEY: PLATFORM_KEY, ANTHROPIC_BASE_URL: models.url } });
   api = await connect(platform);
   repository = bareRepository(platform.path("repositories"), "acme", "shop", { "price.txt": "ten\n" });
@@ -128,14 +128,14 @@ needs(
       const { status, headers } = await api.call("GET", `/agent/runs/${runId}/transcript`);
       return status === 302 && (await api.fetch(headers.get("location")!)).text;
     });
-    const told = [
+    const deltas = [
       events,
       await Promise.all(everyPath(runId).map((path) => api.get(path))),
       transcript,
       models.requests.map(({ body }) => body),
     ];
-    expect(JSON.stringify(told)).toContain("I mend it.");
-    expect(JSON.stringify(told)).not.toContain("canary-");
+    expect(JSON.stringify(deltas)).toContain("I fix it.");
+    expect(JSON.stringify(deltas)).not.toContain("canary-");
     expect(models.requests.every(({ key }) => key === PLATFORM_KEY)).toBe(true);
   },
 );
@@ -161,7 +161,7 @@ needs(
   async () => {
     const limited = { model_id: "claude-opus-5-5", cost_limit_usd: 0.02 };
     // The first call costs $0.023: 1,000 input tokens, 200 output tokens and 3,000 cache writes.
-    const run = await ended(api, await startRun(api, "Mend it.", { config: limited }));
+    const run = await ended(api, await startRun(api, "Fix it.", { config: limited }));
     expect(run.agent_config).toMatchObject(limited);
     expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual([
       "FAILED",
@@ -257,7 +257,7 @@ function demonstrate({ body }: ModelRequest): ModelAnswer {
   const foreman: ModelAnswer[] = [
     {
       calls: [
-        { name: "spawn_run", input: { agent: "implementer", prompt: "Mend lineTotal." } },
+        { name: "spawn_run", input: { agent: "implementer", prompt: "Fix lineTotal." } },
         { name: "wait", input: { policy: "all" } },
       ],
       usage,
@@ -266,7 +266,7 @@ function demonstrate({ body }: ModelRequest): ModelAnswer {
   ];
   const implementer: ModelAnswer[] = [
     {
-      text: "I look.",
+      text: "I read.",
       calls: [
         { name: "read_file", input: { path: "src/total.js" } },
         { name: "shell", input: { command: "node --test" } },
@@ -308,7 +308,7 @@ needs("bwrap", "a model that follows its agents' instructions completes the demo
 needs("bwrap", "no key is in the platform's database, logs, blobs or workspaces", () => {
   const found = (text: string) =>
     execFileSync("sh", ["-c", 'grep -rlaF -e "$1" "$2" || true', "sh", text, platform.dir], { encoding: "utf8" });
-  expect(found("I mend it.")).not.toBe("");
+  expect(found("I fix it.")).not.toBe("");
   for (const secret of [PLATFORM_KEY, TEAM_KEY, OTHER_SECRET]) expect(found(secret)).toBe("");
 });
 
@@ -324,15 +324,15 @@ needs(
     const decoder = new TextDecoder();
     for await (const bytes of response.body ?? []) {
       text += decoder.decode(bytes as Uint8Array, { stream: true });
-      if (text.includes("event: text_delta")) heard.resolve();
+      if (text.includes("event: text_delta")) readerReceived.resolve();
     }
     await succeeded(api, runId);
-    const told = [...text.matchAll(/^event: text_delta\ndata: (.+)$/gm)].map(([, data]) => JSON.parse(data!));
+    const deltas = [...text.matchAll(/^event: text_delta\ndata: (.+)$/gm)].map(([, data]) => JSON.parse(data!));
     const step = (await eventsOf(api, runId)).find(({ kind }) => kind === "model_step");
-    expect(told.length).toBeGreaterThan(0);
-    for (const { step_id: id, offset, text: piece } of told)
+    expect(deltas.length).toBeGreaterThan(0);
+    for (const { step_id: id, offset, text: piece } of deltas)
       expect([id, step.payload.text.slice(offset, offset + piece.length)]).toEqual([step.payload.step_id, piece]);
-    expect(step.payload.text).toBe("I say it slowly, and never *** at all.");
+    expect(step.payload.text).toBe("I write slowly, and never *** at all.");
     expect((await eventsOf(api, runId)).map(({ kind }) => kind)).not.toContain("text_delta");
   },
 );

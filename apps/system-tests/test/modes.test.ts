@@ -6,15 +6,15 @@ import { startPlatform } from "./support/deployment.ts";
 import { toolServer } from "./support/mcp.ts";
 import {
   eventsOf,
-  reached,
+  waitForState,
   runOf,
   RUN_TIMEOUT_MS,
   script,
-  sees,
+  waitForEvent,
   spawn,
   startRun,
   succeeded,
-  toldEventsOf,
+  effectiveEventsOf,
 } from "./support/runs.ts";
 import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
 
@@ -36,7 +36,7 @@ afterAll(() => platform?.remove());
 const followup = (runId: string, message: string, mode?: string) =>
   api.post(`/agent/runs/${runId}/followups`, { message, mode });
 const ends = async (runId: string) =>
-  (await toldEventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
+  (await effectiveEventsOf(api, runId)).filter(({ kind }) => kind === "tool_end").map(({ payload }) => payload);
 const childrenOf = async (runId: string): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}`)).runs;
 
@@ -52,7 +52,7 @@ describe("a run that asks for a plan first", () => {
       ),
       { mode },
     );
-    const blocked = await reached(api, runId, "BLOCKED", "SUCCEEDED", "FAILED", "ERROR");
+    const blocked = await waitForState(api, runId, "BLOCKED", "SUCCEEDED", "FAILED", "ERROR");
     expect([blocked.state, blocked.status_message.message]).toEqual([
       "BLOCKED",
       expect.stringMatching(/^awaiting_approval/),
@@ -76,7 +76,7 @@ describe("a run that asks for a plan first", () => {
     ["orchestrate", spawn(script("say: I help.")), "spawn_run"],
   ])("is denied changes before approval (%s: %s)", async (mode, step, tool) => {
     const runId = await startRun(api, script(step), { mode });
-    await reached(api, runId, "FAILED");
+    await waitForState(api, runId, "FAILED");
     expect(await ends(runId)).toMatchObject([
       { state: "denied", output: { error: `${tool} is not allowed before a plan was approved.` } },
     ]);
@@ -87,22 +87,22 @@ describe("a run that asks for a plan first", () => {
     const runId = await startRun(api, script("plan: {title: First, markdown: '1'}", "say: never said"), {
       mode: "plan",
     });
-    await reached(api, runId, "BLOCKED");
+    await waitForState(api, runId, "BLOCKED");
     await followup(runId, script("plan: {title: Second, markdown: '2'}", "write: {path: b.txt, content: b}"), "plan");
     expect((await plansOf(runId, 2)).map(({ input }) => input.title)).toEqual(["First", "Second"]);
-    expect((await reached(api, runId, "BLOCKED")).status_message.message).toMatch(/^awaiting_approval/);
+    expect((await waitForState(api, runId, "BLOCKED")).status_message.message).toMatch(/^awaiting_approval/);
   });
 });
 
 describe("a follow-up to an active session", () => {
-  const idle = (runId: string) => sees(api, runId, ({ kind }) => kind === "turn_end");
+  const idle = (runId: string) => waitForEvent(api, runId, ({ kind }) => kind === "turn_end");
   const write = script("write: {path: late.txt, content: late}");
 
   test.each([undefined, "normal"])("does not approve a plan (mode %s)", async (mode) => {
     const runId = await startRun(api, script("say: I wait."), { mode: "plan", interactive: true });
     await idle(runId);
     expect(await followup(runId, write, mode)).toMatchObject({ outcome: "live_session" });
-    await reached(api, runId, "FAILED");
+    await waitForState(api, runId, "FAILED");
     expect(await ends(runId)).toMatchObject([{ name: "edit_files", state: "denied" }]);
   });
 
@@ -110,7 +110,7 @@ describe("a follow-up to an active session", () => {
     const runId = await startRun(api, script("say: I wait."), { interactive: true });
     await idle(runId);
     expect(await followup(runId, write, "plan")).toMatchObject({ outcome: "live_session" });
-    await sees(api, runId, ({ kind }) => kind === "tool_end");
+    await waitForEvent(api, runId, ({ kind }) => kind === "tool_end");
     expect(await ends(runId)).toMatchObject([{ name: "edit_files", state: "completed" }]);
     await api.post(`/agent/runs/${runId}/cancel`, {});
   });
@@ -118,7 +118,7 @@ describe("a follow-up to an active session", () => {
 
 test("a plan that is reported again under its title is the same artifact with its new text", async () => {
   const runId = await startRun(api, script("plan: {title: Plan, markdown: '1'}", "say: never said"), { mode: "plan" });
-  const [before] = (await reached(api, runId, "BLOCKED")).artifacts;
+  const [before] = (await waitForState(api, runId, "BLOCKED")).artifacts;
   await followup(runId, script("plan: {title: Plan, markdown: '2'}", "plan: {title: Other, markdown: '3'}"), "plan");
   await plansOf(runId, 2);
   expect((await runOf(api, runId)).artifacts).toEqual([before]);
@@ -149,10 +149,10 @@ test("a question blocks the run; after the answer it continues with the next ste
       "say: Thank you.",
     ),
   );
-  const first = await reached(api, runId, "BLOCKED", "FAILED");
+  const first = await waitForState(api, runId, "BLOCKED", "FAILED");
   expect([first.state, first.status_message.message]).toEqual(["BLOCKED", expect.stringContaining("Which name?")]);
   await followup(runId, "Ada");
-  const asked = await sees(
+  const asked = await waitForEvent(
     api,
     runId,
     ({ kind, payload }) => kind === "tool_start" && payload.input?.question === "And which colour?",
@@ -160,7 +160,7 @@ test("a question blocks the run; after the answer it continues with the next ste
   expect(asked.execution_id).toBeGreaterThan(
     (await eventsOf(api, runId)).find(({ kind }) => kind === "tool_start").execution_id,
   );
-  expect((await reached(api, runId, "BLOCKED")).status_message.message).toContain("And which colour?");
+  expect((await waitForState(api, runId, "BLOCKED")).status_message.message).toContain("And which colour?");
   await followup(runId, "Green");
   await succeeded(api, runId);
   expect((await ends(runId)).map(({ name, output }) => [name, output.output])).toEqual([
@@ -173,7 +173,7 @@ test("a question blocks the run; after the answer it continues with the next ste
 
 describe("limits", () => {
   const limited = async (config: object, body: object = {}) => {
-    const run = await reached(
+    const run = await waitForState(
       api,
       await startRun(api, script("say: a", "say: b", "say: c"), { config, ...body }),
       "FAILED",

@@ -20,12 +20,12 @@ afterAll(async () => {
 async function finishedRuns(): Promise<string[]> {
   const connection = await connectNats({ servers: nats.url, reconnect: false });
   connections.push(connection);
-  const heard: string[] = [];
+  const received: string[] = [];
   connection.subscribe("millwright.run.finished.v1", {
-    callback: (_error, message) => void heard.push(message.json<{ entityUid: string }>().entityUid),
+    callback: (_error, message) => void received.push(message.json<{ entityUid: string }>().entityUid),
   });
   await connection.flush();
-  return heard;
+  return received;
 }
 async function aRun(): Promise<string> {
   const run = await startRun(api, script("say: Hello."));

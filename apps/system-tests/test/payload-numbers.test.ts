@@ -60,7 +60,7 @@ const NUMBERS = [
 ] as const;
 
 describe.each(NUMBERS)("the number %s in a payload filter", (number, adjacent) => {
-  test("is stored as written by the API, and compared exactly by deliveries and by the test filter alike", async () => {
+  test("is stored as written by the API, and compared exactly by deliveries and by the test filter", async () => {
     const rawBody = automationWith(`{"n":[${number}]}`);
     const { uid } = await api.post(`/factory/${factory}/automations`, undefined, { rawBody, headers });
     expect(await textOf(`/factory/${factory}/automations/${uid}`)).toContain(`"payload":{"n":[${number}]}`);

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { type Deployment, Platform, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, script, sees, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, script, waitForEvent, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 const attemptStarts = (api: Client, runId: string, attempt: number) =>
-  sees(api, runId, ({ kind, attempt: of }) => kind === "tool_start" && of === attempt);
+  waitForEvent(api, runId, ({ kind, attempt: of }) => kind === "tool_start" && of === attempt);
 const stopsOf = (events: readonly any[]) =>
   events.filter(({ kind }) => kind === "worker_stopped").map(({ payload }) => [payload.attempt, payload.reason]);
 const lossesOf = (events: readonly any[]) => events.filter(({ kind }) => kind === "worker_lost");

@@ -85,7 +85,7 @@ const ask = (
     body,
     headers,
     isAbsent,
-    isHarmless: true,
+    isRepeatable: true,
     key,
   });
 
@@ -197,14 +197,14 @@ test("another team's ids return the same event streams as unknown ids, and team 
   await expectTheSame(theirRun, (id) => stream(`/agent/runs/${id}/events`));
   expect((await stream(`/agent/runs/${theirRun}/events`)).status).toBe(404);
   const marker = await startRun(ours!, script("say: ours"));
-  const told = await followEvents(
+  const events = await followEvents(
     `${ours!.url}/api/v1/agent/events?since=0`,
     { authorization: `Bearer ${ours!.key}` },
     ({ run_id: id, event_type: type }) => id === marker && type === "run_succeeded",
   );
   const { events: theirEvents } = await theirs!.get("/agent/events?limit=500");
   expect(theirEvents.length).toBeGreaterThan(0);
-  expect(told.filter(({ run_id: id }) => theirEvents.some((one: any) => one.run_id === id))).toEqual([]);
+  expect(events.filter(({ run_id: id }) => theirEvents.some((one: any) => one.run_id === id))).toEqual([]);
 });
 
 describe("signed links", () => {

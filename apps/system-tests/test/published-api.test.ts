@@ -105,7 +105,7 @@ describe("a parameter", () => {
   );
 
   test.each(LISTS.map(({ path }) => path))("of %s that is unknown is ignored", async (path) => {
-    expect((await api.call("GET", `${ofFactory(path)}?nobody_knows=1`)).status).toBe(200);
+    expect((await api.call("GET", `${ofFactory(path)}?unknown_parameter=1`)).status).toBe(200);
   });
 
   test.each(
@@ -134,12 +134,12 @@ describe("a parameter", () => {
 describe("the list of runs", () => {
   test("has the default of each parameter when it is left out", async () => {
     for (let n = 0; n < 22; n += 1) await api.post("/agent/runs", { prompt: `run ${n}` });
-    const [plain, said] = [
+    const [plain, explicit] = [
       await api.get("/agent/runs"),
       await api.get("/agent/runs?sort_by=updated_at&sort_order=desc&limit=20"),
     ];
     expect([plain.runs.length, plain.page_info.has_next_page]).toEqual([20, true]);
-    expect(plain.runs.map((run: any) => run.run_id)).toEqual(said.runs.map((run: any) => run.run_id));
+    expect(plain.runs.map((run: any) => run.run_id)).toEqual(explicit.runs.map((run: any) => run.run_id));
     const times = plain.runs.map((run: any) => Date.parse(run.updated_at));
     expect(times).toEqual(times.toSorted((a: number, b: number) => b - a));
   });
@@ -186,7 +186,7 @@ test.each<[string, object, object | undefined]>([
   ["/agent/schedules", SCHEDULE, { name: "changed", cron_schedule: "0 1 * * *", enabled: true, prompt: "other" }],
   ["/agent/identities", { name: "once" }, { name: "changed" }],
 ])(
-  "%s with an Idempotency-Key is done once: the repetition gets the first answer, though the thing has changed, another body a 409",
+  "%s with an Idempotency-Key is executed once: a repetition returns the first response, although the resource has changed; another body is a 409",
   async (path, body, change) => {
     const headers = { "idempotency-key": randomUUID() };
     const create = (sent: object) => api.call("POST", path, { body: sent, headers });

@@ -18,7 +18,7 @@ type Resource = Record<string, (...given: unknown[]) => Promise<unknown>>;
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
 /** Runs for this worker stay queued. */
-const NOBODY = { worker_host: "nobody" };
+const NO_WORKER = { worker_host: "nobody" };
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const TEXT = expect.any(String);
 
@@ -168,7 +168,7 @@ describe("agent.run", () => {
     const second = await client.agent.run({
       prompt: "Go on.",
       conversation_id: conversation,
-      config: { ...NOBODY, mcp_servers: servers },
+      config: { ...NO_WORKER, mcp_servers: servers },
     });
     expect(await client.agent.runs.retrieve(second.run_id)).toMatchObject({
       conversation_id: conversation,
@@ -178,8 +178,8 @@ describe("agent.run", () => {
     expect(await client.agent.runs.cancel(second.run_id)).toBe(second.run_id);
   });
 
-  test("makes a personal run when no team is wanted", async () => {
-    const { run_id: id } = await client.agent.run({ prompt: "p", team: false, config: NOBODY });
+  test("creates a personal run if no team is requested", async () => {
+    const { run_id: id } = await client.agent.run({ prompt: "p", team: false, config: NO_WORKER });
     expect((await client.agent.runs.retrieve(id)).scope).toEqual({ type: "User", uid: TEXT });
     await client.agent.runs.cancel(id);
   });
@@ -187,7 +187,7 @@ describe("agent.run", () => {
   test("works in the team that the client's header names", async () => {
     const inTeam = (uid: string) => aClient({ defaultHeaders: { "X-Warp-Team-Uid": uid } });
     const own = await teamOf(api);
-    const { run_id: id } = await inTeam(own).agent.run({ prompt: "p", config: NOBODY });
+    const { run_id: id } = await inTeam(own).agent.run({ prompt: "p", config: NO_WORKER });
     expect((await inTeam(own).agent.runs.list({ limit: 1, state: ["QUEUED"] })).runs).toMatchObject([
       { run_id: id, scope: { type: "Team", uid: own } },
     ]);
@@ -256,8 +256,13 @@ describe("agent.runs.list", () => {
     uids = [];
     for (const n of [1, 2, 3, 4, 5])
       uids.push(
-        (await client.agent.run({ prompt: `Roof number ${n}`, title: `Leak ${n}`, config: { ...NOBODY, name: NAME } }))
-          .run_id,
+        (
+          await client.agent.run({
+            prompt: `Roof number ${n}`,
+            title: `Leak ${n}`,
+            config: { ...NO_WORKER, name: NAME },
+          })
+        ).run_id,
       );
   });
   afterAll(async () => {
@@ -329,7 +334,7 @@ describe("agent.runs.list", () => {
 });
 
 describe("agent.runs.cancel", () => {
-  test("of a PENDING run is retried by the client as the response tells it, and succeeds", async () => {
+  test("of a PENDING run is retried by the client as the response instructs it, and succeeds", async () => {
     const worker = await HandWorker.register(api, "by-hand");
     const { run_id: id } = await client.agent.run({ prompt: "p", config: { worker_host: "by-hand" } });
     const lease = await worker.offer();
@@ -345,7 +350,7 @@ describe("agent.runs.cancel", () => {
     expect((await ended(api, id)).state).toBe("CANCELLED");
   });
   test("of an ended run, or one of another team, is rejected without a retry", async () => {
-    const { run_id: id } = await client.agent.run({ prompt: "p", config: NOBODY });
+    const { run_id: id } = await client.agent.run({ prompt: "p", config: NO_WORKER });
     await client.agent.runs.cancel(id);
     const { sent, fetch: watched } = watching();
     const watchedClient = aClient({ fetch: watched });
@@ -379,7 +384,7 @@ describe("a failure", () => {
         });
       },
     ],
-  ])("is a %s with our problem in it", async (name, status, reason, call) => {
+  ])("is a %s that contains the problem", async (name, status, reason, call) => {
     const error = await failure(call());
     expect([error.constructor.name, error.status, error.error]).toEqual([
       name,
@@ -409,7 +414,7 @@ describe("a client that names the idempotency header", () => {
     });
     const { run_id: id } = await new Careful(settings({ fetch: watched })).agent.run({
       prompt: "p",
-      config: { ...NOBODY, name: "careful" },
+      config: { ...NO_WORKER, name: "careful" },
     });
     expect(sent.map(({ status, headers }) => [status, headers.get("idempotency-key")])).toEqual([
       [200, expect.stringMatching(/^stainless-node-retry-/)],
@@ -422,9 +427,9 @@ describe("a client that names the idempotency header", () => {
     const { sent, fetch: watched } = watching();
     const careful = new Careful(settings({ fetch: watched }));
     const key = { idempotencyKey: randomUUID() };
-    const { run_id: id } = await careful.agent.run({ prompt: "p", config: NOBODY }, key);
-    expect((await careful.agent.run({ prompt: "p", config: NOBODY }, key)).run_id).toBe(id);
-    expect(await failure(careful.agent.run({ prompt: "other", config: NOBODY }, key))).toBeInstanceOf(ConflictError);
+    const { run_id: id } = await careful.agent.run({ prompt: "p", config: NO_WORKER }, key);
+    expect((await careful.agent.run({ prompt: "p", config: NO_WORKER }, key)).run_id).toBe(id);
+    expect(await failure(careful.agent.run({ prompt: "other", config: NO_WORKER }, key))).toBeInstanceOf(ConflictError);
     expect(sent.map(({ status }) => status)).toEqual([200, 200, 409]);
     await client.agent.runs.cancel(id);
   });
@@ -479,7 +484,7 @@ test("agent.schedules: a schedule is created, read, listed by name, replaced, pa
   expect(await failure(schedules.create({ ...asked, cron_schedule: "@daily" }))).toBeInstanceOf(BadRequestError);
 });
 
-test("every method that the client has was called above", () => {
+test("every method of the client is called above", () => {
   expect(methods.length).toBeGreaterThan(0);
   expect(methods.filter(({ spy }) => spy.mock.calls.length === 0).map(({ name }) => name)).toEqual([]);
 });

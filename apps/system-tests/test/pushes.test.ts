@@ -68,9 +68,9 @@ const status = () => api.get(`/factory/${factory}/branches/${branch}`);
  * Applies the branch. Returns the response, after the definition is applied in all services if the request succeeded.
  */
 const apply = async () => {
-  const told = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
-  if (told.status === 200) await settled(api, factory!);
-  return told;
+  const response = await api.call("POST", `/factory/${factory}/branches/${branch}/apply`);
+  if (response.status === 200) await settled(api, factory!);
+  return response;
 };
 const registered = (sha: string | null) =>
   eventually(
@@ -87,7 +87,7 @@ const push = (say: string, how?: { isForced: boolean }): string =>
 
 const NONE = "0".repeat(40);
 type Push = { before: string; after: string; ref?: string; of?: string; forced?: boolean };
-type Tell = (push: Push) => Promise<void>;
+type SendPush = (push: Push) => Promise<void>;
 async function deliver(
   { url: ingress, secret }: CodeHost,
   headers: Record<string, string>,
@@ -102,7 +102,7 @@ async function deliver(
   };
   expect((await api.fetch(ingress, { method: "POST", headers: all, body })).status).toBe(202);
 }
-const github: Tell = ({ before, after, ref = "refs/heads/main", of = url!, forced = false }) =>
+const github: SendPush = ({ before, after, ref = "refs/heads/main", of = url!, forced = false }) =>
   deliver(
     hub,
     { "x-github-event": "push", "x-github-delivery": randomUUID() },
@@ -117,7 +117,7 @@ const github: Tell = ({ before, after, ref = "refs/heads/main", of = url!, force
       sender: { login: "ada" },
     },
   );
-const gitlab: Tell = ({ before, after, ref = "refs/heads/main", of = url! }) =>
+const gitlab: SendPush = ({ before, after, ref = "refs/heads/main", of = url! }) =>
   deliver(
     lab,
     { "x-gitlab-event": ref.startsWith("refs/tags/") ? "Tag Push Hook" : "Push Hook", "idempotency-key": randomUUID() },
@@ -144,7 +144,7 @@ describe.each([
     expect((await apply()).body).toMatchObject({ freshness: "CURRENT", applied_sha: first });
     const second = push("Second.");
     await report({ before: first!, after: second });
-    const told = {
+    const response = {
       uid: branch,
       state: "ACTIVE",
       freshness: "STALE",
@@ -152,8 +152,8 @@ describe.each([
       applied_sha: first,
       is_serving: true,
     };
-    expect(await registered(second)).toMatchObject(told);
-    expect(await status()).toMatchObject(told);
+    expect(await registered(second)).toMatchObject(response);
+    expect(await status()).toMatchObject(response);
     const answers = await Promise.all([apply(), apply()]);
     for (const answer of answers)
       expect(answer).toMatchObject({ status: 200, body: { freshness: "CURRENT", applied_sha: second } });

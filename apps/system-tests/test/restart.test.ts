@@ -3,7 +3,7 @@ import { eventually } from "@millwright/testing";
 import { type Deployment, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, script, sees, spawn, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, script, waitForEvent, spawn, succeeded } from "./support/runs.ts";
 import { aFactory, definitionFiles } from "./support/world.ts";
 
 let platform: Deployment;
@@ -32,7 +32,7 @@ const tasks = async (): Promise<any[]> => {
   }
 };
 
-test("a run tree that is killed together with the platform resumes after the restart; nothing happens twice", async () => {
+test("a run tree that is killed with the platform resumes after the restart; nothing happens twice", async () => {
   const child = script(
     "say: once",
     "write: {path: c.txt, content: c}",
@@ -51,9 +51,9 @@ test("a run tree that is killed together with the platform resumes after the res
     ),
   );
   const root: string = body.run_id;
-  const before = await sees(api, root, ({ kind }) => kind === "run_waiting");
+  const before = await waitForEvent(api, root, ({ kind }) => kind === "run_waiting");
   const childRun = (await api.get(`/agent/runs?ancestor_run_id=${root}`)).runs[0].run_id;
-  await sees(api, childRun, ({ kind, payload }) => kind === "tool_start" && payload.name === "run_command");
+  await waitForEvent(api, childRun, ({ kind, payload }) => kind === "tool_start" && payload.name === "run_command");
   await platform.killEverything();
   expect(processesWith(platform.dir)).toEqual([]);
   await platform.start();
@@ -107,7 +107,7 @@ test("of 50 dispatches in flight when everything is killed, each accepted one ha
   await succeeded(api, repeated[0]!);
 });
 
-test("it stops on request and leaves no process", async () => {
+test("the platform stops on request and leaves no process", async () => {
   expect(await platform.stop()).toEqual([]);
   await eventually(() => processesWith(platform.dir).length === 0);
   await platform.start();

@@ -5,7 +5,16 @@ import { eventually, needs } from "@millwright/testing";
 import { type Deployment, processesWith, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { eventsOf, reached, runOf, RUN_TIMEOUT_MS, script, sees, shellOutputs, startRun } from "./support/runs.ts";
+import {
+  eventsOf,
+  waitForState,
+  runOf,
+  RUN_TIMEOUT_MS,
+  script,
+  waitForEvent,
+  shellOutputs,
+  startRun,
+} from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 let platform: Deployment;
@@ -36,12 +45,12 @@ afterAll(async () => {
 /** Starts a run whose environment setup fails, and waits until it has failed. */
 async function notSetUp(minutes: number): Promise<any> {
   const config = {
-    name: `kept ${minutes}`,
+    name: `retained ${minutes}`,
     setup_commands: ["echo half > half.txt; exit 7"],
     failure_session_retention_minutes: minutes,
   };
   const { uid } = await api.post("/agent/environments", { config });
-  return reached(api, await startRun(api, script("say: never"), { config: { environment_id: uid } }), "FAILED");
+  return waitForState(api, await startRun(api, script("say: never"), { config: { environment_id: uid } }), "FAILED");
 }
 /** Waits until the platform has detected the loss of the worker of the debug window. */
 const lost = (runId: string): Promise<any> =>
@@ -81,7 +90,7 @@ describe("a run that failed during environment setup, with a debug window", () =
       });
       const command = script("shell: cat half.txt");
       expect(await followUp(id, command)).toMatchObject({ outcome: "live_session" });
-      await sees(api, id, ({ kind }) => kind === "turn_end");
+      await waitForEvent(api, id, ({ kind }) => kind === "turn_end");
       expect(await shellOutputs(api, id)).toEqual(["half\n"]);
       expect(lasting(await runOf(api, id))).toEqual(lasting(failed));
       expect((await api.call("POST", `/agent/runs/${id}/cancel`)).status).toBe(400);
@@ -90,7 +99,11 @@ describe("a run that failed during environment setup, with a debug window", () =
       for (const message of [busy, "Are you there?"]) {
         expect(await followUp(id, message)).toMatchObject({ outcome: "live_session" });
         // Nothing is delivered before the command ends.
-        await sees(api, id, ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600");
+        await waitForEvent(
+          api,
+          id,
+          ({ kind, payload }) => kind === "tool_start" && payload.input.command === "sleep 600",
+        );
       }
       await worker.kill();
       const after = await lost(id);
@@ -107,7 +120,11 @@ describe("a run that failed during environment setup, with a debug window", () =
         ["Are you there?", "undeliverable", "debug_session_lost"],
       ];
       expect(await fatesOf(id)).toEqual([...fates, ["Go on.", "queued", undefined]]);
-      await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "worker_lost");
+      await waitForEvent(
+        api,
+        id,
+        ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "worker_lost",
+      );
       await api.post(`/agent/runs/${id}/cancel`, {});
       await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
       startWorker();
@@ -116,7 +133,11 @@ describe("a run that failed during environment setup, with a debug window", () =
 
   needs("bwrap", "is removed when the window ends, and the next follow-up begins a new execution", async () => {
     const { run_id: id, ...failed } = await notSetUp(1);
-    await sees(api, id, ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_over");
+    await waitForEvent(
+      api,
+      id,
+      ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_over",
+    );
     const after = await runOf(api, id);
     expect([lasting(after), after.debug_agent_available, after.is_sandbox_running, processesOf(id)]).toEqual([
       lasting(failed),
@@ -141,18 +162,18 @@ describe("a run that waits for an answer", () => {
     "bwrap",
     "continues in its own directory on its worker, and in the saved workspace on another one",
     async () => {
-      const look = "shell: stat -c %i kept.txt && cat kept.txt";
+      const readFile = "shell: stat -c %i kept.txt && cat kept.txt";
       const id = await startRun(
         api,
-        script("write: {path: kept.txt, content: kept}", look, "ask: First?", look, "ask: Second?", look),
+        script("write: {path: kept.txt, content: kept}", readFile, "ask: First?", readFile, "ask: Second?", readFile),
       );
-      await reached(api, id, "BLOCKED");
+      await waitForState(api, id, "BLOCKED");
       await followUp(id, "Yes.");
-      await sees(api, id, ({ kind, payload }) => kind === "run_finished" && payload.message === "Second?");
+      await waitForEvent(api, id, ({ kind, payload }) => kind === "run_finished" && payload.message === "Second?");
       await worker.kill();
       startWorker();
       await followUp(id, "Yes.");
-      await reached(api, id, "SUCCEEDED");
+      await waitForState(api, id, "SUCCEEDED");
       const [first, second, third] = await shellOutputs(api, id);
       expect([first, second === first, third === first, third]).toEqual([
         expect.stringMatching(/^\d+\nkept$/),

@@ -86,7 +86,7 @@ describe("a key with scopes", () => {
     },
   );
   test.each(["run.view", "run.create", "run.manage", "schedule.manage"])(
-    "reaches personal resources as far as the scope says: %s",
+    "reaches personal resources as far as the scope permits: %s",
     async (scope) => {
       const key = await keyOf(person, { scopes: ["run.view", ...(scope === "run.view" ? [] : [scope])] });
       for (const [verb, method, path, body] of uses(await personalWorld(person))) {
@@ -254,7 +254,7 @@ describe("a personal run in a team's conversation", () => {
 
 describe("the token of a run", () => {
   /** Returns the accepted execution of a run; completes the executions of other runs. */
-  async function held(runId: string): Promise<Assignment> {
+  async function acceptRun(runId: string): Promise<Assignment> {
     for (;;) {
       const lease = await worker.offer();
       const assignment = (await worker.accept(lease))!;
@@ -269,7 +269,7 @@ describe("the token of a run", () => {
     });
     const member = await keyOf(owner.as(first), {});
     const mine = await personalWorld(member);
-    const token = member.as((await held(await startRun(member, "The team's."))).runToken);
+    const token = member.as((await acceptRun(await startRun(member, "The team's."))).runToken);
     for (const [, method, path, body] of uses(mine))
       expect([400, 403, 404]).toContain(await statusOf(token, method, path, body));
     expect((await token.get("/agent/runs")).runs.map((one: any) => one.run_id)).not.toContain(mine.run);
@@ -277,7 +277,7 @@ describe("the token of a run", () => {
   });
   test("reaches its own tree, and no unrelated run of the team", async () => {
     const [run, unrelated] = [await startRun(owner, "First."), await startRun(owner, "Unrelated.")];
-    const token = owner.as((await held(run)).runToken);
+    const token = owner.as((await acceptRun(run)).runToken);
     const child = await startRun(token, "Help.");
     expect((await token.get("/agent/runs")).runs.map((one: any) => one.run_id).toSorted()).toEqual(
       [run, child].toSorted(),
@@ -300,7 +300,7 @@ describe("the token of a run", () => {
     const { run_id: sibling } = await owner.post(`/factory/${factory}/runs`, { prompt: "Go too." });
     const other = await aFactory(owner, definitionFiles("No script here."));
     const { run_id: foreign } = await owner.post(`/factory/${other}/runs`, { prompt: "Elsewhere." });
-    const token = owner.as((await held(run)).runToken);
+    const token = owner.as((await acceptRun(run)).runToken);
     expect([
       await statusOf(token, "GET", `/factory/${factory}/tasks`),
       await statusOf(token, "GET", `/agent/runs/${sibling}`),
@@ -314,7 +314,7 @@ describe("the token of a run", () => {
     const { uid } = await owner.post("/agent/environments", {
       config: { name: "web", allowed_hosts: ["example.com"] },
     });
-    const token = owner.as((await held(await startRun(owner, "Go."))).runToken);
+    const token = owner.as((await acceptRun(await startRun(owner, "Go."))).runToken);
     const path = `/agent/environments/${uid}`;
     for (const [method, asked, body] of [
       ["POST", "/agent/environments", { config: { name: "x" } }],
@@ -327,8 +327,8 @@ describe("the token of a run", () => {
   });
   test("changes no artifact of another run, also of its own tree", async () => {
     const run = await startRun(owner, "First.");
-    const parent = await held(run);
-    const child = await held(await startRun(owner.as(parent.runToken), "Help."));
+    const parent = await acceptRun(run);
+    const child = await acceptRun(await startRun(owner.as(parent.runToken), "Help."));
     const artifactOf = async (lease: Assignment): Promise<string> =>
       (
         await worker.call("CreateArtifact", {

@@ -98,7 +98,7 @@ const ADDRESSED: (readonly ["runs" | "conversations", ...Row])[] = ROWS.flatMap(
 test.each(ADDRESSED)(
   "%s: %s of a run that is %s is a %d",
   async (address, asked, of, status, body, then = shown(of)) => {
-    const { runId } = await states.bring(of);
+    const { runId } = await states.createRunIn(of);
     const { conversation_id: conversation } = await runOf(api, runId);
     const before = await eventsOf(api, runId);
     const answer = await api.call(
@@ -130,7 +130,7 @@ describe("reads of a run in every state", () => {
     "CANCELLED",
     "LOCAL",
   ])("%s", async (state) => {
-    const { runId } = await states.bring(state);
+    const { runId } = await states.createRunIn(state);
     const { conversation_id: conversation } = await runOf(api, runId);
     const read = await api.get(`/agent/runs/${runId}/conversation`);
     expect([read, await api.get(`/agent/conversations/${conversation}`)]).toEqual([
@@ -190,7 +190,7 @@ describe.each([...READS, ...WRITES])("%s %s", (method, path) => {
   ];
 
   test("is 401 without a key, for what exists and what does not; 404 for another team, for an unknown id and for a malformed one", async () => {
-    const { runId } = await states.bring("SUCCEEDED");
+    const { runId } = await states.createRunIn("SUCCEEDED");
     const ids = { run: runId, conversation: (await runOf(api, runId)).conversation_id };
     const unknown = { run: randomUUID(), conversation: randomUUID() };
     const before = [await runOf(api, runId), await eventsOf(api, runId)];
@@ -212,7 +212,7 @@ describe.each([...READS, ...WRITES])("%s %s", (method, path) => {
 });
 
 test.each(WRITES)("%s %s returns 403 without run.manage, and changes nothing", async (method, path) => {
-  const { runId } = await states.bring("INPROGRESS");
+  const { runId } = await states.createRunIn("INPROGRESS");
   const { conversation_id: conversation } = await runOf(api, runId);
   const before = await eventsOf(api, runId);
   expect(
@@ -300,7 +300,7 @@ describe("an invalid request", () => {
   test.each(["runs", "conversations"])(
     "%s: a follow-up without a message is a 400, with a file that was not prepared a 422, and neither reaches the run",
     async (address) => {
-      const { runId } = await states.bring("INPROGRESS");
+      const { runId } = await states.createRunIn("INPROGRESS");
       const path = `/agent/${address}/${address === "runs" ? runId : (await runOf(api, runId)).conversation_id}/followups`;
       const before = await eventsOf(api, runId);
       expect(await api.call("POST", path, { body: { message: "" } })).toMatchObject({

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "@jest/globals";
 import { eventually, needs } from "@millwright/testing";
 import { Platform, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { ended, eventsOf, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import { ended, eventsOf, runOf, script, waitForEvent, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { teamOf } from "./support/world.ts";
 
 let platform: Platform;
@@ -91,7 +91,7 @@ describe("a run that exceeds its limits ends FAILED with its cause, and nothing 
     "other runs continue",
     async () => {
       const beside = await startRun(api, script(shell("until test -e go; do sleep 0.1; done; echo still here")));
-      await sees(api, beside, ({ kind }) => kind === "tool_start");
+      await waitForEvent(api, beside, ({ kind }) => kind === "tool_start");
       await endedBy(
         await startRun(api, script(shell("for i in $(seq 800); do sleep 30 & done; wait"))),
         "process_limit",
@@ -127,7 +127,7 @@ needs(
   "one run sees nothing of another: neither its files nor its processes",
   async () => {
     const owner = await startRun(api, script(shell("echo canary > canary-of-another-run; sleep 600")));
-    await sees(api, owner, ({ kind }) => kind === "tool_start");
+    await waitForEvent(api, owner, ({ kind }) => kind === "tool_start");
     const searches = [
       "find / -name 'can*-of-another-run' 2>/dev/null",
       "cat /proc/*/cmdline | tr '\\0' ' ' | grep 'can[a]ry-of'",
@@ -202,9 +202,9 @@ needs(
       shell(
         'echo "$SANDBOX_CANARY"; printf %s "$SANDBOX_CANARY" | base64; node -p "encodeURIComponent(process.env.SANDBOX_CANARY)"; (printf s3cret/of; sleep 0.2; echo "+the team")',
       ),
-      shell('echo x > out.txt; echo "fail: $SANDBOX_CANARY" > told'),
+      shell('echo x > out.txt; echo "fail: $SANDBOX_CANARY" > output'),
       "artifact: {file: out.txt, title: 'for s3cret/of+the team'}",
-      "read: told",
+      "read: output",
       shell('echo "$SANDBOX_CANARY" >&2; exit 3'),
     ];
     const id = await startRun(api, script(...steps), { config: { environment_id: environment.uid } });

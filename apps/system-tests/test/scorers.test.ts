@@ -3,7 +3,7 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { ended, RUN_TIMEOUT_MS, script, succeeded, toldEventsOf } from "./support/runs.ts";
+import { ended, RUN_TIMEOUT_MS, script, succeeded, effectiveEventsOf } from "./support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
 
 const LABELS = [
@@ -189,7 +189,7 @@ test("a run that instructs its judge which label to report does not change the v
   expect(result).toMatchObject({ status: "scored", classification: "fail", reasons: [{ reason: "It begs." }] });
   // The score is stored while the judge still runs; its events are complete once it has ended.
   const judge = await ended(api, result.scoring_run_id);
-  const ends = (await toldEventsOf(api, judge.run_id)).filter(({ kind }) => kind === "tool_end");
+  const ends = (await effectiveEventsOf(api, judge.run_id)).filter(({ kind }) => kind === "tool_end");
   expect(ends.map(({ payload }) => payload.name)).toEqual(["grep", "grep", "report_score"]);
   expect(JSON.stringify(ends[0].payload.output)).toContain("conversation.json");
   expect(JSON.stringify(ends[1].payload.output)).not.toContain(SECRET);

@@ -69,7 +69,7 @@ const reasonOf = async (scorer: any): Promise<any> =>
 
 test("a rule judges the messages and usage of a run, with the same result each time", async () => {
   const scorer = await aRule(
-    "Said",
+    "Messages",
     { kind: "regex", target: "conversation", pattern: "Ignore the rubric" },
     { kind: "state", in: ["SUCCEEDED"] },
     { kind: "metric", metric: "cost_usd", max: 0 },

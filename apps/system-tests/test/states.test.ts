@@ -5,7 +5,7 @@ import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { HandWorker, type Lease } from "./support/hand-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
-import { ENDED, LIVE, shown, States, type Brought } from "./support/states.ts";
+import { ENDED, LIVE, shown, States, type RunInState } from "./support/states.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -22,14 +22,14 @@ afterAll(() => platform?.remove());
 afterEach(() => states.clear());
 
 const anOffer = (): Promise<Lease> => states.offer();
-const bring = (state: string): Promise<Brought> => states.bring(state);
-const aChild = (brought: Brought): Promise<string> => states.aChild(brought);
+const createRunIn = (state: string): Promise<RunInState> => states.createRunIn(state);
+const aChild = (run: RunInState): Promise<string> => states.aChild(run);
 const cancel = (runId: string, query = "") => api.call("POST", `/agent/runs/${runId}/cancel${query}`);
 const followUp = (runId: string, message = "And then?") => api.post(`/agent/runs/${runId}/followups`, { message });
 const stateOf = async (runId: string): Promise<string> => (await runOf(api, runId)).state;
 
 test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
-  const { runId } = await bring(state);
+  const { runId } = await createRunIn(state);
   const run = await runOf(api, runId);
   expect([run.state, run.finished_at === null, run.started_at === null]).toEqual([
     shown(state),
@@ -39,7 +39,7 @@ test.each([...LIVE, ...ENDED])("a run can be brought to %s", async (state) => {
 });
 
 test("a status message has at most 8,192 characters", async () => {
-  const { runId, lease } = await bring("INPROGRESS");
+  const { runId, lease } = await createRunIn("INPROGRESS");
   const error = {
     code: "agent_reported_failure",
     message: "x".repeat(1_000_000),
@@ -55,7 +55,7 @@ describe("cancelling", () => {
   test.each(["QUEUED", "CLAIMED", "INPROGRESS", "waiting"])(
     "a run that is %s returns its id, and the run is CANCELLED at once",
     async (state) => {
-      const { runId } = await bring(state);
+      const { runId } = await createRunIn(state);
       expect(await cancel(runId)).toMatchObject({ status: 200, body: runId });
       expect(await runOf(api, runId)).toMatchObject({ state: "CANCELLED", finished_at: expect.any(String) });
       const { events } = await api.get(`/agent/runs/${runId}/timeline`);
@@ -66,18 +66,18 @@ describe("cancelling", () => {
     },
   );
   test("instructs the worker to stop, and revokes the run's token at once", async () => {
-    const held = await bring("INPROGRESS");
-    await cancel(held.runId);
-    const { status, directives } = await worker.heartbeat(held.lease);
+    const active = await createRunIn("INPROGRESS");
+    await cancel(active.runId);
+    const { status, directives } = await worker.heartbeat(active.lease);
     expect([status, directives.map((one) => one.cancel !== undefined)]).toEqual(["STOP", [true]]);
     for (const ask of [
-      api.call("GET", "/whoami", { key: held.assignment!.runToken }),
-      api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: held.assignment!.runToken }),
+      api.call("GET", "/whoami", { key: active.assignment!.runToken }),
+      api.call("POST", "/agent/runs", { body: { prompt: "late" }, key: active.assignment!.runToken }),
     ])
       expect((await ask).status).toBe(401);
   });
   test("alone leaves the children; with the tree it cancels all active ones, also offered ones", async () => {
-    const root = await bring("INPROGRESS");
+    const root = await createRunIn("INPROGRESS");
     const child = await aChild(root);
     const childLease = await anOffer();
     const childAssignment = (await worker.accept(childLease))!;
@@ -112,7 +112,7 @@ describe("a follow-up", () => {
   test.each(["QUEUED", "PENDING"])(
     "to a run that is %s is appended to its prompt, and reaches the agent",
     async (state) => {
-      const { runId, lease } = await bring(state);
+      const { runId, lease } = await createRunIn(state);
       expect(await followUp(runId)).toEqual({ outcome: "queued_prompt", followup_id: null });
       expect(await runOf(api, runId)).toMatchObject({
         prompt: "Do it.\n\nAnd then?",
@@ -129,7 +129,7 @@ describe("a follow-up", () => {
     ["CLAIMED", "queue_pending"],
     ["INPROGRESS", "live_session"],
   ])("to a run that is %s is a %s, sent to its worker once", async (state, outcome) => {
-    const { runId, lease } = await bring(state);
+    const { runId, lease } = await createRunIn(state);
     const answer = await followUp(runId);
     expect(answer).toEqual({ outcome, followup_id: expect.any(String) });
     const { directives } = await worker.heartbeat(lease);
@@ -138,12 +138,12 @@ describe("a follow-up", () => {
     ]);
   });
   test("to a run that waits for its children wakes it", async () => {
-    const { runId } = await bring("waiting");
+    const { runId } = await createRunIn("waiting");
     expect(await followUp(runId)).toEqual({ outcome: "queue_pending", followup_id: expect.any(String) });
     expect(["QUEUED", "INPROGRESS"]).toContain(await stateOf(runId));
   });
   test.each(ENDED)("to a run that is %s continues the same run in a new execution", async (state) => {
-    const { runId } = await bring(state);
+    const { runId } = await createRunIn(state);
     expect(await followUp(runId)).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String) });
     expect(await runOf(api, runId)).toMatchObject({ state: "QUEUED", finished_at: null });
     const { runUid, executionSeq, inputs } = (await worker.accept(await anOffer()))!;
@@ -154,7 +154,7 @@ describe("a follow-up", () => {
 describe("an interrupt", () => {
   const interrupt = (path: string) => api.call("POST", `${path}/interrupt`);
   test("of a run that is INPROGRESS is accepted, sent to its worker, and the run accepts follow-ups; also through its conversation", async () => {
-    const { runId, lease } = await bring("INPROGRESS");
+    const { runId, lease } = await createRunIn("INPROGRESS");
     const { conversation_id: conversation } = await runOf(api, runId);
     for (const path of [`/agent/runs/${runId}`, `/agent/conversations/${conversation}`])
       expect(await interrupt(path)).toMatchObject({ status: 202, body: { run_id: runId } });
@@ -163,7 +163,7 @@ describe("an interrupt", () => {
     expect(await stateOf(runId)).toBe("INPROGRESS");
   });
   test("of a run that waits for its children changes nothing", async () => {
-    const { runId } = await bring("waiting");
+    const { runId } = await createRunIn("waiting");
     expect(await interrupt(`/agent/runs/${runId}`)).toMatchObject({ status: 202 });
     expect(await stateOf(runId)).toBe("INPROGRESS");
   });
@@ -173,7 +173,7 @@ describe("a retry", () => {
   test.each(ENDED)(
     "of a run that is %s creates a linked run with the same configuration, once per key",
     async (state) => {
-      const { runId } = await bring(state);
+      const { runId } = await createRunIn(state);
       const key = { headers: { "idempotency-key": randomUUID() } };
       const [made, again] = [
         await api.post(`/agent/runs/${runId}/retry`, undefined, key),
@@ -191,7 +191,7 @@ describe("a retry", () => {
     },
   );
   test.each(LIVE)("of a run that is %s is rejected, and creates nothing", async (state) => {
-    const { runId } = await bring(state);
+    const { runId } = await createRunIn(state);
     const count = async () => (await api.get("/agent/runs?limit=500")).runs.length;
     const before = await count();
     expect(await api.call("POST", `/agent/runs/${runId}/retry`)).toMatchObject({
@@ -210,7 +210,7 @@ describe("the outcome of a follow-up", () => {
       reason,
     ]);
   test("is queued until the agent has it, then delivered", async () => {
-    const { runId } = await bring("QUEUED");
+    const { runId } = await createRunIn("QUEUED");
     await followUp(runId, "Early.");
     expect(await fates(runId)).toEqual([["Early.", "queued", undefined]]);
     const assignment = (await worker.accept(await anOffer()))!;
@@ -219,7 +219,7 @@ describe("the outcome of a follow-up", () => {
   });
   test("is undeliverable, with the reason, when the run ends first", async () => {
     for (const state of ["QUEUED", "INPROGRESS"]) {
-      const { runId, lease } = await bring(state);
+      const { runId, lease } = await createRunIn(state);
       await followUp(runId, "Too late.");
       await cancel(runId);
       // Until the execution has ended, the follow-up may have been delivered.
@@ -230,7 +230,7 @@ describe("the outcome of a follow-up", () => {
 });
 
 test("a conversation shows the steps of its runs and accepts messages for the newest", async () => {
-  const { runId } = await bring("SUCCEEDED");
+  const { runId } = await createRunIn("SUCCEEDED");
   const { conversation_id: conversation } = await runOf(api, runId);
   expect(await api.get(`/agent/conversations/${conversation}`)).toEqual(
     await api.get(`/agent/runs/${runId}/conversation`),
@@ -243,7 +243,7 @@ test("a conversation shows the steps of its runs and accepts messages for the ne
 });
 
 test("a tree has at most ten levels below its root", async () => {
-  let parent = await bring("INPROGRESS");
+  let parent = await createRunIn("INPROGRESS");
   for (let depth = 1; depth <= 10; depth++) {
     const runId = await aChild(parent);
     const lease = await anOffer();

@@ -33,13 +33,13 @@ beforeEach(async () => {
 
 const TASKS = () => `/factory/${factory}/tasks`;
 const aTask = (more: object = {}): Promise<any> =>
-  api.post(TASKS(), { title: "Mend it", conversation_id: conversation, ...more });
+  api.post(TASKS(), { title: "Fix it", conversation_id: conversation, ...more });
 const list = async (query: string): Promise<any[]> => (await api.get(`${TASKS()}?${query}&limit=100`)).tasks;
 const listed = async (task: any, query = ""): Promise<any> => (await list(query)).find(({ uid }) => uid === task.uid);
 const stageOf = async (task: any): Promise<string> => (await api.get(`${TASKS()}/${task.uid}`)).stage;
 const cancelTask = (task: any, ask = {}) => api.call("POST", `${TASKS()}/${task.uid}/cancel`, ask);
 /** Returns the accepted execution of this test's run; completes the executions of other runs. */
-async function held(): Promise<Assignment & Lease> {
+async function acceptNext(): Promise<Assignment & Lease> {
   for (;;) {
     const lease = await worker.offer();
     const assignment = (await worker.accept(lease))!;
@@ -53,7 +53,7 @@ describe("creating a task", () => {
   test("binds it to the conversation: TRIAGE, the newest run as snapshot, its creator as author", async () => {
     const task = await aTask();
     expect(task).toMatchObject({
-      title: "Mend it",
+      title: "Fix it",
       description: null,
       stage: "TRIAGE",
       conversation_id: conversation,
@@ -87,8 +87,8 @@ describe("creating a task", () => {
     expect(await api.call("DELETE", `${TASKS()}/${task.uid}`)).toMatchObject({ status: 404 });
     expect(await listed(task)).toBeUndefined();
     expect((await api.get(`/agent/runs/${runId}`)).conversation_id).toBe(conversation);
-    expect(await api.post(`/factory/${other}/tasks`, { title: "Anew", conversation_id: conversation })).toMatchObject({
-      title: "Anew",
+    expect(await api.post(`/factory/${other}/tasks`, { title: "Again", conversation_id: conversation })).toMatchObject({
+      title: "Again",
     });
   });
 
@@ -162,7 +162,7 @@ test("an automation is started by changes of people to a task, and not by change
     subject: { task_uid: task.uid, previous_stage: "TRIAGE", stage: "SPEC" },
   });
   runId = fired.run_id;
-  const assignment = await held();
+  const assignment = await acceptNext();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "REVIEW" }, { key: assignment.runToken });
   const { run_id: child } = await api.post(
     "/agent/runs",
@@ -176,7 +176,7 @@ test("an automation is started by changes of people to a task, and not by change
     subject: { by_root_run_uid: runId, previous_stage: "SPEC", stage: "REVIEW" },
   });
   runId = child;
-  const childs = await held();
+  const childs = await acceptNext();
   await api.patch(`${TASKS()}/${task.uid}`, { stage: "COMPLETE" }, { key: childs.runToken });
   const [childsOwn] = await decided(3);
   expect(childsOwn).toMatchObject({ outcome: "suppressed", subject: { by_root_run_uid: fired.run_id } });
@@ -206,7 +206,7 @@ describe("the list", () => {
 
   test("shows the outputs of the bound conversation only, a single read those of the whole tree", async () => {
     const task = await aTask();
-    const assignment = await held();
+    const assignment = await acceptNext();
     const child = (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment.runToken })).run_id;
     const lease = await worker.offer();
     const childs = (await worker.accept(lease))!;
@@ -237,7 +237,7 @@ describe("the list", () => {
 
   test("retains the snapshot run while the current run changes, and created_by matches the creator of the snapshot", async () => {
     const task = await aTask();
-    await worker.complete(await held(), "DONE");
+    await worker.complete(await acceptNext(), "DONE");
     const next = (await api.post("/agent/runs", { prompt: "On.", conversation_id: conversation })).run_id;
     expect(await listed(task, "include_current_run=true")).toMatchObject({
       run_id: runId,
@@ -272,7 +272,7 @@ describe("the list", () => {
 describe("cancelling a task", () => {
   test("cancels the current run and all its descendants, then the task", async () => {
     const task = await aTask();
-    const assignment = await held();
+    const assignment = await acceptNext();
     const child = (await api.post("/agent/runs", { prompt: "Help." }, { key: assignment.runToken })).run_id;
     const { status, body } = await cancelTask(task);
     expect([status, body.stage, body.uid]).toEqual([200, "CANCELLED", task.uid]);
@@ -283,7 +283,7 @@ describe("cancelling a task", () => {
 
   test("cancels the newest top-level run and its whole tree: a child in the same conversation, and one that a client executes", async () => {
     const task = await aTask();
-    const assignment = await held();
+    const assignment = await acceptNext();
     const child = (
       await api.post("/agent/runs", { prompt: "Help.", conversation_id: conversation }, { key: assignment.runToken })
     ).run_id;
@@ -344,7 +344,7 @@ describe("cancelling a task", () => {
     const colleague = await aColleague();
     await colleague.post("/agent/runs", { prompt: "Mine.", conversation_id: conversation, team: false });
     expect(await listed(task, "include_current_run=true")).toMatchObject({ current_run: { run_id: runId } });
-    await worker.complete(await held(), "DONE");
+    await worker.complete(await acceptNext(), "DONE");
     expect(await cancelTask(task)).toMatchObject({ status: 400, body: { reason: "run_already_finished" } });
   });
 

@@ -112,18 +112,20 @@ describe.each(Object.entries(SURROUNDINGS))(
         name === "invoke_agent" &&
         attributes["millwright.run.uid"] === runId &&
         attributes["millwright.outcome"] === "DONE";
-      const heard = (spans: readonly CollectedSpan[], by: string, what: string) =>
+      const countConsumed = (spans: readonly CollectedSpan[], by: string, what: string) =>
         spans.filter(({ name, service }) => name === `process millwright.run.${what}.v1` && service === by).length;
       const spans = await spansOf(
         traceId,
         (all) =>
-          all.some(isEndOfRoot) && heard(all, "gateway", "finished") === 2 && heard(all, "factories", "created") === 2,
+          all.some(isEndOfRoot) &&
+          countConsumed(all, "gateway", "finished") === 2 &&
+          countConsumed(all, "factories", "created") === 2,
       );
 
       const child = spans.find(
         ({ name, attributes }) => name === "invoke_agent" && attributes["millwright.run.uid"] !== runId,
       )!;
-      expect(wayUp(spans, child)).toEqual([
+      expect(ancestorsOf(spans, child)).toEqual([
         "worker invoke_agent",
         "orchestrator millwright.orchestrator.v1.RunService/CreateRuns",
         "gateway millwright.orchestrator.v1.RunService/CreateRuns",
@@ -145,7 +147,7 @@ describe.each(Object.entries(SURROUNDINGS))(
           parentSpanId !== child.parentSpanId,
       )!;
       expect(created.links).toEqual([{ traceId, spanId: created.parentSpanId }]);
-      expect(wayUp(spans, created)[1]).toBe("orchestrator millwright.orchestrator.v1.RunService/CreateRuns");
+      expect(ancestorsOf(spans, created)[1]).toBe("orchestrator millwright.orchestrator.v1.RunService/CreateRuns");
       const [services, instances] = [
         new Set(spans.map(({ service }) => service)),
         new Set(spans.map(({ instance }) => instance)),
@@ -234,7 +236,7 @@ describe.each(Object.entries(SURROUNDINGS))(
           },
         },
       ]);
-      const way = wayUp(spans, calls[0]!);
+      const way = ancestorsOf(spans, calls[0]!);
       expect([...way.slice(0, 4), way.at(-1)]).toEqual([
         "worker chat claude-opus-5-5",
         "worker step",
@@ -258,9 +260,9 @@ const SERVICES = ["gateway", "factories", "orchestrator", "worker"];
 const CLIENT_SPAN = "c".repeat(16);
 
 /** Returns service and name of a span and of each ancestor up to the client's span. */
-function wayUp(spans: readonly CollectedSpan[], span: CollectedSpan): string[] {
+function ancestorsOf(spans: readonly CollectedSpan[], span: CollectedSpan): string[] {
   const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
-  return [`${span.service} ${span.name}`, ...(parent ? wayUp(spans, parent) : [])];
+  return [`${span.service} ${span.name}`, ...(parent ? ancestorsOf(spans, parent) : [])];
 }
 
 /** Texts of people, agents and models, and credentials of every kind. */

@@ -6,11 +6,11 @@ import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import {
   eventsOf,
-  reached,
+  waitForState,
   RUN_TIMEOUT_MS,
   runOf,
   script,
-  sees,
+  waitForEvent,
   shellOutputs,
   spawn,
   startRun,
@@ -38,7 +38,7 @@ const ENDLESS = "shell: {command: sleep 600, timeout_seconds: 900}";
 const childrenOf = async (runId: string): Promise<any[]> =>
   (await api.get(`/agent/runs?ancestor_run_id=${runId}&sort_by=created_at&sort_order=asc&limit=100`)).runs;
 
-test("a tree of depth 5 finishes with one slot and every cap at 1, because a waiting parent occupies nothing", async () => {
+test("a tree of depth 5 finishes with one slot and every limit at 1, because a waiting parent uses no slot", async () => {
   const agents = ["helper", "foreman", "helper", "foreman"]; // An agent may name agents of the same factory.
   const nested = agents.reduceRight<string>(
     (below, agent) => script(`say: I start the ${agent}.`, spawn(below, agent), "wait: all", "say: It is done."),
@@ -57,16 +57,16 @@ test("a tree of depth 5 finishes with one slot and every cap at 1, because a wai
 
 test("a cancelled tree leaves no active run and frees its slot", async () => {
   const root = await startRun(api, script(spawn(script(ENDLESS)), spawn(script(ENDLESS)), "wait: all"));
-  await sees(api, root, ({ kind }) => kind === "run_waiting");
+  await waitForEvent(api, root, ({ kind }) => kind === "run_waiting");
   const [first] = await childrenOf(root);
-  await sees(api, first.run_id, ({ kind }) => kind === "tool_start");
+  await waitForEvent(api, first.run_id, ({ kind }) => kind === "tool_start");
   await api.post(`/agent/runs/${root}/cancel?tree=true`);
   expect([(await runOf(api, root)).state, ...(await childrenOf(root)).map(({ state }) => state)]).toEqual([
     "CANCELLED",
     "CANCELLED",
     "CANCELLED",
   ]);
-  await succeeded(api, await startRun(api, script("say: there is room again")));
+  await succeeded(api, await startRun(api, script("say: a slot is free again")));
 });
 
 needs(
@@ -94,7 +94,7 @@ needs(
       await eventually(() => processesOf(id) === 0, { timeoutMs: RUN_TIMEOUT_MS });
       ledgers.push([id, await eventsOf(api, id), (await runOf(api, id)).request_usage]);
     }
-    await succeeded(api, await startRun(api, script("say: the worker that held it goes on")));
+    await succeeded(api, await startRun(api, script("say: the previous worker continues")));
     for (const [id, events, usage] of ledgers as [string, any[], any][])
       expect([await eventsOf(api, id), (await runOf(api, id)).request_usage]).toEqual([events, usage]);
   },
@@ -103,14 +103,14 @@ needs(
 test("a plain cancel leaves the children, and their ends wake no run", async () => {
   // A child that ended by itself could end before its parent waits for it.
   const root = await startRun(api, script(spawn(script(ENDLESS)), "wait: all"));
-  await sees(api, root, ({ kind }) => kind === "run_waiting");
+  await waitForEvent(api, root, ({ kind }) => kind === "run_waiting");
   await api.post(`/agent/runs/${root}/cancel`);
   const events = await eventsOf(api, root);
   const [{ run_id: child }] = await childrenOf(root);
-  await sees(api, child, ({ kind }) => kind === "tool_start");
-  await reached(api, child, "INPROGRESS");
+  await waitForEvent(api, child, ({ kind }) => kind === "tool_start");
+  await waitForState(api, child, "INPROGRESS");
   await api.post(`/agent/runs/${child}/cancel`);
-  await reached(api, child, "CANCELLED");
+  await waitForState(api, child, "CANCELLED");
   expect([(await runOf(api, root)).state, await eventsOf(api, root)]).toEqual(["CANCELLED", events]);
 });
 
@@ -149,7 +149,7 @@ describe("the sandbox", () => {
       api,
       script("shell: ln -s /etc/passwd link.txt && ln -s / root", "read: {path: link.txt}"),
     );
-    expect((await reached(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
+    expect((await waitForState(api, id, "FAILED", "SUCCEEDED")).state).toBe("FAILED");
     for (const step of [
       "read: /etc/passwd",
       "read: ../../etc/passwd",
@@ -157,10 +157,9 @@ describe("the sandbox", () => {
       "artifact: /etc/passwd",
       "list: /etc",
     ]) {
-      expect([step, (await reached(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual([
-        step,
-        "FAILED",
-      ]);
+      expect([step, (await waitForState(api, await startRun(api, script(step)), "FAILED", "SUCCEEDED")).state]).toEqual(
+        [step, "FAILED"],
+      );
     }
   });
 });

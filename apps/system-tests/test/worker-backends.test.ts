@@ -5,7 +5,17 @@ import { type Deployment, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { Depot } from "./support/depot.ts";
 import { onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { ended, eventsOf, reached, runOf, script, sees, shellOutputs, startRun, succeeded } from "./support/runs.ts";
+import {
+  ended,
+  eventsOf,
+  waitForState,
+  runOf,
+  script,
+  waitForEvent,
+  shellOutputs,
+  startRun,
+  succeeded,
+} from "./support/runs.ts";
 
 onDeployments(["standalone"], (name) => {
   let platform: Deployment;
@@ -48,11 +58,11 @@ onDeployments(["standalone"], (name) => {
         const here = await startRun(api, prompt, { config: { worker_host: "ordinary" } });
         await succeeded(api, here);
         /** Sorted, because the order of the platform's own events among the worker's is not defined. */
-        const told = async (runId: string) =>
+        const reportOf = async (runId: string) =>
           (await eventsOf(api, runId))
             .map(({ kind, payload }) => `${kind} ${payload.name ?? payload.text ?? payload.reason ?? ""}`)
             .toSorted();
-        expect(await told(there)).toEqual(await told(here));
+        expect(await reportOf(there)).toEqual(await reportOf(here));
         expect(await shellOutputs(api, there)).toEqual(["hello\n"]);
         const timeline = async (runId: string) =>
           (await api.get(`/agent/runs/${runId}/timeline`)).events.map(({ event_type: type }: any) => type);
@@ -66,7 +76,7 @@ onDeployments(["standalone"], (name) => {
 
     test("ends a cancelled run on its machine, and cancels the machine", async () => {
       const id = await onDepot(script("shell: sleep 600"));
-      await sees(api, id, ({ kind }) => kind === "tool_start");
+      await waitForEvent(api, id, ({ kind }) => kind === "tool_start");
       await api.post(`/agent/runs/${id}/cancel`);
       expect((await ended(api, id)).state).toBe("CANCELLED");
       await eventually(() => depot.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
@@ -77,7 +87,7 @@ onDeployments(["standalone"], (name) => {
     test("continues on the machine if the dispatching worker is killed, and watches the machine again", async () => {
       const go = platform.path("go");
       const id = await onDepot(script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."));
-      await sees(api, id, ({ kind }) => kind === "tool_start");
+      await waitForEvent(api, id, ({ kind }) => kind === "tool_start");
       await depot.kill();
       await depot.launch();
       expect(depot.output()).toContain("reattached to a machine");
@@ -93,7 +103,7 @@ onDeployments(["standalone"], (name) => {
     test("reports why there is no machine, and the run continues when there is one again", async () => {
       await writeFile(platform.path("closed-once"), "");
       const id = await onDepot(script("say: At last."));
-      const failed = await sees(api, id, ({ kind }) => kind === "dispatch_failed");
+      const failed = await waitForEvent(api, id, ({ kind }) => kind === "dispatch_failed");
       expect(failed.payload).toMatchObject({
         worker_host: "depot",
         reason: "dispatch_command",
@@ -101,7 +111,7 @@ onDeployments(["standalone"], (name) => {
       });
       await succeeded(api, id);
       await writeFile(platform.path("closed"), "");
-      const given = await reached(api, await onDepot(script("say: never")), "ERROR");
+      const given = await waitForState(api, await onDepot(script("say: never")), "ERROR");
       expect(given.status_message).toMatchObject({
         error_code: "resource_unavailable",
         retryable: true,

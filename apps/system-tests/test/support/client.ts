@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { responseValidator, type Answer, type OpenApiDocument } from "@millwright/testing";
 import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
-import { ask, patiently, type Told } from "./patient.ts";
+import { sendRequest, sendWithRetries, type RawResponse } from "./requests.ts";
 import { readStream } from "./stream.ts";
 
-export type Ask = {
+export type RequestOptions = {
   /** API key; null: anonymous. Default: the client's key. */
   key?: string | null;
   body?: unknown;
@@ -14,7 +14,7 @@ export type Ask = {
   /** Disables retries, also if processes of the platform are killed. */
   isOnce?: boolean;
   /** The request may be repeated, whatever its method. */
-  isHarmless?: boolean;
+  isRepeatable?: boolean;
   /** The resource does not exist for the client: a 404 response to a repeated DELETE is not replaced by 204. */
   isAbsent?: boolean;
 };
@@ -34,17 +34,17 @@ export type Client = {
   readonly key: string;
   readonly hasChaos: boolean;
   readonly document: ApiDocument;
-  call(method: string, path: string, ask?: Ask): Promise<Answer>;
+  call(method: string, path: string, options?: RequestOptions): Promise<Answer>;
   /** Returns the body of a successful response. Throws the problem otherwise. */
-  get(path: string, ask?: Ask): Promise<any>;
-  post(path: string, body?: unknown, ask?: Ask): Promise<any>;
-  put(path: string, body: unknown, ask?: Ask): Promise<any>;
-  patch(path: string, body: unknown, ask?: Ask): Promise<any>;
+  get(path: string, options?: RequestOptions): Promise<any>;
+  post(path: string, body?: unknown, options?: RequestOptions): Promise<any>;
+  put(path: string, body: unknown, options?: RequestOptions): Promise<any>;
+  patch(path: string, body: unknown, options?: RequestOptions): Promise<any>;
   delete(path: string): Promise<void>;
   /** Requests any URL of the platform, such as a page or a file. The request may be repeated. */
-  fetch(url: string, init?: RequestInit): Promise<Told>;
+  fetch(url: string, init?: RequestInit): Promise<RawResponse>;
   /** Like `fetch`, but sends an Idempotency-Key if the operation accepts one. */
-  send(url: string, init: RequestInit): Promise<Told>;
+  send(url: string, init: RequestInit): Promise<RawResponse>;
   /** Returns a client of the same platform with another key. */
   as(key: string): Client;
 };
@@ -61,7 +61,9 @@ export async function connect(
   platform: Pick<Deployment, "url" | "output"> & Partial<Pick<Deployment, "hasChaos">>,
 ): Promise<Client> {
   const { url, hasChaos = false } = platform;
-  const document = JSON.parse((await patiently(() => ask(`${url}/api/v1/openapi.json`, {}))).text) as ApiDocument;
+  const document = JSON.parse(
+    (await sendWithRetries(() => sendRequest(`${url}/api/v1/openapi.json`, {}))).text,
+  ) as ApiDocument;
   return clientOf(
     { url, hasChaos, document, validate: responseValidator(document), output: () => platform.output() },
     OWNER_KEY,
@@ -69,8 +71,8 @@ export async function connect(
 }
 
 function clientOf(server: Server, ownKey: string): Client {
-  const call = async (method: string, path: string, asked: Ask = {}): Promise<Answer> => {
-    const { key = ownKey, body, rawBody, headers = {} } = asked;
+  const call = async (method: string, path: string, options: RequestOptions = {}): Promise<Answer> => {
+    const { key = ownKey, body, rawBody, headers = {} } = options;
     const sent = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
     const init: RequestInit = {
       method,
@@ -86,20 +88,20 @@ function clientOf(server: Server, ownKey: string): Client {
     const isStream = headers["accept"]?.includes("event-stream") === true;
     const {
       status,
-      headers: told,
+      headers: response,
       text,
-    } = await (isStream ? readStream(url, init, server.hasChaos) : send(server, url, init, asked)).catch(
+    } = await (isStream ? readStream(url, init, server.hasChaos) : send(server, url, init, options)).catch(
       (cause: unknown) => {
-        throw new Error(`${method} ${path} was not answered. The platform says: ${server.output()}`, { cause });
+        throw new Error(`${method} ${path} got no response. Output of the platform: ${server.output()}`, { cause });
       },
     );
-    const isJson = /[/+]json\b/.test(told.get("content-type") ?? "");
-    const answer = { status, headers: told, body: isJson && text !== "" ? JSON.parse(text) : text };
+    const isJson = /[/+]json\b/.test(response.get("content-type") ?? "");
+    const answer = { status, headers: response, body: isJson && text !== "" ? JSON.parse(text) : text };
     if (!isStream) server.validate(method, `/api/v1${path.split("?")[0]}`, answer);
     return answer;
   };
-  const must = async (method: string, path: string, asked?: Ask): Promise<any> => {
-    const { status, body } = await call(method, path, asked);
+  const must = async (method: string, path: string, options?: RequestOptions): Promise<any> => {
+    const { status, body } = await call(method, path, options);
     if (status >= 300) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
     return body;
   };
@@ -107,46 +109,48 @@ function clientOf(server: Server, ownKey: string): Client {
     ...server,
     key: ownKey,
     call,
-    get: (path, asked) => must("GET", path, asked),
-    post: (path, body, asked = {}) => must("POST", path, { ...asked, body }),
-    put: (path, body, asked = {}) => must("PUT", path, { ...asked, body }),
-    patch: (path, body, asked = {}) => must("PATCH", path, { ...asked, body }),
+    get: (path, options) => must("GET", path, options),
+    post: (path, body, options = {}) => must("POST", path, { ...options, body }),
+    put: (path, body, options = {}) => must("PUT", path, { ...options, body }),
+    patch: (path, body, options = {}) => must("PATCH", path, { ...options, body }),
     delete: (path) => must("DELETE", path),
-    fetch: (url, init = {}) => (server.hasChaos ? patiently(() => ask(url, init)) : ask(url, init)),
+    fetch: (url, init = {}) =>
+      server.hasChaos ? sendWithRetries(() => sendRequest(url, init)) : sendRequest(url, init),
     send: (url, init) => send(server, url, init, {}),
     as: (key) => clientOf(server, key),
   };
 }
 
 /** POST operations that accept no Idempotency-Key but may be repeated, because repetition changes nothing more. */
-const CONVERGING = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
+const IDEMPOTENT = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
 
 /** Sends a request; retries it if processes of the platform are killed. */
 async function send(
   { hasChaos, document }: Server,
   url: string,
   init: RequestInit,
-  { isOnce = false, isAbsent = false, isHarmless = false }: Ask,
-): Promise<Told> {
+  { isOnce = false, isAbsent = false, isRepeatable = false }: RequestOptions,
+): Promise<RawResponse> {
   const headers = Object.fromEntries(new Headers(init.headers));
-  if (init.method === "POST" && takesKey(document, new URL(url).pathname)) headers["idempotency-key"] ??= randomUUID();
+  if (init.method === "POST" && acceptsIdempotencyKey(document, new URL(url).pathname))
+    headers["idempotency-key"] ??= randomUUID();
   const mayRepeat =
-    isHarmless ||
+    isRepeatable ||
     init.method !== "POST" ||
     headers["idempotency-key"] !== undefined ||
-    CONVERGING.test(new URL(url).pathname);
-  if (!hasChaos || isOnce || !mayRepeat) return ask(url, init);
-  return patiently(async (attempt) => {
-    const told = await ask(url, { ...init, headers });
+    IDEMPOTENT.test(new URL(url).pathname);
+  if (!hasChaos || isOnce || !mayRepeat) return sendRequest(url, init);
+  return sendWithRetries(async (attempt) => {
+    const response = await sendRequest(url, { ...init, headers });
     // The first attempt deleted the resource, but its response was lost; the repeated DELETE returns 404.
-    return init.method === "DELETE" && attempt > 1 && !isAbsent && told.status === 404
-      ? { ...told, status: 204, text: "", bytes: Buffer.alloc(0) }
-      : told;
+    return init.method === "DELETE" && attempt > 1 && !isAbsent && response.status === 404
+      ? { ...response, status: 204, text: "", bytes: Buffer.alloc(0) }
+      : response;
   });
 }
 
 /** Returns whether the API document declares an Idempotency-Key for a POST to this path. */
-function takesKey({ paths }: ApiDocument, path: string): boolean {
+function acceptsIdempotencyKey({ paths }: ApiDocument, path: string): boolean {
   const exact = Object.keys(paths).find((template) => template === path);
   const template =
     exact ?? Object.keys(paths).find((one) => new RegExp(`^${one.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path));

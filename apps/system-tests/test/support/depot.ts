@@ -81,11 +81,11 @@ export class Depot {
   cancelledFor(runId: string): string[] {
     const file = this.#platform.path("cancelled");
     if (!existsSync(file)) return [];
-    const told: { run_id: string; reason: string }[] = readFileSync(file, "utf8")
+    const cancellations: { run_id: string; reason: string }[] = readFileSync(file, "utf8")
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line));
-    return told.flatMap(({ run_id, reason }) => (run_id === runId ? [reason] : []));
+    return cancellations.flatMap(({ run_id, reason }) => (run_id === runId ? [reason] : []));
   }
 
   /** Sends SIGKILL to the worker. Its machines continue to run. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { eventually } from "@millwright/testing";
 import type { Client } from "./client.ts";
-import { ask, patiently } from "./patient.ts";
+import { sendRequest, sendWithRetries } from "./requests.ts";
 import { teamOf } from "./world.ts";
 
 export type Lease = { readonly executionId: string; readonly attempt: number };
@@ -95,8 +95,11 @@ export class HandWorker {
       freeSlots: 10,
       leases: [{ ...only(lease), phase: "RUNNING" }],
     });
-    const isOurs = (one: { executionId: string }) => one.executionId === lease.executionId;
-    return { status: answer.leases?.find(isOurs)?.status ?? "", directives: (answer.directives ?? []).filter(isOurs) };
+    const isOfLease = (one: { executionId: string }) => one.executionId === lease.executionId;
+    return {
+      status: answer.leases?.find(isOfLease)?.status ?? "",
+      directives: (answer.directives ?? []).filter(isOfLease),
+    };
   }
 }
 
@@ -108,7 +111,7 @@ const only = ({ executionId, attempt }: Lease): Lease => ({ executionId, attempt
  */
 async function rpc({ url, hasChaos }: Platform, token: string, method: string, request: object): Promise<any> {
   const send = () =>
-    ask(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
+    sendRequest(`${url}/rpc/millwright.worker.v1.WorkerService/${method}`, {
       method: "POST",
       headers: {
         "content-type": "application/json",
@@ -117,7 +120,7 @@ async function rpc({ url, hasChaos }: Platform, token: string, method: string, r
       },
       body: JSON.stringify(request),
     });
-  const { status, text } = await (hasChaos ? patiently(send, ({ status: code }) => code === 503) : send());
+  const { status, text } = await (hasChaos ? sendWithRetries(send, ({ status: code }) => code === 503) : send());
   const answer: any = JSON.parse(text);
   if (status >= 300) throw new Error(`${method}: ${status} ${JSON.stringify(answer)}`);
   return answer;

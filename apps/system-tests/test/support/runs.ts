@@ -26,7 +26,7 @@ export const startRun = async (api: Client, prompt: string, body: object = {}): 
 export const runOf = (api: Client, runId: string): Promise<any> => api.get(`/agent/runs/${runId}`);
 
 /** Waits until the run is in one of the states and returns it. Throws with its status message if it never is. */
-export function reached(api: Client, runId: string, ...states: string[]): Promise<any> {
+export function waitForState(api: Client, runId: string, ...states: string[]): Promise<any> {
   return eventually(
     async () => {
       const run = await runOf(api, runId);
@@ -40,7 +40,7 @@ export function reached(api: Client, runId: string, ...states: string[]): Promis
 }
 
 /** Waits until the run is terminal and returns it. */
-export const ended = (api: Client, runId: string): Promise<any> => reached(api, runId, ...ENDED);
+export const ended = (api: Client, runId: string): Promise<any> => waitForState(api, runId, ...ENDED);
 
 /** Waits until the run is terminal, expects SUCCEEDED and returns it. */
 export async function succeeded(api: Client, runId: string): Promise<any> {
@@ -64,7 +64,7 @@ export async function eventsOf(api: Client, runId: string, limit = 500): Promise
  * Returns the events of a run. If a call was repeated after its worker or workspace was lost, only the events of its
  * last execution are included.
  */
-export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
+export async function effectiveEventsOf(api: Client, runId: string): Promise<any[]> {
   const events = await eventsOf(api, runId);
   const callOf = ({ kind, payload }: any): string | undefined =>
     ["model_step", "tool_start", "tool_end"].includes(kind)
@@ -77,7 +77,7 @@ export async function toldEventsOf(api: Client, runId: string): Promise<any[]> {
 }
 
 /** Waits for an event of the run that fulfils the condition and returns it. */
-export const sees = (api: Client, runId: string, wanted: (event: any) => boolean): Promise<any> =>
+export const waitForEvent = (api: Client, runId: string, wanted: (event: any) => boolean): Promise<any> =>
   eventually(async () => (await eventsOf(api, runId)).find(wanted) ?? false, {
     timeoutMs: RUN_TIMEOUT_MS,
     everyMs: 100,
@@ -85,6 +85,6 @@ export const sees = (api: Client, runId: string, wanted: (event: any) => boolean
 
 /** Returns the outputs of the run's shell steps in order. */
 export const shellOutputs = async (api: Client, runId: string): Promise<string[]> =>
-  (await toldEventsOf(api, runId))
+  (await effectiveEventsOf(api, runId))
     .filter(({ kind, payload }) => kind === "tool_end" && payload.name === "run_command")
     .map(({ payload }) => payload.output.output);

@@ -3,7 +3,7 @@ import type { Client } from "./client.ts";
 import type { Assignment, HandWorker, Lease } from "./hand-worker.ts";
 import { startRun } from "./runs.ts";
 
-export type Brought = { runId: string; lease: Lease; assignment?: Assignment };
+export type RunInState = { runId: string; lease: Lease; assignment?: Assignment };
 
 /** Active states of a run. "waiting" is INPROGRESS without a lease, until its child ends. */
 export const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS", "waiting"] as const;
@@ -41,7 +41,7 @@ export class States {
    * Creates a run in a state of LIVE or ENDED. "LOCAL" is INPROGRESS, executed by its client; "third-party" is
    * INPROGRESS with an external harness.
    */
-  async bring(state: string): Promise<Brought> {
+  async createRunIn(state: string): Promise<RunInState> {
     const nothing = { executionId: "0", attempt: 0 };
     if (state === "LOCAL") {
       const { run_id: runId } = await this.#api.post("/agent/runs/local", {
@@ -74,7 +74,7 @@ export class States {
     return brought;
   }
 
-  async aChild({ assignment }: Brought): Promise<string> {
+  async aChild({ assignment }: RunInState): Promise<string> {
     return (await this.#api.post("/agent/runs", { prompt: "Help." }, { key: assignment!.runToken })).run_id;
   }
 

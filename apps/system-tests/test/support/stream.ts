@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { timeoutFactor } from "@millwright/testing";
-import type { Told } from "./patient.ts";
+import type { RawResponse } from "./requests.ts";
 
 const RESUME_MS = 10_000;
 const PAUSE_MS = 100;
@@ -9,7 +9,7 @@ const PAUSE_MS = 100;
  * Reads a stream of server-sent events until its `end` event. With `mayBreak` a broken stream is resumed after the last
  * complete event, and the parts are returned as one stream.
  */
-export async function readStream(url: string, init: RequestInit, mayBreak: boolean): Promise<Told> {
+export async function readStream(url: string, init: RequestInit, mayBreak: boolean): Promise<RawResponse> {
   const headers = { ...(init.headers as Record<string, string>) };
   let text = "";
   for (let deadline = Date.now() + RESUME_MS * timeoutFactor(); ; await pause(PAUSE_MS)) {
@@ -52,7 +52,7 @@ export async function followEvents(
   headers: Readonly<Record<string, string>>,
   isLast: (event: any) => boolean = () => false,
 ): Promise<any[]> {
-  const told: any[] = [];
+  const events: any[] = [];
   let lastId: string | undefined;
   for (let deadline = Date.now() + FOLLOW_MS * timeoutFactor(); ; await pause(PAUSE_MS)) {
     if (Date.now() > deadline) throw new Error(`No event after ${lastId} came for long: ${url}`);
@@ -69,9 +69,9 @@ export async function followEvents(
       for await (const { id, event, data } of blocksOf(response)) {
         deadline = Date.now() + FOLLOW_MS * timeoutFactor();
         lastId = id ?? lastId;
-        if (event === "end") return told;
-        if (event !== "open") told.push(data);
-        if (isLast(data)) return told;
+        if (event === "end") return events;
+        if (event !== "open") events.push(data);
+        if (isLast(data)) return events;
       }
     } catch {
       continue; // Connection lost: resume after `lastId`.
