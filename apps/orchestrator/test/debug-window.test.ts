@@ -219,7 +219,7 @@ test("retains nothing if the environment does not request it, the agent had star
     expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
     return [(await platform.getRun(caller, created!.run.uid)).state, await platform.inUse(teamOf(caller))];
   };
-  expect(await end({ aRetainedSetup: false }, async () => {})).toEqual(["FAILED", 0]);
+  expect(await end({ retained: false }, async () => {})).toEqual(["FAILED", 0]);
   expect(await end({}, (execution) => execution.start())).toEqual(["FAILED", 0]);
   expect(await end({}, (_execution, runUid) => platform.life.cancelRun(caller, { runUid, tree: false }))).toEqual([
     "CANCELLED",

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
-import { eventually, type Answer } from "@millwright/testing";
+import { eventually, type ApiResponse } from "@millwright/testing";
 import { Platform } from "@millwright/test-platform";
 import { connect } from "./support/client.ts";
 
@@ -55,7 +55,7 @@ declare(isMounted ? name : `${name} (needs the right to mount)`, async () => {
 
   const ballast = join(disk, "ballast");
   fill(ballast);
-  const refused: Answer[] = [];
+  const refused: ApiResponse[] = [];
   for (let sent = 0; sent < REQUESTS_MAX && !refused.some(({ body }) => body.reason === "storage_full"); sent++) {
     fill(ballast);
     const answer = await create();

@@ -12,7 +12,7 @@ export { domainError } from "./matchers.ts";
 export { natsServer } from "./nats-server.ts";
 export type { NatsServer } from "./nats-server.ts";
 export { responseValidator } from "./openapi.ts";
-export type { Answer, OpenApiDocument } from "./openapi.ts";
+export type { ApiResponse, OpenApiDocument } from "./openapi.ts";
 export { isExpected, needs } from "./needs.ts";
 export { pagesRead } from "./pages-read.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { SPEAK, type WholeAnswer, type WireName } from "./model-wires.ts";
+import { WIRE_FORMATS, type WholeAnswer, type WireName } from "./model-wires.ts";
 
 /**
  * The response to a call: an answer, an error, no response, or one that ends in the middle, with or without a broken
@@ -65,13 +65,13 @@ export class ModelServer {
         .writeHead(200, { "content-type": "application/json" })
         .end(JSON.stringify({ object: "list", data: this.models.map((id) => ({ id, object: "model" })) }));
     }
-    const asked = readRequest(request, Buffer.concat(chunks).toString());
-    if (!asked)
+    const modelRequest = readRequest(request, Buffer.concat(chunks).toString());
+    if (!modelRequest)
       return void response
         .writeHead(404, { "content-type": "application/json" })
-        .end(JSON.stringify({ error: { message: `There is no ${request.url}` } }));
-    const answer = this.#answer(asked, this.requests.push(asked) - 1);
-    response.once("close", () => response.writableEnded || this.abandoned.push(asked));
+        .end(JSON.stringify({ error: { message: `Unknown path ${request.url}.` } }));
+    const answer = this.#answer(modelRequest, this.requests.push(modelRequest) - 1);
+    response.once("close", () => response.writableEnded || this.abandoned.push(modelRequest));
     if (answer === "hang") return;
     if (typeof answer === "object" && "status" in answer) {
       const { status, message = "No.", retryAfter } = answer;
@@ -83,9 +83,9 @@ export class ModelServer {
         JSON.stringify({ type: "error", error: { type: "api_error", message, code: status, status: "ERROR" } }),
       );
     }
-    const { beginning, ending } = SPEAK[asked.wire](
+    const { beginning, ending } = WIRE_FORMATS[modelRequest.wire](
       typeof answer === "string" ? { text: "It begins, and", usage: { input: 5, output: 3 } } : answer,
-      asked.model,
+      modelRequest.model,
     );
     const write = ([event, data]: readonly [string, object | string]) =>
       response.write(
@@ -104,12 +104,12 @@ function readRequest({ url = "", headers }: IncomingMessage, text: string): Mode
   const { pathname } = new URL(url, "http://x");
   const body = (text === "" ? {} : JSON.parse(text)) as Record<string, any>;
   const bearer = headers.authorization?.replace(/^Bearer /, "");
-  const one = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header);
+  const firstOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header);
   if (pathname === "/v1/messages")
-    return { wire: "anthropic", model: body["model"], key: one(headers["x-api-key"]), body };
+    return { wire: "anthropic", model: body["model"], key: firstOf(headers["x-api-key"]), body };
   if (pathname === "/v1/responses") return { wire: "openai", model: body["model"], key: bearer, body };
   if (pathname === "/v1/chat/completions")
     return { wire: "openai-compatible", model: body["model"], key: bearer, body };
   const model = /^\/v1beta\/models\/(.+):streamGenerateContent$/.exec(pathname)?.[1];
-  return model === undefined ? undefined : { wire: "google", model, key: one(headers["x-goog-api-key"]), body };
+  return model === undefined ? undefined : { wire: "google", model, key: firstOf(headers["x-goog-api-key"]), body };
 }

@@ -134,7 +134,7 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
       output_tokens: usage.output,
       total_tokens: usage.input + (usage.cacheRead ?? 0) + usage.output,
     },
-    ...(usage.cacheRead === undefined ? {} : { input_tokens_details: { cached_tokens: usage.cacheRead } }),
+    input_tokens_details: usage.cacheRead === undefined ? undefined : { cached_tokens: usage.cacheRead },
   };
   const isIncomplete = end !== undefined;
   const reason = end === "length" ? "max_output_tokens" : "content_filter";
@@ -143,7 +143,7 @@ function openai({ text = "", calls = [], usage, end }: WholeAnswer, model: strin
     created_at: 1,
     model,
     usage: counted ?? null,
-    ...(isIncomplete ? { incomplete_details: { reason } } : {}),
+    incomplete_details: isIncomplete ? { reason } : undefined,
   };
   return {
     beginning: [event("response.created", { response: { id: "resp_1", created_at: 1, model } }), ...items],
@@ -168,7 +168,7 @@ function compatible({ text = "", calls = [], usage, end }: WholeAnswer, model: s
   ]);
   const counted = usage && {
     ...{ prompt_tokens: usage.input + (usage.cacheRead ?? 0), completion_tokens: usage.output },
-    ...(usage.cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: usage.cacheRead } }),
+    prompt_tokens_details: usage.cacheRead === undefined ? undefined : { cached_tokens: usage.cacheRead },
   };
   const reason =
     end === "length" ? "length" : end === "refused" ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop";
@@ -221,11 +221,11 @@ function google({ text = "", calls = [], usage, end }: WholeAnswer): StreamedEve
         chunk([{ functionCall: { name, args: input }, thoughtSignature: `signature-${index}` }]),
       ),
     ],
-    ending: [["", { ...(last as object), ...(counted ? { usageMetadata: counted } : {}) }]],
+    ending: [["", { ...(last as object), usageMetadata: counted }]],
   };
 }
 
-export const SPEAK: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => StreamedEvents>> = {
+export const WIRE_FORMATS: Readonly<Record<WireName, (answer: WholeAnswer, model: string) => StreamedEvents>> = {
   anthropic,
   openai,
   "openai-compatible": compatible,

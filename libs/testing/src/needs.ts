@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 import { test } from "@jest/globals";
 
 /**
- * Declares a test that needs a program on the PATH. If it is absent the test is skipped with a name that says so; with
+ * Declares a test that needs a program on the PATH. If it is absent, the test is skipped and its name states the program; with
  * `CI=true` it runs and fails.
  */
 export function needs(

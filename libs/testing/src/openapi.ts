@@ -6,7 +6,7 @@ import addFormats from "ajv-formats";
 export type OpenApiDocument = { readonly paths?: Readonly<Record<string, unknown>> | undefined };
 
 /** A response of the public API; `body` is parsed JSON, else text. */
-export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any };
+export type ApiResponse = { readonly status: number; readonly headers: Headers; readonly body: any };
 
 type Operation = {
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>>;
@@ -16,7 +16,9 @@ type Operation = {
  * Validates a response against the schema of its operation and status. For unknown operations, validates only the form
  * of a problem.
  */
-export function responseValidator(document: OpenApiDocument): (method: string, path: string, answer: Answer) => void {
+export function responseValidator(
+  document: OpenApiDocument,
+): (method: string, path: string, response: ApiResponse) => void {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema(document, "openapi");

@@ -1,10 +1,10 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { responseValidator, type Answer } from "@millwright/testing";
+import { responseValidator, type ApiResponse } from "@millwright/testing";
 import type { OpenApiDocument } from "../../src/rest/openapi.ts";
 import type { RequestListener } from "../../src/rest/index.ts";
 
-export type ApiAnswer = Answer;
+export type ApiAnswer = ApiResponse;
 
 export type ApiRequest = {
   /** Bearer credential. If absent, the default key of `api` is used; null sends none. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { responseValidator, type Answer, type OpenApiDocument } from "@millwright/testing";
+import { responseValidator, type ApiResponse, type OpenApiDocument } from "@millwright/testing";
 import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { sendRequest, sendWithRetries, type RawResponse } from "./requests.ts";
 import { readStream } from "./stream.ts";
@@ -34,7 +34,7 @@ export type Client = {
   readonly key: string;
   readonly hasChaos: boolean;
   readonly document: ApiDocument;
-  call(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  call(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>;
   /** Returns the body of a successful response. Throws the problem otherwise. */
   get(path: string, options?: RequestOptions): Promise<any>;
   post(path: string, body?: unknown, options?: RequestOptions): Promise<any>;
@@ -71,7 +71,7 @@ export async function connect(
 }
 
 function clientOf(server: Server, ownKey: string): Client {
-  const call = async (method: string, path: string, options: RequestOptions = {}): Promise<Answer> => {
+  const call = async (method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> => {
     const { key = ownKey, body, rawBody, headers = {} } = options;
     const sent = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
     const init: RequestInit = {
