@@ -149,6 +149,13 @@ const COMPOSERS = ["apps/standalone", "apps/admin"];
 /** The library of test support. Tools use libs/test-platform, which starts whole platforms. */
 const TEST_SUPPORT = "@millwright/testing";
 
+/** Apps whose build bundles the packages that they import, so these are development dependencies. */
+const BUNDLED = ["apps/console"];
+
+/** Endings that relative imports name. A bundled app also imports what its bundler turns into files. */
+const ENDINGS = /\.(?:ts|json|mjs)$/;
+const BUNDLED_ENDINGS = /\.(?:tsx?|css|svg)$/;
+
 /** Packages that are provided by another declared package. */
 const PROVIDED = { "@jest/globals": "jest" };
 
@@ -240,14 +247,14 @@ function checkThirdParty(pkg, file, name) {
   if (declared in (rootManifest.dependencies ?? {})) return;
   if (!(declared in (rootManifest.devDependencies ?? {})))
     report(file.path, `imports ${name}, which the root does not declare`);
-  else if (!file.isTest && layerOfPackage(pkg) !== "test")
+  else if (!file.isTest && layerOfPackage(pkg) !== "test" && !BUNDLED.includes(pkg.dir))
     report(file.path, `imports ${name}, a development dependency, outside tests`);
 }
 
 function checkRelative(pkg, file, specifier) {
   const target = resolve(root, dirname(file.path), specifier);
   if (!target.startsWith(resolve(root, pkg.dir) + sep)) report(file.path, `leaves its package (${specifier})`);
-  else if (!specifier.endsWith(".ts") && !specifier.endsWith(".json") && !specifier.endsWith(".mjs"))
+  else if (!(BUNDLED.includes(pkg.dir) ? BUNDLED_ENDINGS : ENDINGS).test(specifier))
     report(file.path, `relative imports name the file with its ending (${specifier})`);
   const isCompose = target === resolve(root, pkg.dir, "src/compose.ts");
   const mayCompose = file.isTest || /\/main\.ts$/.test(file.path) || pkg.dir === "apps/standalone";

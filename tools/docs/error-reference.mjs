@@ -15,7 +15,16 @@ import { packageOf, readPackages } from "../workspace/packages.mjs";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** Packages whose errors do not reach clients of the public API. */
-const NOT_PUBLIC = new Set(["worker", "cli", "admin", "standalone", "system-tests", "testing", "api-client"]);
+const NOT_PUBLIC = new Set([
+  "console",
+  "worker",
+  "cli",
+  "admin",
+  "standalone",
+  "system-tests",
+  "testing",
+  "api-client",
+]);
 const KINDS_FILE = "libs/errors/src/kinds.ts";
 const CALLS_DEEP_MAX = 4;
 const DEPTH_MAX = 12;

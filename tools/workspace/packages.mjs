@@ -18,7 +18,7 @@ export function readPackages(root) {
     .sort()
     .map((dir) => {
       const manifest = JSON.parse(readFileSync(join(root, dir, "package.json"), "utf8"));
-      const paths = ["src", "test"].flatMap((folder) => sourceFiles(join(root, dir, folder), /\.ts$/));
+      const paths = ["src", "test"].flatMap((folder) => sourceFiles(join(root, dir, folder), /\.tsx?$/));
       return { name: manifest.name, dir, manifest, files: paths.sort().map((path) => readSource(root, path)) };
     });
 }

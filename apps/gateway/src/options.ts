@@ -23,6 +23,8 @@ export type GatewayOptions = ServiceOptions &
     readonly webhookListener?: RequestListener;
     /** Serves `/metrics` on the public port. Absent if the process has an operations port. */
     readonly publicMetrics?: { readonly metricsKey?: string | undefined };
+    /** Directory of the built console. Default: `apps/console/dist` beside this app. */
+    readonly consoleDir?: string;
     /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */
     readonly egressRanges?: readonly string[];
     /** Alternative names of the active-team header, in addition to the specification's name. */

@@ -4,6 +4,8 @@ import { deriveKey, type Vault } from "@millwright/vault";
 import type { Upstreams } from "./clients/upstreams.ts";
 import type { IdentityOperations } from "./identity/index.ts";
 import type { GatewayOptions } from "./options.ts";
+import { consoleRoutes } from "./console/console-routes.ts";
+import { CONSOLE_DIR, consoleSite } from "./console/console-site.ts";
 import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
@@ -57,6 +59,8 @@ import { teamEventRoutes } from "./routes/runs/team-events.ts";
 import { teamRoutes } from "./routes/identity/teams.ts";
 import { webhookRoutes } from "./routes/triggers/webhooks.ts";
 import { whoAmIRoute } from "./routes/identity/whoami.ts";
+import { browserSessions } from "./sessions/browser-sessions.ts";
+import { sessionRoutes } from "./sessions/session-routes.ts";
 import type { CreateOnce } from "./store/idempotency-store.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
@@ -82,7 +86,13 @@ type PublicAppDeps = {
 export function publicApp(deps: PublicAppDeps): RestApp {
   const { options: o, authenticate, identity, upstreams, respondOnce, limitMetrics } = deps;
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
-  const signIn = { authenticate, vault: deps.vault, isHttps: o.publicUrl.startsWith("https:") };
+  const sessions = browserSessions({
+    vault: deps.vault,
+    clock: o.clock,
+    isHttps: o.publicUrl.startsWith("https:"),
+  });
+  const signIn = { authenticate, sessions };
+  const site = consoleSite(o.consoleDir ?? CONSOLE_DIR);
   const shared = { upstreams, findProfiles: profileFinder(identity), links };
   const routes: Route[] = [
     whoAmIRoute(identity),
@@ -140,6 +150,8 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...factoryCostRoutes({ upstreams, limitMetrics }),
     ...factoryPullRequestRoutes({ upstreams, limitMetrics }),
     ...pageRoutes({ ...shared, signIn }),
+    ...sessionRoutes({ authenticate, sessions, publicUrl: o.publicUrl }),
+    ...consoleRoutes(site),
     ...docsRoutes(o),
     aboutErrorsRoute,
     ...(o.publicMetrics ? [metricsRoute({ metrics: o.metrics, ...o.publicMetrics })] : []),
@@ -156,6 +168,8 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     routes,
     mounts,
     authenticate,
+    sessionCredential: sessions.credential,
+    navigationPage: site.page,
     respondOnce,
     teamHeaders,
     clock: o.clock,

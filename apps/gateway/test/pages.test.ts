@@ -184,7 +184,7 @@ describe("without a link", () => {
     const { status, headers } = await signIn({ key: "member", next: `${RUN_PATH}?a=b` });
     expect([status, headers.get("location")]).toEqual([303, `${RUN_PATH}?a=b`]);
     expect(headers.get("set-cookie")).toMatch(
-      /^millwright_session=[\w.~-]+; Path=\/runs; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+      /^millwright_session=[\w.~-]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
     );
     expect(headers.get("set-cookie")).not.toContain("member");
   });

@@ -1,6 +1,7 @@
 import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
 import { createLogger, ignoreStandardStreamErrors } from "@millwright/telemetry";
 import { loadConfig } from "./config.ts";
+import { buildConsole } from "./build-console.ts";
 import { startStandalone } from "./standalone.ts";
 import { releaseStartupHeap } from "./release-startup-heap.ts";
 
@@ -27,17 +28,19 @@ async function main(): Promise<void> {
   if (!platform) return; // a signal arrived before the start
   const lines = [
     "Millwright is ready.",
-    `  API   ${platform.url}/api/v1`,
-    `  docs  ${platform.url}/docs`,
-    `  data  ${config.dataDir}`,
+    `  console  ${platform.url}`,
+    `  API      ${platform.url}/api/v1`,
+    `  docs     ${platform.url}/docs`,
+    `  data     ${config.dataDir}`,
   ];
   // A key that the operator configured is not printed, because standard output is often a log.
   if (platform.isFirstStart)
     lines.push(
       config.bootstrapApiKey === undefined
-        ? `  key   ${platform.apiKey}   (the owner's API key; shown this once)`
-        : "  key   the one in MILLWRIGHT_BOOTSTRAP_API_KEY",
+        ? `  key      ${platform.apiKey}   (the owner's API key; shown this once)`
+        : "  key      the one in MILLWRIGHT_BOOTSTRAP_API_KEY",
     );
   process.stdout.write(`${lines.join("\n")}\n`);
   releaseStartupHeap();
+  buildConsole();
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { notFound } from "@millwright/errors";
 import { html, pathText, Reply, route, type Route } from "../rest/index.ts";
+import { acceptsEncoding } from "./accepts-encoding.ts";
 import { docsAssets, type DocsAssets } from "./docs-assets.ts";
 import { Markup, markup } from "./markup.ts";
 
@@ -42,7 +43,7 @@ export function docsRoutes({ publicUrl }: { publicUrl: string }): Route[] {
       handler: async ({ params, request }) => {
         const asset = (await assets()).find(({ name }) => name === params.asset);
         if (!asset) throw notFound("asset");
-        const isZipped = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/.test(request.headers["accept-encoding"] ?? "");
+        const isZipped = acceptsEncoding(request.headers, "gzip");
         return new Reply(200, isZipped ? asset.zipped : asset.plain, {
           "content-type": "text/javascript; charset=utf-8",
           "cache-control": CACHE_FOREVER,

@@ -10,8 +10,6 @@ import { scheduleJson, slotJson } from "../routes/triggers/schedules.ts";
 import { runRecords } from "../routes/runs/run-record.ts";
 import { decisionRecord } from "../routes/triggers/automation-schemas.ts";
 import { eventPage } from "./event-page.ts";
-import { page } from "./layout.ts";
-import { markup } from "./markup.ts";
 import type { PageLinks, View } from "./page-links.ts";
 import { asText } from "./markup.ts";
 import { pullRequestPage } from "./pull-request-page.ts";
@@ -59,14 +57,6 @@ export function pageRoutes({
     }
   };
   return [
-    route({
-      method: "GET",
-      path: "/",
-      root: true,
-      auth: "none",
-      summary: "Front page",
-      handler: async () => html(200, frontPage),
-    }),
     route({
       method: "GET",
       path: "/runs/{runId}",
@@ -182,13 +172,6 @@ export function pageRoutes({
     }),
   ];
 }
-
-const frontPage = page(
-  "Welcome",
-  markup`<h1>Millwright</h1><p>A self-hosted agent factory platform. The public API is described at
-<a href="/docs">/docs</a>, for programs by <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>; runs and pull requests have pages, linked from what the API and the
-<code>millwright</code> command answer.</p>`,
-);
 
 const queryOf = (view: string | undefined): string => (view === undefined ? "" : `?view=${encodeURIComponent(view)}`);
 

@@ -1,16 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
-import type { Vault } from "@millwright/vault";
 import { containsCredential, PAGE_HEADERS, type Authenticate, type Mount } from "../rest/index.ts";
 import { page } from "./layout.ts";
+import type { BrowserSessions } from "../sessions/browser-sessions.ts";
 import { markup } from "./markup.ts";
 
-const COOKIE = "millwright_session";
-const COOKIE_SECONDS = 12 * 3600;
 const FORM_BYTES_MAX = 8 * 1024;
 
-export type SignInDeps = { authenticate: Authenticate; vault: Vault; isHttps: boolean };
+export type SignInDeps = { authenticate: Authenticate; sessions: BrowserSessions };
 
 /** Returns the sign-in form, which replaces a page that the reader cannot see yet. */
 export const signInPage = (next: string, problem?: string): string =>
@@ -36,7 +34,7 @@ export const signInMount = (deps: SignInDeps): Mount => ({
 
 type PageResponse = { status: number; headers?: Record<string, string>; body?: string };
 
-async function respond({ authenticate, vault, isHttps }: SignInDeps, request: IncomingMessage): Promise<PageResponse> {
+async function respond({ authenticate, sessions }: SignInDeps, request: IncomingMessage): Promise<PageResponse> {
   if (request.method !== "POST") return { status: 405, headers: { allow: "POST" } };
   const form = await readForm(request);
   if (!form) return { status: 400, headers: { connection: "close" }, body: signInPage("/", "The form is not valid.") };
@@ -44,26 +42,18 @@ async function respond({ authenticate, vault, isHttps }: SignInDeps, request: In
   const key = form.get("key") ?? "";
   const caller = await authenticate({ bearer: key, teamUid: undefined, requestId: newUid() }).catch(() => undefined);
   if (!caller) return { status: 401, body: signInPage(next, "That key is not valid.") };
-  const attributes = `Path=/runs; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
-  return {
-    status: 303,
-    headers: { location: next, "set-cookie": `${COOKIE}=${vault.seal(key, COOKIE)}; ${attributes}` },
-  };
+  return { status: 303, headers: { location: next, "set-cookie": sessions.cookie(key) } };
 }
 
 /** Returns the signed-in caller of a page request, or undefined without a valid cookie. */
 export async function cookieCaller(
-  { authenticate, vault }: SignInDeps,
+  { authenticate, sessions }: SignInDeps,
   cookies: string | undefined,
   requestId: string,
 ): Promise<Caller | undefined> {
-  const sealed = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(cookies ?? "")?.[1];
-  if (!sealed) return undefined;
-  try {
-    return await authenticate({ bearer: vault.open(sealed, COOKIE), teamUid: undefined, requestId });
-  } catch {
-    return undefined;
-  }
+  const bearer = sessions.credential(cookies);
+  if (bearer === undefined) return undefined;
+  return authenticate({ bearer, teamUid: undefined, requestId }).catch(() => undefined);
 }
 
 /** Returns the path to redirect to. Only paths of our own pages are allowed, to prevent open redirects. */

@@ -4,7 +4,9 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import type { Logger, Metrics, Tracer } from "@millwright/telemetry";
+import type { Reply } from "./reply.ts";
 import type { IdempotencyKey, Route } from "./route.ts";
+import { assertSameOrigin } from "./same-origin.ts";
 
 /** Returns the caller that a bearer credential belongs to. Errors: unauthenticated. */
 export type Authenticate = (credential: {
@@ -33,6 +35,10 @@ export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
+  /** Returns the credential of a browser session from the Cookie header, or undefined without a valid session. */
+  readonly sessionCredential?: (cookies: string | undefined) => string | undefined;
+  /** Responds to browser navigations to paths that no route has. */
+  readonly navigationPage?: () => Promise<Reply>;
   /** Used by routes with `storesResponse`. */
   readonly respondOnce: RespondOnce;
   /** Names of the header with the active team, most preferred first. */
@@ -50,15 +56,28 @@ export type RequestState = { requestId: string; traceId: string; route?: Route; 
 export type RestContext = Koa.ParameterizedContext<RequestState>;
 
 /** Returns the bearer credential of a request, or undefined if there is none. */
-export const bearerOf = (ctx: RestContext): string | undefined =>
+const bearerOf = (ctx: RestContext): string | undefined =>
   /^Bearer +([\x21-\x7e]+) *$/i.exec(ctx.get("authorization"))?.[1];
 
+const SAFE_METHODS = new Set(["GET", "HEAD"]);
+
 /**
- * Returns the caller of a request that requires one. Errors: credential_missing · those of `authenticate`
- * (unauthenticated).
+ * Returns the credential of a request: its bearer credential, or else that of its browser session. Errors:
+ * cross_site_request for a write with a session that no page of this server sent.
+ */
+export function credentialOf(options: RestOptions, ctx: RestContext): string | undefined {
+  if (ctx.get("authorization") !== "") return bearerOf(ctx);
+  const credential = options.sessionCredential?.(ctx.req.headers.cookie);
+  if (credential !== undefined && !SAFE_METHODS.has(ctx.method)) assertSameOrigin(ctx.req.headers, options.publicUrl);
+  return credential;
+}
+
+/**
+ * Returns the caller of a request that requires one. Errors: credential_missing · those of `credentialOf` and
+ * `authenticate`.
  */
 export async function authenticated(options: RestOptions, ctx: RestContext): Promise<Caller> {
-  const bearer = bearerOf(ctx);
+  const bearer = credentialOf(options, ctx);
   if (!bearer)
     throw new DomainError({
       kind: "unauthenticated",

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { DomainError } from "@millwright/errors";
 import { BODY_BYTES_MAX, readBody, readIdempotencyKey, readJson, readParams, readQuery } from "./read-request.ts";
 import { Reply } from "./reply.ts";
-import { authenticated, bearerOf, type RestContext, type RestOptions } from "./context.ts";
+import { authenticated, credentialOf, type RestContext, type RestOptions } from "./context.ts";
 import type { Route } from "./route.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -18,9 +18,7 @@ export async function handleRoute(options: RestOptions, route: Route, ctx: RestC
     handle(options, route, ctx, disconnected.signal),
   );
   if (result instanceof Reply) {
-    ctx.body = result.body;
-    ctx.status = result.status; // set after the body: Koa sets 204 for an empty body
-    ctx.set(result.headers);
+    writeReply(ctx, result);
     return;
   }
   ctx.status = route.status ?? (route.response ? 200 : 204);
@@ -30,8 +28,16 @@ export async function handleRoute(options: RestOptions, route: Route, ctx: RestC
   } else ctx.body = null;
 }
 
+/** Writes a response other than JSON with the declared status. */
+export function writeReply(ctx: RestContext, { status, headers, body }: Reply): void {
+  ctx.body = body;
+  ctx.status = status; // set after the body: Koa sets 204 for an empty body
+  ctx.set(headers);
+}
+
 async function handle(options: RestOptions, route: Route, ctx: RestContext, signal: AbortSignal): Promise<unknown> {
-  if (route.auth === "required" || (route.auth === "optional" && ctx.get("authorization") !== ""))
+  const hasCredential = () => ctx.get("authorization") !== "" || credentialOf(options, ctx) !== undefined;
+  if (route.auth === "required" || (route.auth === "optional" && hasCredential()))
     ctx.state.caller = await authenticated(options, ctx);
   const params = readParams(route, ctx["params"] as Record<string, string>);
   const query = readQuery(route, ctx.querystring);
@@ -52,7 +58,7 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       headers: ctx.req.headers,
       signal,
       raw: { req: ctx.req, res: ctx.res },
-      credentialHash: () => hashOf(bearerOf(ctx)),
+      credentialHash: () => hashOf(credentialOf(options, ctx)),
       authenticateAgain: () => authenticated(options, ctx),
       ...(idempotency ? { idempotency } : {}),
     },

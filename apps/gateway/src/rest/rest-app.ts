@@ -3,8 +3,14 @@ import Koa from "koa";
 import { z } from "zod";
 import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
-import { handleRoute } from "./handle-route.ts";
-import { authenticated, type RequestListener, type RequestState, type RestOptions } from "./context.ts";
+import { handleRoute, writeReply } from "./handle-route.ts";
+import {
+  authenticated,
+  type RequestListener,
+  type RestContext,
+  type RequestState,
+  type RestOptions,
+} from "./context.ts";
 import { openApiDocument, type OpenApiDocument } from "./openapi.ts";
 import { fullPath, route, type Route } from "./route.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
@@ -112,6 +118,14 @@ function writeProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestS
   };
 }
 
+/** Paths that are never pages, although their routes and mounts may be absent. */
+const NOT_PAGES = /^\/(?:api|assets|blobs|docs|errors|metrics|rpc|session|webhooks)(?:\/|$)/;
+
+const isNavigation = (ctx: RestContext): boolean =>
+  (ctx.method === "GET" || ctx.method === "HEAD") &&
+  !NOT_PAGES.test(ctx.path) &&
+  /\btext\/html\b/.test(ctx.get("accept"));
+
 /**
  * Responds to unknown paths (404) and methods (405). Below `/api/`, a request without a valid credential gets 401
  * whether the path exists or not, except for public paths.
@@ -124,6 +138,10 @@ function rejectUnknownRoute(options: RestOptions, router: Router): Koa.Middlewar
     );
     if (ctx.path.startsWith("/api/") && !isPublic) ctx.state.caller = await authenticated(options, ctx);
     const allowed = [...new Set(matches.flatMap((layer) => layer.methods))].toSorted();
+    if (allowed.length === 0 && options.navigationPage && isNavigation(ctx)) {
+      writeReply(ctx, await options.navigationPage());
+      return;
+    }
     if (allowed.length === 0) throw notFound("path");
     ctx.set("allow", allowed.join(", "));
     throw new DomainError({

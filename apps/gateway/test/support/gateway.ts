@@ -25,7 +25,7 @@ export const APP_KEY = "first-owner-key";
 type Lease = { runUid: string; rootRunUid: string; teamUid: string; agentUid: string; creatorUid: string };
 
 /** Starts a whole gateway on a real database, with in-memory upstream services. */
-export async function openGateway() {
+export async function openGateway({ consoleDir }: { consoleDir?: string } = {}) {
   const own = await testDatabase(migrationsDir);
   // the event log of the upstream service; any migrated database has the tables
   const foreign = await testDatabase(migrationsDir);
@@ -119,6 +119,7 @@ export async function openGateway() {
           webhookIngress: transport,
         },
         poolSize: 4,
+        ...(consoleDir === undefined ? {} : { consoleDir }),
         bootstrapApiKey: APP_KEY,
         runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
       }),

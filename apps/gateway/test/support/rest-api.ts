@@ -27,6 +27,7 @@ import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
 import { pageRoutes } from "../../src/pages/page-routes.ts";
 import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
+import { browserSessions } from "../../src/sessions/browser-sessions.ts";
 import { artifactRoutes } from "../../src/routes/runs/artifacts.ts";
 import { automationRoutes } from "../../src/routes/triggers/automations.ts";
 import { benchmarkRunRoutes } from "../../src/routes/benchmarks/benchmark-runs.ts";
@@ -174,7 +175,9 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
   const signingKey = new Uint8Array(32).fill(7);
   const links = pageLinks({ publicUrl: PUBLIC_URL, signingKey, clock });
   const blobs = directoryBlobs({ dir, publicUrl: PUBLIC_URL, signingKey, clock });
-  const signIn = { authenticate, vault: Vault.fromMasterKey(new Uint8Array(32).fill(9)), isHttps: true };
+  const vault = Vault.fromMasterKey(new Uint8Array(32).fill(9));
+  const sessions = browserSessions({ vault, clock, isHttps: true });
+  const signIn = { authenticate, sessions };
   const capabilities = { metadataFilter: true, factoryBranches: true };
   const deps = { upstreams, findProfiles, links, signIn };
   const counted: RestApi["counted"] = [];

@@ -1,0 +1,32 @@
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { api, dataOf } from "./client.ts";
+import { ApiError } from "./problem.ts";
+
+const RETRIES_MAX = 3;
+
+/** Creates the query cache. Requests are retried only if the platform was unreachable or failed. */
+export function createQueryClient(): QueryClient {
+  const client: QueryClient = new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 5_000,
+        retry: (failures, error) =>
+          failures < RETRIES_MAX && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+      },
+    },
+  });
+  // a credential that was revoked while a page is open: read it again, which shows the sign-in page
+  client.getQueryCache().subscribe(({ query, type }) => {
+    const { error } = query.state;
+    if (type === "updated" && error instanceof ApiError && error.status === 401 && query.queryKey[0] !== "whoami")
+      void client.invalidateQueries({ queryKey: ["whoami"] });
+  });
+  return client;
+}
+
+/** The signed-in principal with its teams and permissions. */
+export const whoAmI = queryOptions({
+  queryKey: ["whoami"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/whoami", { signal })),
+  staleTime: 60_000,
+});

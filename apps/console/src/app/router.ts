@@ -1,0 +1,32 @@
+import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { runsRoutes } from "../pages/runs/routes.ts";
+import { parseSearch, stringifySearch } from "../ui/search-params.ts";
+import { ErrorView } from "../ui/error-view.tsx";
+import { rootRoute } from "./root-route.tsx";
+
+const homeRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/runs", replace: true });
+  },
+});
+
+/** Every page of the console. An area adds its routes here, and its entry to `navigation.ts`. */
+const routeTree = rootRoute.addChildren([homeRoute, ...runsRoutes]);
+
+export const router = createRouter({
+  routeTree,
+  parseSearch,
+  stringifySearch,
+  defaultErrorComponent: ErrorView,
+  defaultPreload: "intent",
+  defaultPreloadStaleTime: 0,
+  scrollRestoration: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,80 @@
+import type { ReactNode } from "react";
+import { ArrowDown, ArrowUp } from "lucide-react";
+
+export type Column<Row> = {
+  readonly title: string;
+  readonly cell: (row: Row) => ReactNode;
+  /** Value of `sort_by` that sorts by this column. */
+  readonly sortBy?: string;
+  readonly isNumber?: boolean;
+};
+
+export type Sort = { readonly by: string; readonly order: "asc" | "desc" };
+
+type Props<Row> = {
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  readonly sort?: Sort;
+  readonly onSort?: (sort: Sort) => void;
+};
+
+/** A table whose headers sort it. The caption describes it to screen readers. */
+export function DataTable<Row>({ caption, columns, rows, keyOf, sort, onSort }: Props<Row>): ReactNode {
+  return (
+    <div className="table-frame" role="region" aria-label={caption} tabIndex={0}>
+      <table className="table">
+        <caption className="visually-hidden">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Header key={column.title} column={column} sort={sort} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ title, cell, isNumber }) => (
+                <td key={title} className={isNumber ? "number" : undefined}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type HeaderProps = {
+  readonly column: Pick<Column<never>, "title" | "sortBy" | "isNumber">;
+  readonly sort: Sort | undefined;
+  readonly onSort: ((sort: Sort) => void) | undefined;
+};
+
+function Header({ column: { title, sortBy, isNumber }, sort, onSort }: HeaderProps): ReactNode {
+  const className = isNumber ? "number" : undefined;
+  if (sortBy === undefined || !onSort)
+    return (
+      <th scope="col" className={className}>
+        {title}
+      </th>
+    );
+  const order = sort?.by === sortBy ? sort.order : undefined;
+  return (
+    <th
+      scope="col"
+      className={className}
+      aria-sort={order === undefined ? undefined : order === "asc" ? "ascending" : "descending"}
+    >
+      <button type="button" onClick={() => onSort({ by: sortBy, order: order === "desc" ? "asc" : "desc" })}>
+        {title}
+        {order === "asc" && <ArrowUp size={12} aria-hidden />}
+        {order === "desc" && <ArrowDown size={12} aria-hidden />}
+      </button>
+    </th>
+  );
+}

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Browser } from "playwright-core";
+import type { Deployment } from "@millwright/test-platform";
+import {
+  buildConsole,
+  expectAccessible,
+  inBrowser,
+  launch,
+  newPage,
+  signIn,
+  type ConsolePage,
+} from "../support/browser.ts";
+import { connect, type Client } from "../support/client.ts";
+import { startPlatform } from "../support/deployment.ts";
+import { script, startRun, succeeded } from "../support/runs.ts";
+import { aTeam, teamOf } from "../support/world.ts";
+
+inBrowser("the console", () => {
+  let platform: Deployment;
+  let api: Client;
+  let browser: Browser;
+  let page: ConsolePage;
+  beforeAll(async () => {
+    buildConsole();
+    platform = await startPlatform();
+    api = await connect(platform);
+    await succeeded(api, await startRun(api, script("say: Hello."), { title: "First" }));
+    browser = await launch();
+    page = await newPage(browser, platform.url);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await platform?.remove();
+  });
+
+  test("asks for a key, refuses a wrong one, and opens the requested page with the right one", async () => {
+    await page.goto("/runs?state=SUCCEEDED");
+    await page.getByLabel("API key").fill("mw_wrong_wrong_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").waitFor();
+    await expectAccessible(page);
+    await signIn(page, "/runs?state=SUCCEEDED");
+    await page.getByRole("link", { name: "First" }).waitFor();
+    expect(new URL(page.url()).search).toBe("?state=SUCCEEDED");
+    expect(page.problems).toEqual([]);
+  });
+
+  test("has no accessibility violation on the run list", () => expectAccessible(page));
+
+  test("shows a new run without a reload, and again after the connection was lost", async () => {
+    await page.goto("/runs");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await succeeded(api, await startRun(api, script("say: Two."), { title: "Second" }));
+    await page.getByRole("link", { name: "Second" }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByText("Reconnecting…").waitFor();
+    await succeeded(api, await startRun(api, script("say: Three."), { title: "Third" }));
+    await page.context().setOffline(false);
+    await page.getByRole("link", { name: "Third" }).waitFor();
+    expect(await page.getByRole("link", { name: "Third" }).count()).toBe(1);
+  });
+
+  test("keeps filters in the URL and clears them", async () => {
+    await page.goto("/runs");
+    await page.getByLabel("Search runs").fill("Second");
+    await page.getByRole("link", { name: "First" }).waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("?q=Second");
+    await page.reload();
+    await page.getByRole("link", { name: "Second" }).waitFor();
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("link", { name: "First" }).waitFor();
+    expect(new URL(page.url()).search).toBe("");
+  });
+
+  test("opens the command palette by keyboard and finds runs", async () => {
+    await page.keyboard.press("Control+k");
+    await page.getByPlaceholder("Go to a page, or search runs…").fill("Third");
+    await page.getByRole("option", { name: /Third/ }).waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  test("switches teams, and asks for a key again when the key is revoked", async () => {
+    const other = await aTeam(api, "other");
+    const theirs = await newPage(browser, platform.url);
+    await signIn(theirs, "/runs", other.key);
+    await theirs.getByText("No runs yet").waitFor();
+    const team = await teamOf(other);
+    const { keys } = await other.get(`/team/${team}/keys`);
+    await other.delete(`/team/${team}/keys/${keys[0].uid}`);
+    await theirs.getByRole("button", { name: "Source" }).waitFor();
+    await theirs.getByLabel("Search runs").fill("anything");
+    await theirs.getByLabel("API key").waitFor();
+    expect(theirs.problems).toEqual([]);
+  });
+
+  test("signs out", async () => {
+    await page.getByRole("button", { name: "Owner" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByLabel("API key").waitFor();
+    expect(page.problems).toEqual([]);
+  });
+});
