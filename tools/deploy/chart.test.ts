@@ -15,7 +15,9 @@ import { parse } from "yaml";
 import { chartReadme, CHART, valuesSchema } from "./chart.ts";
 import { isSetByTemplates, SERVICES, variablesOf, WITHOUT_USE } from "./chart-settings.ts";
 import { fetchHelm, HELM_MAJORS } from "./helm.ts";
-import { helm, render, renderText, VALUE_SETS, type Manifest, type ValueSet } from "./render.ts";
+import { routeFor, routesOf } from "./ingress.ts";
+import { immutableFieldsOf, upgradeFaults, type ImmutableFields } from "./immutable-fields.ts";
+import { helm, render, renderFile, renderText, VALUE_SETS, type Manifest, type ValueSet } from "./render.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** Kinds of other projects, for which this repository has no types. */
@@ -239,6 +241,48 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
       ["blobs.volume.enabled=false", /blobs.url or blobs.volume/],
     ] as const)
       await expect(renderText(major, "small", "--set", value)).rejects.toThrow(message);
+  });
+
+  test.each(["ingress", "gatewayApi"])("serves webhooks only on the host for webhooks: %s", async (kind) => {
+    const args = ["--set", "ingress.enabled=false,gatewayApi.enabled=false", "--set", `${kind}.enabled=true`];
+    const routes = routesOf(await render(4, "highly-available", ...args));
+    const serviceFor = (host: string, path: string): string | undefined => routeFor(routes, host, path)?.service;
+    expect(serviceFor("millwright.example.com", "/api/v1/openapi.json")).toBe("mw-millwright-gateway-http");
+    expect(serviceFor("millwright.example.com", "/webhooks/w/1")).toBe("mw-millwright-webhook-ingress-http");
+    expect(serviceFor("hooks.example.com", "/webhooks/w/1")).toBe("mw-millwright-webhook-ingress-http");
+    expect(serviceFor("hooks.example.com", "/api/v1/openapi.json")).toBeUndefined();
+    expect(serviceFor("hooks.example.com", "/webhooksother")).toBeUndefined();
+  });
+
+  test("a worker has the id of the values, or that of its release and name", async () => {
+    const idOf = async (...args: string[]): Promise<unknown> =>
+      (await render(4, "highly-available", ...args)).find(
+        ({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "mw-millwright-worker-jobs",
+      )!["data"].MILLWRIGHT_WORKER_ID;
+    expect(await idOf()).toBe("mw-millwright-jobs");
+    expect(await idOf("--set", "workers.jobs.settings.MILLWRIGHT_WORKER_ID=one")).toBe("one");
+  });
+
+  test.each(VALUE_SETS)(
+    "upgrades a release of 0.1.0 with its values, without a forbidden change: %s",
+    async (values) => {
+      const fixtures = join(import.meta.dirname, "fixtures/0.1.0");
+      const before = JSON.parse(readFileSync(join(fixtures, "immutable-fields.json"), "utf8")) as Record<
+        string,
+        object
+      >;
+      const after = immutableFieldsOf(await renderFile(4, join(fixtures, `${values}.yaml`)));
+      expect(Object.keys(after).length).toBeGreaterThan(15);
+      expect(upgradeFaults(before[values] as ImmutableFields, after)).toEqual([]);
+    },
+  );
+
+  test("an upgrade may not change a selector, nor drop a volume", () => {
+    const before = { "Deployment/a": { selector: 1 }, "PersistentVolumeClaim/b": {}, "Service/c": {} };
+    expect(upgradeFaults(before, { "Deployment/a": { selector: 2 } })).toEqual([
+      "Deployment/a has immutable changes",
+      "PersistentVolumeClaim/b is removed",
+    ]);
   });
 
   test("every value changes what is rendered", async () => {

@@ -11,6 +11,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -164,11 +165,12 @@ function billOfMaterials(image: ImageName, installed: readonly string[], root: s
 }
 
 /** Copies a file, or a directory without nested packages, which are packages of their own. */
-function copy(from: string, to: string): void {
+function copy(path: string, to: string): void {
+  const from = realpathSync(path); // a package may be linked
   mkdirSync(dirname(to), { recursive: true });
   cpSync(from, to, {
     recursive: true,
-    filter: (path) => path === from || !(DEAD_WEIGHT.test(path) || basename(path) === "node_modules"),
+    filter: (file) => file === from || !(DEAD_WEIGHT.test(file) || basename(file) === "node_modules"),
   });
 }
 

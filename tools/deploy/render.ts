@@ -26,17 +26,25 @@ export async function helm(major: HelmMajor, ...args: string[]): Promise<string>
   return stdout;
 }
 
+/** Returns the text of a chart's manifests with a file of values and further arguments of Helm. */
+const template = (major: HelmMajor, chart: string, file: string, ...args: string[]): Promise<string> =>
+  helm(major, "template", RELEASE.name, chart, "--namespace", RELEASE.namespace, "--values", file, ...args);
+
 /** Returns the text of the chart's manifests with a value set and further arguments of Helm. */
 export const renderText = (major: HelmMajor, values: ValueSet, ...args: string[]): Promise<string> =>
-  helm(
-    major,
-    ...["template", RELEASE.name, CHART, "--namespace", RELEASE.namespace],
-    ...["--values", `${CHART}/values/${values}.yaml`, ...args],
-  );
+  template(major, CHART, `${CHART}/values/${values}.yaml`, ...args);
 
 /** Returns the chart's manifests with a value set and further arguments of Helm. */
-export async function render(major: HelmMajor, values: ValueSet, ...args: string[]): Promise<Manifest[]> {
-  return parseAllDocuments(await renderText(major, values, ...args))
+export const render = (major: HelmMajor, values: ValueSet, ...args: string[]): Promise<Manifest[]> =>
+  renderFile(major, `${CHART}/values/${values}.yaml`, { args });
+
+/** Returns the manifests of a chart, by default this one, with a file of values. */
+export async function renderFile(
+  major: HelmMajor,
+  file: string,
+  { chart = CHART, args = [] }: { readonly chart?: string; readonly args?: readonly string[] } = {},
+): Promise<Manifest[]> {
+  return parseAllDocuments(await template(major, chart, file, ...args))
     .map((document) => document.toJS() as Manifest | null)
     .filter((manifest) => manifest !== null);
 }
