@@ -220,8 +220,8 @@ describe("a run that takes every step of a script", () => {
 describe("its answer", () => {
   test("continues the same run once, after the question", async () => {
     const [first, again] = [
-      await answer("An answer without a script.", "k-1"),
-      await answer("An answer without a script.", "k-1"),
+      await answer("An answer without a script.", `${runId}-1`),
+      await answer("An answer without a script.", `${runId}-1`),
     ];
     expect(first).toEqual({ outcome: "handoff_execution", followup_id: expect.any(String) });
     expect(again).toEqual(first);
@@ -364,7 +364,7 @@ onStandalone(
 
 test("a dispatch repeated with its key returns the same run and one task; another body is a conflict", async () => {
   const dispatch = (prompt: string) =>
-    api.call("POST", `/factory/${factory}/runs`, { body: { prompt }, headers: { "idempotency-key": "d-1" } });
+    api.call("POST", `/factory/${factory}/runs`, { body: { prompt }, headers: { "idempotency-key": `${runId}-2` } });
   const [first, again, other] = [
     await dispatch(script("say: a")),
     await dispatch(script("say: a")),

@@ -17,6 +17,8 @@ const DEPLOYMENTS = {
   "processes-chaos": (options) => ChaosCluster.start("processes", brisk(options)),
   "services-chaos": (options) => ChaosCluster.start("services", brisk(options)),
   "nats-chaos": (options) => ChaosCluster.start("nats", options),
+  existing: async () => existingPlatform(false),
+  "existing-chaos": async () => existingPlatform(true),
 } satisfies Record<string, (options: DeploymentOptions) => Promise<Deployment>>;
 
 export type DeploymentName = keyof typeof DEPLOYMENTS;
@@ -47,6 +49,32 @@ const brisk = (options: DeploymentOptions): DeploymentOptions => ({
   ...options,
   timeScale: Math.min(options.timeScale ?? 5, 5),
 });
+
+/**
+ * Returns the platform that runs at `MILLWRIGHT_SYSTEM_URL`, whose owner's key is `OWNER_KEY`. Tests that start, stop or
+ * kill the platform, or need its files, cannot run on it.
+ */
+function existingPlatform(hasChaos: boolean): Deployment {
+  const url = process.env["MILLWRIGHT_SYSTEM_URL"];
+  if (!url) throw new Error("MILLWRIGHT_SYSTEM_URL is not set: it is the URL of the platform to test.");
+  const refuse = (): never => {
+    throw new Error("This test cannot run on an existing platform.");
+  };
+  return {
+    url,
+    hasChaos,
+    timeScale: 1,
+    get dir() {
+      return refuse();
+    },
+    path: refuse,
+    output: () => "",
+    killEverything: refuse,
+    start: refuse,
+    stop: refuse,
+    remove: async () => {},
+  };
+}
 
 let started: Deployment | undefined;
 

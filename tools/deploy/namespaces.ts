@@ -1,0 +1,61 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fetchHelm } from "./helm.ts";
+import { IMAGES, writeImageFiles, type ImageName } from "./image-files.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const VARIABLE = "MILLWRIGHT_DEPLOY_DIRECTORY";
+
+/** The directory of the program that `runIsolated` has started; undefined outside of it. */
+export const isolatedDirectory = (): string | undefined => process.env[VARIABLE];
+
+/**
+ * Runs a script of this folder again, with a new directory, in network and mount namespaces of its own, in which it may
+ * change addresses, names and mounts. What needs the network of this machine is prepared before. Returns its exit code.
+ */
+export function runIsolated(script: string, prepare: (directory: string) => void): number {
+  const directory = mkdtempSync(join(tmpdir(), "millwright-deploy-"));
+  try {
+    fetchHelm(4);
+    prepare(directory);
+    execFileSync("chmod", ["a+rX", directory]);
+    const { status, error } = spawnSync(
+      "unshare",
+      [
+        ...[
+          "--net",
+          "--mount",
+          "--pid",
+          "--fork",
+          "--mount-proc",
+          "--kill-child",
+          process.execPath,
+          ...process.execArgv,
+        ],
+        ...[script, ...process.argv.slice(2)],
+      ],
+      { stdio: "inherit", env: { ...process.env, [VARIABLE]: directory } },
+    );
+    if (error) throw error;
+    return status ?? 1;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Compiles the apps of a tree and writes the files of its images. Returns their directories. */
+export function writeImages(directory: string, root = ROOT): Record<ImageName, string> {
+  const apps = globSync("apps/*/tsconfig.json", { cwd: root });
+  execFileSync(join(root, "node_modules/.bin/tsc"), ["-b", ...apps], { cwd: root, stdio: "inherit" });
+  const images = imagesOf(directory);
+  for (const image of Object.keys(IMAGES) as ImageName[]) writeImageFiles(image, images[image], root);
+  execFileSync("chmod", ["-R", "a+rX", directory]);
+  return images;
+}
+
+export const imagesOf = (directory: string): Record<ImageName, string> => ({
+  services: join(directory, "services"),
+  worker: join(directory, "worker"),
+});
