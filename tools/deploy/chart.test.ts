@@ -472,7 +472,7 @@ function typeErrors(manifests: readonly Manifest[]): string {
     const file = join(directory, "objects.ts");
     writeFileSync(file, lines.join("\n"));
     execFileSync(
-      join(ROOT, "node_modules/.bin/tsc"),
+      join(ROOT, "node_modules/typescript/bin/tsc"),
       [
         "--ignoreConfig",
         "--noEmit",

@@ -10,10 +10,14 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const directory = mkdtempSync(join(tmpdir(), "millwright-image-files-"));
 
 beforeAll(() => {
-  execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["-b", ...globSync("apps/*/tsconfig.json", { cwd: ROOT })], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
+  execFileSync(
+    join(ROOT, "node_modules/typescript/bin/tsc"),
+    ["-b", ...globSync("apps/*/tsconfig.json", { cwd: ROOT })],
+    {
+      cwd: ROOT,
+      encoding: "utf8",
+    },
+  );
   execFileSync(process.execPath, ["--no-warnings", join(ROOT, "apps/console/build.mjs")]);
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -48,7 +48,7 @@ export function runIsolated(script: string, prepare: (directory: string) => void
 /** Compiles the apps of a tree and writes the files of its images. Returns their directories. */
 export function writeImages(directory: string, root = ROOT): Record<ImageName, string> {
   const apps = globSync("apps/*/tsconfig.json", { cwd: root });
-  execFileSync(join(root, "node_modules/.bin/tsc"), ["-b", ...apps], { cwd: root, stdio: "inherit" });
+  execFileSync(join(root, "node_modules/typescript/bin/tsc"), ["-b", ...apps], { cwd: root, stdio: "inherit" });
   const images = imagesOf(directory);
   for (const image of Object.keys(IMAGES) as ImageName[]) writeImageFiles(image, images[image], root);
   execFileSync("chmod", ["-R", "a+rX", directory]);
