@@ -139,7 +139,7 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       handlers: {},
       ...react,
       read,
-      ...(o.wakeups && { wakeups: o.wakeups }),
+      wakeups: o.wakeups,
     });
   const feedOf = (transport: Transport) =>
     feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>

@@ -134,7 +134,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
       outbound: o.outbound ?? outboundRule([]),
       timeoutMs: o.gitTimeoutMs ?? 30_000,
       fileBytesMax: o.gitFileBytesMax ?? GIT_FILE_BYTES_MAX,
-      ...(o.gitCaFile && { caFile: o.gitCaFile }),
+      caFile: o.gitCaFile,
       secretOf: (teamUid, name) => agents.secretOf(teamUid, name),
     }),
     cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),

@@ -119,7 +119,7 @@ describe("an event on an item to which a task is bound", () => {
       undefined,
     ],
   ])("%s continues that task", async (_how, bind, ticket) => {
-    const [uid, task] = [await automation("issue_created"), await aTask({ ...(ticket && { ticket }) })];
+    const [uid, task] = [await automation("issue_created"), await aTask({ ticket })];
     bind(task.run.conversationUid);
     const eventUid = fromGithub("issues", issue());
     await settle();

@@ -4,6 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { definitions, events, orchestrator } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
+import { present } from "@millwright/json";
 import { allowServices, callerOf, served } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
@@ -181,8 +182,8 @@ export class FakeOrchestrator {
                     creatorUid: "u-1",
                     metadata: run.request?.metadata ?? {},
                     factoryUid: run.factoryUid,
-                    ...(run.agentUid && { agentUid: run.agentUid }),
-                    ...(run.agentName && { agentName: run.agentName }),
+                    agentUid: run.agentUid,
+                    agentName: run.agentName,
                   }
                 : { hidden: true }),
             },
@@ -247,11 +248,11 @@ export class FakeOrchestrator {
       version: 1,
       teamUid,
       factoryUid,
-      ...(parentRunUid && { parentRunUid }),
-      ...(request && { request }),
-      ...(agentUid && { agentUid }),
-      ...(agentName && { agentName }),
-      ...(given.isHidden && { isHidden: true }),
+      parentRunUid,
+      request,
+      agentUid,
+      agentName,
+      isHidden: given.isHidden,
     };
     this.runs.push(run);
     const metadata = request?.metadata ?? {};
@@ -260,14 +261,14 @@ export class FakeOrchestrator {
       conversation_uid: conversationUid,
       root_run_uid: rootRunUid,
       source: "API",
-      ...(given.isUntitled ? {} : { title: title ?? (request?.title || request?.prompt || "A run") }),
-      ...(factoryUid && { factory_uid: factoryUid }),
-      ...(origin && { origin }),
-      ...(parentRunUid && { parent_run_uid: parentRunUid }),
-      ...(retryOfRunUid && { retry_of_run_uid: retryOfRunUid }),
-      ...(metadata["ticket_source"] && {
+      ...present({
+        title: given.isUntitled ? undefined : (title ?? (request?.title || request?.prompt || "A run")),
+        factory_uid: factoryUid,
+        origin,
+        parent_run_uid: parentRunUid,
+        retry_of_run_uid: retryOfRunUid,
         ticket_source: metadata["ticket_source"],
-        ticket_id: metadata["ticket_id"] ?? "",
+        ticket_id: metadata["ticket_source"] && (metadata["ticket_id"] ?? ""),
       }),
     });
     return run;

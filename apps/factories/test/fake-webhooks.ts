@@ -63,7 +63,7 @@ export class FakeWebhooks {
             receivedAt: timestampFromDate(AT),
           },
           webhookName,
-          ...(payload && { payload: new Uint8Array(payload) }),
+          payload: payload && new Uint8Array(payload),
         };
       },
     });
@@ -79,7 +79,7 @@ export class FakeWebhooks {
             sizeBytes: BigInt(body?.length ?? 0),
             receivedAt: timestampFromDate(AT),
           },
-          ...(body && { body: new Uint8Array(body) }),
+          body: body && new Uint8Array(body),
           headers,
           botLogin: "millwright[bot]",
         };

@@ -14,7 +14,7 @@ export const readGitHead = (
   source: GitSettings,
   credential: GitCredential | undefined,
 ): Promise<string | undefined> =>
-  withGit(rules, { url: source.url, ...(credential && { credential }) }, async (git) => {
+  withGit(rules, { url: source.url, credential }, async (git) => {
     const ref = `refs/heads/${source.branch}`;
     const heads = remoteOutput(
       await git.run(["ls-remote", "--quiet", "--refs", "--end-of-options", git.url, ref], {
@@ -41,7 +41,7 @@ export async function readGitTree(
   credential?: GitCredential,
   sha?: string,
 ): Promise<Tree> {
-  const repository = { url: source.url, ...(credential && { credential }) };
+  const repository = { url: source.url, credential };
   const isRemote = !source.url.startsWith("/");
   return withGit(rules, repository, (git) => readTree(git, source, sha, isRemote)).catch((error: unknown) => {
     if (error instanceof FilesUnavailable)

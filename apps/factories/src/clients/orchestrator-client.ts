@@ -85,7 +85,7 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
             version,
             creatorUid,
             metadata,
-            ...(ownerType === "team" && { teamUid: ownerUid }),
+            teamUid: ownerType === "team" ? ownerUid : undefined,
           };
     },
 
@@ -126,8 +126,8 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
         ownerUid: factory.teamUid,
         factoryUid: factory.uid,
         origin: "dispatch",
-        ...(title !== undefined && { title }),
-        ...(idempotencyKey !== undefined && { idempotencyKey }),
+        title,
+        idempotencyKey,
       };
       return createOne(caller, request);
     },
@@ -202,11 +202,11 @@ function automatedRun({
     factoryUid: factory.uid,
     origin: "automation",
     dispatcherConfig: config,
-    ...(agentUid !== undefined && { agentUid }),
-    ...(agentUid === undefined && agent !== undefined && { agentName: agent }),
-    ...(payload && {
-      attachments: [{ fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) }],
-    }),
+    agentUid,
+    agentName: agentUid === undefined ? agent : undefined,
+    attachments: payload && [
+      { fileName: payload.fileName, mimeType: "application/json", data: new Uint8Array(payload.bytes) },
+    ],
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/definition";
 import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
-import { canonicalJson, type JsonObject } from "@millwright/json";
+import { canonicalJson, present, type JsonObject } from "@millwright/json";
 
 /** Returns the settings of the factory record that a definition contains. */
 export function settingsFrom({ factory }: Definition): FactorySettings {
@@ -71,8 +71,7 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
     ...(harness && {
       harness: {
         type: harness.type,
-        ...(harness.model !== undefined && { model_id: harness.model }),
-        ...(harness.reasoning_level !== undefined && { reasoning_level: harness.reasoning_level }),
+        ...present({ model_id: harness.model, reasoning_level: harness.reasoning_level }),
       },
     }),
     ...(harness && secret !== undefined
@@ -82,11 +81,11 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
 }
 
 function scorerDefaults({ scorer_defaults: given }: FactoryPart): JsonObject {
-  return {
-    ...(given?.runner !== undefined && { default_runner_uid: given.runner }),
-    ...(given?.secrets && { secrets: given.secrets.map((name) => ({ name })) }),
-    ...(given?.mcp_servers && { mcp_servers: given.mcp_servers }),
-  };
+  return present({
+    default_runner_uid: given?.runner,
+    secrets: given?.secrets?.map((name) => ({ name })),
+    mcp_servers: given?.mcp_servers,
+  });
 }
 
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -1,4 +1,5 @@
 import type { EventsHandlers } from "@millwright/events";
+import { present } from "@millwright/json";
 import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
 
 /** Enqueues fired slots of automations' schedules; the scheduler publishes each once. */
@@ -30,7 +31,7 @@ export const onScheduleEvents = (deps: EnqueueTriggerEventsDeps): EventsHandlers
         deliveryUid: null,
         requestId,
         occurredAt: occurredAt.toISOString(),
-        subject: { automation_uid, cron, slot_at, missed_count, ...(name !== undefined && { name }) },
+        subject: present({ automation_uid, cron, slot_at, missed_count, name }),
       };
     },
   ),

@@ -16,7 +16,7 @@ export const taskUpdated = (task: Task, origin: Origin, changed: readonly string
     ...(stage &&
       stage.from !== task.stage && {
         previous_stage: stage.from,
-        ...(stage.byRootRun !== undefined && { by_root_run_uid: stage.byRootRun }),
+        by_root_run_uid: stage.byRootRun,
       }),
   });
 

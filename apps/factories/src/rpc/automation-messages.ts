@@ -1,6 +1,7 @@
 import type { JsonObject as ProtoObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
+import { optionalTimestamp } from "@millwright/rpc";
 import { CREATOR_LEFT, type Automation } from "../domain/automation.ts";
 import type { ShownDecision } from "../domain/decision.ts";
 
@@ -20,9 +21,9 @@ export function toAutomationMessage({
     definition: definition as unknown as ProtoObject,
     createdAt: timestampFromDate(automation.createdAt),
     updatedAt: timestampFromDate(automation.updatedAt),
-    ...(agent !== undefined && { agent }),
-    ...(automation.creatorLostAccess && { disabledReason: `Disabled: ${CREATOR_LEFT}` }),
-    ...(automation.lastFiredAt && { lastFiredAt: timestampFromDate(automation.lastFiredAt) }),
+    agent,
+    disabledReason: automation.creatorLostAccess ? `Disabled: ${CREATOR_LEFT}` : undefined,
+    lastFiredAt: optionalTimestamp(automation.lastFiredAt),
   };
 }
 
@@ -44,6 +45,6 @@ export const toDecisionMessage = ({
   subject: event.subject,
   occurredAt: timestampFromDate(new Date(event.occurredAt)),
   decidedAt: timestampFromDate(decision.decidedAt),
-  ...(runUid !== null && { runUid }),
-  ...(nextAttemptAt && { nextAttemptAt: timestampFromDate(nextAttemptAt) }),
+  runUid: runUid ?? undefined,
+  nextAttemptAt: optionalTimestamp(nextAttemptAt),
 });

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { factories } from "@millwright/contracts";
+import { optionalTimestamp } from "@millwright/rpc";
 import { repositoryOf } from "../domain/branch.ts";
 import type { BranchStatus } from "../usecases/branches.ts";
 import { toDiagnosticMessage } from "./source-messages.ts";
@@ -23,13 +24,13 @@ export function toBranchMessage({
     isServing,
     createdAt: timestampFromDate(branch.createdAt),
     updatedAt: timestampFromDate(branch.updatedAt),
-    ...(branch.registeredHeadSha !== null && { registeredHeadSha: branch.registeredHeadSha }),
-    ...(branch.appliedSha !== null && { appliedSha: branch.appliedSha }),
-    ...(branch.lastAppliedAt && { lastAppliedAt: timestampFromDate(branch.lastAppliedAt) }),
-    ...(branch.lastCheckedAt && { lastCheckedAt: timestampFromDate(branch.lastCheckedAt) }),
-    ...(branch.deletedAt && { deletedAt: timestampFromDate(branch.deletedAt) }),
-    ...(error && {
-      lastError: { code: error.code, message: error.message, diagnostics: error.diagnostics.map(toDiagnosticMessage) },
-    }),
+    registeredHeadSha: branch.registeredHeadSha ?? undefined,
+    appliedSha: branch.appliedSha ?? undefined,
+    lastAppliedAt: optionalTimestamp(branch.lastAppliedAt),
+    lastCheckedAt: optionalTimestamp(branch.lastCheckedAt),
+    deletedAt: optionalTimestamp(branch.deletedAt),
+    lastError: error
+      ? { code: error.code, message: error.message, diagnostics: error.diagnostics.map(toDiagnosticMessage) }
+      : undefined,
   };
 }

@@ -28,13 +28,13 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     definitionVersion: BigInt(factory.currentVersion),
     concurrencyLimit: factory.concurrencyLimit,
     queuePaused: factory.queuePaused,
-    ...(factory.alias !== null && { alias: factory.alias }),
-    ...(factory.description !== null && { description: factory.description }),
-    ...(factory.defaultEnvironment !== null && { defaultEnvironment: factory.defaultEnvironment }),
-    ...(factory.defaultModel !== null && { defaultModel: factory.defaultModel }),
-    ...(factory.scoringDefaultModel !== null && { scoringDefaultModel: factory.scoringDefaultModel }),
-    ...(factory.integrations && { integrations: { items: factory.integrations } }),
-    ...(factory.foremanAgentUid !== null && { foremanAgentUid: factory.foremanAgentUid }),
+    alias: factory.alias ?? undefined,
+    description: factory.description ?? undefined,
+    defaultEnvironment: factory.defaultEnvironment ?? undefined,
+    defaultModel: factory.defaultModel ?? undefined,
+    scoringDefaultModel: factory.scoringDefaultModel ?? undefined,
+    integrations: factory.integrations ? { items: factory.integrations } : undefined,
+    foremanAgentUid: factory.foremanAgentUid ?? undefined,
   };
 }
 

@@ -78,9 +78,9 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
         factoryUid,
         prompt,
         idempotencyKey,
-        ...(title !== undefined && { title }),
-        ...(ticketRef !== undefined && { ticketRef }),
-        ...(ticketUrl !== undefined && { ticketUrl }),
+        title,
+        ticketRef,
+        ticketUrl,
       });
     }),
     getSource: served(async ({ factoryUid }: factories.GetSourceRequest, caller) => {

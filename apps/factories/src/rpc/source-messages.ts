@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { definitions, factories } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
+import { optionalTimestamp } from "@millwright/rpc";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import type { GitSettings, OwnedDiagnostic, Source, SourceSettings } from "../domain/source.ts";
@@ -19,8 +19,8 @@ export function toSourceMessage(
     activeVersion: BigInt(factory.currentVersion),
     state: status.state,
     diagnostics: status.diagnostics.map(toDiagnosticMessage),
-    ...(status.appliedRevision !== null && { activeRevision: status.appliedRevision }),
-    ...(status.appliedAt && { appliedAt: timestampFromDate(status.appliedAt) }),
+    activeRevision: status.appliedRevision ?? undefined,
+    appliedAt: optionalTimestamp(status.appliedAt),
   };
 }
 
@@ -28,8 +28,8 @@ const toGitMembers = ({ url, branch, directory, secretName, username }: GitSetti
   repositoryUrl: url,
   branch,
   directory,
-  ...(secretName !== undefined && { secretName }),
-  ...(username !== undefined && { username }),
+  secretName,
+  username,
 });
 
 /** Errors: invalid_source. */
@@ -43,8 +43,8 @@ export function readSourceSettings(message: factories.Source | undefined): Sourc
       url,
       branch: branch || "main",
       directory,
-      ...(secretName !== undefined && { secretName }),
-      ...(username !== undefined && { username }),
+      secretName,
+      username,
     };
   }
   throw invalidArgument("invalid_source", "kind must be files or git.");
@@ -90,8 +90,9 @@ export const toDriftMessage = ({
     state: head.state,
     plan: head.plan.map(toPlanMessage),
     diagnostics: head.diagnostics.map(toDiagnosticMessage),
-    ...(head.revision !== null && { revision: head.revision }),
-    ...(head.error && { errorCode: head.error.code, errorMessage: head.error.message }),
+    revision: head.revision ?? undefined,
+    errorCode: head.error?.code,
+    errorMessage: head.error?.message,
   },
-  ...(activeRevision !== null && { activeRevision }),
+  activeRevision: activeRevision ?? undefined,
 });

@@ -18,9 +18,9 @@ export const toTaskMessage = (task: Task): MessageInitShape<typeof factories.Tas
   stage: task.stage,
   createdAt: timestampFromDate(task.createdAt),
   updatedAt: timestampFromDate(task.updatedAt),
-  ...(task.description !== null && { description: task.description }),
-  ...(task.ticketSource !== null && { ticketSource: task.ticketSource }),
-  ...(task.ticketId !== null && { ticketId: task.ticketId }),
+  description: task.description ?? undefined,
+  ticketSource: task.ticketSource ?? undefined,
+  ticketId: task.ticketId ?? undefined,
 });
 
 export const readNewTask = ({
@@ -36,7 +36,7 @@ export const readNewTask = ({
   conversationUid,
   stage,
   idempotencyKey,
-  ...(description !== undefined && { description }),
+  description,
 });
 
 /** Reads exactly the masked members; a masked description that is unset is cleared. Errors: unknown_field. */
@@ -60,9 +60,9 @@ export function readListTasks(request: factories.ListTasksRequest): ListTasksInp
     sortOrder,
     pageSize,
     pageToken,
-    ...(request.createdAfter && { createdAfter: readTime(request.createdAfter) }),
-    ...(request.createdBefore && { createdBefore: readTime(request.createdBefore) }),
-    ...(request.updatedAfter && { updatedAfter: readTime(request.updatedAfter) }),
+    createdAfter: request.createdAfter && readTime(request.createdAfter),
+    createdBefore: request.createdBefore && readTime(request.createdBefore),
+    updatedAfter: request.updatedAfter && readTime(request.updatedAfter),
   };
 }
 

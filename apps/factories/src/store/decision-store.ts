@@ -229,7 +229,7 @@ export const enqueueDecisions = (
 ): Promise<void> =>
   enqueueAllWork(
     sql,
-    all.map(({ event, traceparent }) => ({ ...toDecide(event), ...(traceparent !== undefined && { traceparent }) })),
+    all.map(({ event, traceparent }) => ({ ...toDecide(event), traceparent })),
   );
 
 const toDecide = (event: TriggerEvent): NewWork => ({

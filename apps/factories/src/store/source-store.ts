@@ -68,8 +68,8 @@ const toSource = (row: DefinitionSource): Source => ({
           url: row.repositoryUrl ?? "",
           branch: row.branch ?? "",
           directory: row.directory,
-          ...(row.secretName !== null && { secretName: row.secretName }),
-          ...(row.username !== null && { username: row.username }),
+          secretName: row.secretName ?? undefined,
+          username: row.username ?? undefined,
         }
       : { kind: "files", files: row.files as DefinitionFile[] },
   status: {

@@ -124,7 +124,7 @@ async function targetOf(
     branchUid === undefined
       ? settings.kind === "git" && (await deps.branches.findLive(uid, settings.branch))
       : await deps.branches.find(uid, branchUid);
-  if (branchUid === undefined) return { settings, ...(branch && { branch: appliedBranch(branch, true) }) };
+  if (branchUid === undefined) return { settings, branch: branch ? appliedBranch(branch, true) : undefined };
   if (!branch) throw notFound("branch");
   if (branch.deletedAt) throw branchDeleted();
   if (settings.kind !== "git") throw noRepository();
@@ -160,9 +160,9 @@ async function applyOnce(
       const isRecorded = !(isDomainError(error) && error.kind === "permission_denied");
       await deps.applies.fail(uid, token, {
         now: deps.clock.now(),
-        ...(isRecorded && { error: branchErrorOf(error) }),
-        ...(branch && { branch }),
-        ...(dropped && { dropped }),
+        error: isRecorded ? branchErrorOf(error) : undefined,
+        branch,
+        dropped,
       });
       throw error;
     });
@@ -194,7 +194,7 @@ async function applyOnce(
       diagnostics,
       activation: opened,
       token,
-      ...(branch && { branch }),
+      branch,
     }),
     opened,
   );
@@ -232,7 +232,7 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
     diagnostics: staging.diagnostics,
     plan: staged.plan,
     now,
-    ...(branch && { branch }),
+    branch,
     automations: definition.automations,
     define: (current) => defineBy(current, { definition, before: staged.before }, version, management, now),
     facts: (next, automations) => [

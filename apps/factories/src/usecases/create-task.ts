@@ -72,7 +72,7 @@ export async function createTask(
       ticketId: standing.metadata["ticket_id"] ?? null,
       stage,
       stageRunVersion: { runUid: standing.runUid, version: standing.version },
-      ...(input.description !== undefined && { description: input.description }),
+      description: input.description,
     },
     deps.clock.now(),
   );

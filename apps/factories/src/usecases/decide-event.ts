@@ -87,7 +87,7 @@ export const orderOf = (
   { chain = [], ...input }: ReturnType<EventEvaluation["runInput"]>,
 ): RunOrder => ({
   ...input,
-  ...(rules.agent !== undefined && { agent: rules.agent }),
+  agent: rules.agent,
   title: name,
   config: dispatcherConfig(rules),
   creator,

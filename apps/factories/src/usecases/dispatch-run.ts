@@ -66,9 +66,9 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
     factory,
     agentUid: settled.foreman.agentUid,
     prompt: input.prompt,
-    ...(input.title?.trim() && { title: input.title.trim() }),
+    title: input.title?.trim() || undefined,
     metadata,
-    ...(request && { idempotencyKey: keyAtOrchestrator(request) }),
+    idempotencyKey: request && keyAtOrchestrator(request),
   });
   return { runUid, foremanAgent: settled.foreman.agentName, ticketRef: ticketRef(settled.ticket) };
 }

@@ -102,7 +102,7 @@ export async function evaluateCodeHostDelivery(
   };
   return {
     check,
-    ...(failure && { delay: failure }),
+    delay: failure,
     veto: (automation) => tooManyBuilds(continuationOf(bound, automation, foremanUid), automation, builds),
     runInput: (automation) => {
       const continues = continuationOf(bound, automation, foremanUid);
@@ -125,7 +125,7 @@ export async function evaluateCodeHostDelivery(
           ...ticketMetadata(event.provider, own?.items[0]),
         },
         payload: { codeHostDeliveryUid: uid },
-        ...(continues && { continues: { ...continues, ...(isForBuild && { isForBuild }) } }),
+        continues: continues && { ...continues, ...(isForBuild && { isForBuild }) },
       };
     },
   };

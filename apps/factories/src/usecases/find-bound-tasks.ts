@@ -47,6 +47,6 @@ export async function findBoundTasks(
       : undefined;
   return found.map((task) => {
     const at = standings?.get(task.conversationUid);
-    return { task, ...(at && { at }) };
+    return { task, at };
   });
 }

@@ -58,8 +58,7 @@ async function fromHead(deps: GetDriftDeps, caller: Caller, factory: Factory, so
   const branch = settings.kind === "git" ? await deps.branches.findLive(factory.uid, settings.branch) : undefined;
   const revision = branch?.registeredHeadSha ?? null;
   const unknown = { state: "UNKNOWN" as const, revision, plan: [], diagnostics: [] };
-  if (settings.kind === "git" && revision === null)
-    return { ...unknown, ...(branch?.pollError && { error: branch.pollError }) };
+  if (settings.kind === "git" && revision === null) return { ...unknown, error: branch?.pollError ?? undefined };
   const tree = await deps.trees.take(settings, factory.teamUid, revision ?? undefined).catch((error: unknown) => {
     if (isDomainError(error)) return error;
     throw error;

@@ -58,9 +58,9 @@ export async function listDecisions(
     deps.decisions.list({
       factoryUid: factory.uid,
       limit: limit + 1,
-      ...(automation && { automationUid: automation.uid }),
-      ...(eventUid !== undefined && { eventUid }),
-      ...(place && { after: { at: new Date(place[0]), eventUid: place[1], automationUid: place[2] } }),
+      automationUid: automation?.uid,
+      eventUid,
+      after: place && { at: new Date(place[0]), eventUid: place[1], automationUid: place[2] },
     });
   let rows = await list();
   if (rows.length === 0 && eventUid !== undefined && !place) {

@@ -51,8 +51,8 @@ export async function listFactories(
     teams,
     search: input.search,
     limit: limit + 1,
-    ...(only !== undefined && { only }),
-    ...(after && { after }),
+    only,
+    after,
   });
   const page = rows.slice(0, limit);
   const last = page.at(-1)?.at;

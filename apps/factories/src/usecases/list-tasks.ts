@@ -43,9 +43,9 @@ export async function listTasks(
   const filter: TaskFilter = {
     stages,
     q,
-    ...(createdAfter && { createdAfter }),
-    ...(createdBefore && { createdBefore }),
-    ...(updatedAfter && { updatedAfter }),
+    createdAfter,
+    createdBefore,
+    updatedAfter,
   };
   const bind = { factory: factory.uid, sortBy, sortOrder, createdBy, ...filter };
   const place = input.pageToken === "" ? undefined : readPlace(deps.cursors.open("tasks", bind, input.pageToken));
@@ -60,7 +60,8 @@ export async function listTasks(
     sortBy,
     sortOrder,
     limit: limit + 1,
-    ...(place && { after: place.after, notAfter: startedAt }),
+    after: place?.after,
+    notAfter: place?.startedAt,
   });
   const tasks = rows.slice(0, limit);
   const last = tasks.at(-1);

@@ -107,8 +107,8 @@ async function start(
     order,
     causeKey: causeKeyOf(ref.eventUid, ref.automationUid),
     triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
-    ...(foreman && { agentUid: foreman.agentUid }),
-    ...(payload && { payload: { fileName: PAYLOAD_FILE, bytes: payload } }),
+    agentUid: foreman?.agentUid,
+    payload: payload && { fileName: PAYLOAD_FILE, bytes: payload },
   };
   const { continues } = order;
   const continued = continues && (await deps.runs.continueAutomated(caller, run, continues.conversationUid));
