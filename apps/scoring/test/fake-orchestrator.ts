@@ -161,7 +161,7 @@ export class FakeOrchestrator {
             ownerUid: run.teamUid,
             prompt: run.evidence.prompt!,
             metadata: run.request?.metadata ?? {},
-            ...(factoryUid !== undefined && { factoryUid }),
+            factoryUid,
           },
         };
       },

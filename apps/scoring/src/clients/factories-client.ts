@@ -20,7 +20,7 @@ export function factoriesClient(transport: Transport, signer: CallerSigner) {
         management,
         scorerDefaults,
         repositories,
-        ...(scoringDefaultModel !== undefined && { scoringDefaultModel }),
+        scoringDefaultModel,
       };
     },
   };

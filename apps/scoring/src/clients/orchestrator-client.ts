@@ -114,8 +114,8 @@ const requestOf = (run: JudgeRun) => ({
   causeKey: run.causeKey,
   config: run.config,
   attachments: run.files.map((file) => ({ ...file })),
-  ...(run.judge && { judge: { scorerUid: run.judge.scorerUid, classifications: [...run.judge.classifications] } }),
-  ...(run.workspaceOfRunUid !== undefined && { workspaceOfRunUid: run.workspaceOfRunUid }),
-  ...(run.agentUid !== undefined && { agentUid: run.agentUid }),
-  ...(run.metadata && { metadata: { ...run.metadata } }),
+  judge: run.judge && { scorerUid: run.judge.scorerUid, classifications: [...run.judge.classifications] },
+  workspaceOfRunUid: run.workspaceOfRunUid,
+  agentUid: run.agentUid,
+  metadata: run.metadata && { ...run.metadata },
 });

@@ -136,8 +136,8 @@ function readRegex(check: Members): Check {
     kind: "regex",
     target,
     pattern,
-    ...(flags !== undefined && { flags }),
-    ...(negate !== undefined && { negate }),
+    flags,
+    negate,
   };
 }
 
@@ -161,15 +161,15 @@ function readPath(check: Members): Check {
     target,
     ...file,
     path,
-    ...(equals !== undefined && { equals }),
-    ...(exists !== undefined && { exists }),
+    equals,
+    exists,
   };
 }
 
 function readFile(check: Members): Check {
   const [path, exists, contains] = [check.workspacePath("path"), check.flag("exists"), check.text("contains")];
   if (exists === false && contains !== undefined) throw check.fail(".contains and exists: false exclude each other.");
-  return { kind: "file", path, ...(exists !== undefined && { exists }), ...(contains !== undefined && { contains }) };
+  return { kind: "file", path, exists, contains };
 }
 
 function readCommand(check: Members): Check {
@@ -179,8 +179,8 @@ function readCommand(check: Members): Check {
   return {
     kind: "command",
     command,
-    ...(exit !== undefined && { exit_code: exit }),
-    ...(timeout !== undefined && { timeout_seconds: timeout }),
+    exit_code: exit,
+    timeout_seconds: timeout,
   };
 }
 
@@ -190,7 +190,7 @@ function readMetric(check: Members): Check {
   if (max === undefined && min === undefined) throw check.fail(" needs max, min or both.");
   if (max !== undefined && min !== undefined && min > max)
     throw check.fail(`.min (${min}) must not be greater than max (${max}).`);
-  return { kind: "metric", metric, ...(max !== undefined && { max }), ...(min !== undefined && { min }) };
+  return { kind: "metric", metric, max, min };
 }
 
 function readState(check: Members): Check {

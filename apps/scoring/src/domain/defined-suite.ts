@@ -43,7 +43,7 @@ export function suiteSettingsOf(
     const { role, display_name: displayName = "", model, harness, runner } = configuration;
     const uid = earlier[index]?.uid;
     return {
-      ...(uid !== undefined && { uid }),
+      uid,
       role,
       display_name: displayName,
       harness: harness?.type ?? "",

@@ -34,7 +34,7 @@ export function evidenceFiles(run: RunEvidence): EvidenceFile[] {
     title: run.title,
     task: cut(run.prompt, TEXT_CHARACTERS_MAX),
     state: run.state,
-    ...(run.errorCode !== "" && { error_code: run.errorCode }),
+    error_code: run.errorCode || undefined,
     cost_usd: run.costMicros / 1e6,
     total_tokens: run.totalTokens,
     run_time_seconds: run.runTimeMs / 1000,

@@ -127,7 +127,7 @@ function checkLabels(labels: readonly Label[], threshold: number): Label[] {
     checkUnit(`${field}.score`, score);
     if (description !== undefined)
       checkOptionalText(`${field}.description`, description, SCORER_LIMITS.labelDescription);
-    return { value, score, ...(description !== undefined && { description }) };
+    return { value, score, description };
   });
   const passing = checked.filter(({ score }) => score >= threshold).length;
   if (passing === 0 || passing === checked.length) {

@@ -28,5 +28,5 @@ export function scoringOf(
     agentConfig: frozen.agent_config,
   };
   if (frozen.kind !== "benchmark_task_correctness") return { scorer };
-  return { scorer, rubric: task.success_criteria, ...(task.rule && { rule: task.rule as unknown as Rule }) };
+  return { scorer, rubric: task.success_criteria, rule: (task.rule ?? undefined) as Rule | undefined };
 }

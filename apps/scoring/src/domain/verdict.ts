@@ -19,9 +19,7 @@ export const failed = (code: string, message: string): Verdict => ({
 /** Returns the verdict for a label that was captured at dispatch, or undefined if the label was not. */
 export function scoredAs(attempt: Attempt, classification: string, reason: string | undefined): Verdict | undefined {
   const label = attempt.config.labels.find(({ value }) => value === classification);
-  return (
-    label && { kind: "scored", label, ...(reason !== undefined && reason !== "" && { reason: storedReason(reason) }) }
-  );
+  return label && { kind: "scored", label, reason: reason ? storedReason(reason) : undefined };
 }
 
 /** Returns the verdict of a rule about a run. A check that cannot be evaluated is a failure, never a score. */

@@ -61,7 +61,7 @@ const judgeRunsFinished = (tx: Sql, events: readonly StoredEvent[]): Promise<voi
       kind: JUDGE_ENDED_WORK,
       key: `${runUid} ${entityVersion}`,
       payload: { runUid },
-      ...(teamUid !== undefined && { teamUid }),
+      teamUid,
     })),
   );
 

@@ -1,6 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { scoring } from "@millwright/contracts";
 import type { JsonObject } from "@millwright/json";
+import { optionalTimestamp } from "@millwright/rpc";
 import type { BenchmarkRunView } from "../usecases/benchmark-runs.ts";
 import type { LaunchRequest } from "../usecases/launch-benchmark.ts";
 import { readConfiguration } from "./suite-messages.ts";
@@ -9,10 +10,10 @@ export const readLaunch = (request: scoring.LaunchBenchmarkRequest): LaunchReque
   factoryUid: request.factoryUid,
   suiteUid: request.suiteUid,
   repetitionCount: request.repetitionCount,
-  ...(request.hasConfigurations && { configurations: request.configurations.map(readConfiguration) }),
+  configurations: request.hasConfigurations ? request.configurations.map(readConfiguration) : undefined,
   scorerSelection: [...new Set(request.scorerSelection.map((text) => text.trim()))],
-  ...(request.hasTasks && { taskUids: request.taskUids }),
-  ...(request.historicalReplayRunUid !== undefined && { historicalReplayRunUid: request.historicalReplayRunUid }),
+  taskUids: request.hasTasks ? request.taskUids : undefined,
+  historicalReplayRunUid: request.historicalReplayRunUid,
   parallelism: request.parallelism,
   idempotencyKey: request.idempotencyKey,
 });
@@ -26,15 +27,15 @@ export const toBenchmarkRunMessage = ({ run, progress, results, hasLaunchSetting
   state: run.state,
   createdAt: timestampFromDate(run.createdAt),
   updatedAt: timestampFromDate(run.updatedAt),
-  ...(run.startedAt && { startedAt: timestampFromDate(run.startedAt) }),
-  ...(run.completedAt && { completedAt: timestampFromDate(run.completedAt) }),
+  startedAt: optionalTimestamp(run.startedAt),
+  completedAt: optionalTimestamp(run.completedAt),
   agentUid: run.agentUid,
   agentName: run.agentName,
   repetitionCount: run.repetitionCount,
   creatorUid: run.creator.uid,
   manifestHash: run.manifestHash,
-  ...(hasLaunchSettings && { manifest: run.manifest as unknown as JsonObject }),
+  manifest: hasLaunchSettings ? (run.manifest as unknown as JsonObject) : undefined,
   progress,
-  ...(results && { results }),
-  ...(run.replayedRunUid !== null && { historicalReplayRunUid: run.replayedRunUid }),
+  results,
+  historicalReplayRunUid: run.replayedRunUid ?? undefined,
 });

@@ -1,6 +1,7 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { scoring } from "@millwright/contracts";
+import { optionalTimestamp } from "@millwright/rpc";
 import type { Result, RunScore } from "../domain/result.ts";
 import { outcomeOf, type Scorer } from "../domain/scorer.ts";
 import type { SelfImprovementSettings, SelfImprovementView } from "../domain/self-improvement.ts";
@@ -21,12 +22,13 @@ export const toResultMessage = (
   conversationTitle: result.title,
   scoringRunUid: result.judgeRunUid ?? "",
   ...scoreOf(result),
-  ...(result.score !== null && { score: result.score }),
-  ...(result.judgeTimeMs !== null && { scoringRunTimeMs: BigInt(result.judgeTimeMs) }),
-  ...(result.judgeUsage && { scoringRunUsage: result.judgeUsage as JsonObject }),
-  ...(includeReasons && { reasonStatus: result.reasonStatus }),
-  ...(includeReasons && result.reason !== null && { reason: result.reason }),
-  ...(result.failure && { failureCode: result.failure.code, failureMessage: result.failure.message }),
+  score: result.score ?? undefined,
+  scoringRunTimeMs: result.judgeTimeMs === null ? undefined : BigInt(result.judgeTimeMs),
+  scoringRunUsage: (result.judgeUsage ?? undefined) as JsonObject | undefined,
+  reasonStatus: includeReasons ? result.reasonStatus : undefined,
+  reason: includeReasons ? (result.reason ?? undefined) : undefined,
+  failureCode: result.failure?.code,
+  failureMessage: result.failure?.message,
 });
 
 export const toRunScoreMessage = (score: RunScore): MessageInitShape<typeof scoring.RunScoreSchema> => ({
@@ -39,12 +41,12 @@ export const toRunScoreMessage = (score: RunScore): MessageInitShape<typeof scor
   triggerSource: score.triggerSource,
   scoringRunUid: score.judgeRunUid ?? "",
   ...scoreOf(score),
-  ...(score.failure && { failureCode: score.failure.code }),
+  failureCode: score.failure?.code,
 });
 
 const scoreOf = ({ classification, scoredAt }: Result) => ({
-  ...(classification !== null && { classification }),
-  ...(scoredAt && { scoredAt: timestampFromDate(scoredAt) }),
+  classification: classification ?? undefined,
+  scoredAt: optionalTimestamp(scoredAt),
 });
 
 export const toMetricsMessage = (
@@ -60,7 +62,7 @@ export const toMetricsMessage = (
     label,
     passCount: BigInt(passCount),
     failCount: BigInt(failCount),
-    ...(includeCost && { costMicros: BigInt(costMicros) }),
+    costMicros: includeCost ? BigInt(costMicros) : undefined,
   })),
 });
 
@@ -83,5 +85,5 @@ export const toSelfImprovementMessage = (
   lastRunUid: view.lastRunUid ?? "",
   createdAt: timestampFromDate(view.createdAt),
   updatedAt: timestampFromDate(view.updatedAt),
-  ...(view.lastRunAt && { lastRunAt: timestampFromDate(view.lastRunAt) }),
+  lastRunAt: optionalTimestamp(view.lastRunAt),
 });

@@ -1,6 +1,7 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { scoring } from "@millwright/contracts";
+import { optionalTimestamp } from "@millwright/rpc";
 import { scorerInvalid, type GivenSettings, type SettingName } from "../domain/scorer-settings.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import type { ListedScorer } from "../usecases/list-scorers.ts";
@@ -25,7 +26,7 @@ export const toScorerMessage = (scorer: Scorer, agentNames: ReadonlyMap<string, 
     allowedClassifications: scorer.labels.map(({ value, score, description }) => ({
       value,
       score,
-      ...(description !== undefined && { description }),
+      description,
     })),
     threshold: scorer.threshold,
     scoringPrompt: scorer.scoringPrompt,
@@ -35,8 +36,8 @@ export const toScorerMessage = (scorer: Scorer, agentNames: ReadonlyMap<string, 
     version: scorer.version,
     createdAt: timestampFromDate(scorer.createdAt),
     updatedAt: timestampFromDate(scorer.updatedAt),
-    ...(scorer.agentConfig && { agentConfig: scorer.agentConfig as JsonObject }),
-    ...(scorer.rule && { rule: scorer.rule as unknown as JsonObject }),
+    agentConfig: (scorer.agentConfig ?? undefined) as JsonObject | undefined,
+    rule: (scorer.rule ?? undefined) as JsonObject | undefined,
   }) satisfies ScorerMessage;
 
 export const toListedMessage = (listed: ListedScorer): ScorerMessage => {
@@ -49,7 +50,7 @@ export const toListedMessage = (listed: ListedScorer): ScorerMessage => {
       passCount,
       failCount: recentOutcomes.length - passCount,
       recentOutcomes: [...recentOutcomes],
-      ...(lastScoredAt && { lastScoredAt: timestampFromDate(lastScoredAt) }),
+      lastScoredAt: optionalTimestamp(lastScoredAt),
     },
   };
 };
@@ -68,7 +69,7 @@ export const readSettings = (message: scoring.Scorer): GivenSettings => ({
   labels: message.allowedClassifications.map(({ value, score, description }) => ({
     value,
     score,
-    ...(description !== undefined && { description }),
+    description,
   })),
   threshold: message.threshold,
   scoringPrompt: message.scoringPrompt,

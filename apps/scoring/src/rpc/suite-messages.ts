@@ -12,7 +12,7 @@ export const toSuiteMessage = (suite: Suite) => ({
   factoryUid: suite.factoryUid,
   teamUid: suite.teamUid,
   name: suite.name,
-  ...(suite.description !== null && { description: suite.description }),
+  description: suite.description ?? undefined,
   agentUid: suite.agentUid,
   factoryAgentType: suite.factoryAgentType,
   configurations: suite.configurations.map(toConfigurationMessage),
@@ -38,7 +38,7 @@ export const toTaskContentMessage = (task: TaskContent) => ({
   title: task.title,
   prompt: task.prompt,
   successCriteria: task.successCriteria,
-  ...(task.sourceRunUid !== null && { sourceRunUid: task.sourceRunUid }),
+  sourceRunUid: task.sourceRunUid ?? undefined,
   startingRepoRefs: task.startingRepoRefs.map(({ code_forge: codeForge, owner, repo, ref }) => ({
     codeForge,
     owner,
@@ -47,7 +47,7 @@ export const toTaskContentMessage = (task: TaskContent) => ({
   })),
   tags: [...task.tags],
   labels: task.labels,
-  ...(task.rule !== null && { rule: task.rule }),
+  rule: task.rule ?? undefined,
 });
 
 const toConfigurationMessage = (
@@ -60,20 +60,18 @@ const toConfigurationMessage = (
   harness: configuration.harness,
   model: configuration.model,
   runnerUid: configuration.runner_uid,
-  ...(configuration.harness_auth_secret_name !== null && {
-    harnessAuthSecretName: configuration.harness_auth_secret_name,
-  }),
+  harnessAuthSecretName: configuration.harness_auth_secret_name ?? undefined,
   agentConfigs: configuration.agent_configs.map((override) => ({
     agentUid: override.agent_uid,
     harness: override.harness,
     model: override.model,
     agentName: override.agent_name,
-    ...(override.harness_auth_secret_name !== null && { harnessAuthSecretName: override.harness_auth_secret_name }),
+    harnessAuthSecretName: override.harness_auth_secret_name ?? undefined,
   })),
 });
 
 export const readConfiguration = (message: scoring.Configuration): GivenConfiguration => ({
-  ...(message.uid !== "" && { uid: message.uid }),
+  uid: message.uid || undefined,
   role: message.role,
   display_name: message.displayName,
   harness: message.harness,

@@ -56,7 +56,7 @@ export const enqueueStarts = (tx: Sql, teamUid: string, attempts: readonly Attem
       key: causeOfAttempt(attempt.trialUid, attempt.attemptNumber),
       payload: { trial_uid: attempt.trialUid, attempt_number: attempt.attemptNumber },
       teamUid,
-      ...(runAt && { runAt }),
+      runAt,
     })),
   );
 

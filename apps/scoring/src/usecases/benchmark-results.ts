@@ -60,8 +60,8 @@ export async function readBenchmarkResults(
   const [stats] = await benchmarkStats.read([{ runUid: run.uid, plan }], selectedTasks(plan, taskUids, filter.tags));
   const metrics = {
     include,
-    ...(configurationUids.length > 0 && { configurationUids: new Set(configurationUids) }),
-    ...(scorerUids.length > 0 && { scorerUids: new Set(scorerUids) }),
+    configurationUids: configurationUids.length > 0 ? new Set(configurationUids) : undefined,
+    scorerUids: scorerUids.length > 0 ? new Set(scorerUids) : undefined,
   };
   return benchmarkResults({ run, plan, stats: stats!, metrics, now: clock.now() });
 }

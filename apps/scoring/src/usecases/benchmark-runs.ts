@@ -98,6 +98,6 @@ export async function viewsOf(
     run,
     progress: progress[n]!,
     hasLaunchSettings,
-    ...(results[n] && { results: results[n] }),
+    results: results[n],
   }));
 }

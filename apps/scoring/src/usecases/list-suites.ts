@@ -30,7 +30,7 @@ export async function listSuites(
   const limit = clampPageSize(request.pageSize, SUITE_PAGE);
   const rows = await deps.suites.list(factory.uid, {
     limit: limit + 1,
-    ...(createdAt !== undefined && { after: { createdAt: new Date(createdAt), uid: uid! } }),
+    after: createdAt === undefined ? undefined : { createdAt: new Date(createdAt), uid: uid! },
   });
   const suites = rows.slice(0, limit);
   const last = rows.length > limit ? suites.at(-1) : undefined;
