@@ -80,7 +80,7 @@ export function composeDeliveries({
     tracer,
     handlers: {},
     batchHandlers: onDeliveryEvents(),
-    ...(wakeups && { wakeups }),
+    wakeups,
   });
   const work = new WorkQueue({
     database,

@@ -50,7 +50,7 @@ export function composeIngestion({
     log,
     tracer,
     ...onRunEvents({ clock }),
-    ...(wakeups && { wakeups }),
+    wakeups,
   });
   const orchestrator = orchestratorClient(upstreams.orchestrator, signer);
   const deps = { database, clock, log, orchestrator, timeScale };

@@ -34,8 +34,8 @@ const breakdown = (
       range: {
         factoryUid: facts.factoryUid,
         ...range,
-        ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }),
-        ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
+        startDate: start === undefined ? undefined : timestampFromDate(new Date(start)),
+        endDate: end === undefined ? undefined : timestampFromDate(new Date(end)),
       },
     },
     call(caller),

@@ -22,8 +22,8 @@ type RangeInit = { start?: string; end?: string; groupByPeriod?: string; factory
 const rangeOf = ({ start, end, factoryUid = facts.factoryUid, groupByPeriod = "" }: RangeInit) => ({
   factoryUid,
   groupByPeriod,
-  ...(start !== undefined && { startDate: timestampFromDate(new Date(start)) }),
-  ...(end !== undefined && { endDate: timestampFromDate(new Date(end)) }),
+  startDate: start === undefined ? undefined : timestampFromDate(new Date(start)),
+  endDate: end === undefined ? undefined : timestampFromDate(new Date(end)),
 });
 const perPullRequest = (range: RangeInit = {}, caller: Caller = OWNER) =>
   world.metrics.getCostPerPullRequest({ range: rangeOf(range) }, call(caller));

@@ -63,7 +63,7 @@ export class FakeOrchestrator {
       entityVersion: Number(run.version),
       occurredAt: this.#now(),
       payload: { run_uid: uid },
-      ...(run.ownerType === "team" && { teamUid: run.ownerUid }),
+      teamUid: run.ownerType === "team" ? run.ownerUid : undefined,
     };
     (this.held ?? this.feed).push(event);
   }

@@ -1,7 +1,7 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import type { Caller } from "@millwright/caller";
-import { call } from "@millwright/rpc";
+import { call, optionalTimestamp } from "@millwright/rpc";
 import { repriceRuns } from "../src/usecases/reprice-runs.ts";
 import { computeInterval, producedPullRequest } from "./run-samples.ts";
 import { ADMIN, NOW, OTHER_TEAM, OWNER, RUN_VIEWER, startWorld, STRANGER, TEAM, type World } from "./setup.ts";
@@ -16,12 +16,8 @@ const PRICE = { vcpuHourMicros: 40_000n, gbHourMicros: 0n, platformRunMicros: 25
 const hoursAgo = (hours: number): Date => new Date(NOW.getTime() - hours * HOUR_MS);
 type Asked = Partial<typeof PRICE> & { from?: Date; idempotencyKey?: string; caller?: Caller };
 const add = async ({ from, caller = ADMIN, ...asked }: Asked = {}) =>
-  (
-    await world.prices.addComputePrice(
-      { ...PRICE, ...asked, ...(from && { effectiveFrom: timestampFromDate(from) }) },
-      call(caller),
-    )
-  ).price!;
+  (await world.prices.addComputePrice({ ...PRICE, ...asked, effectiveFrom: optionalTimestamp(from) }, call(caller)))
+    .price!;
 const list = (request: { pageSize?: number; pageToken?: string } = {}, caller = OWNER) =>
   world.prices.listComputePrices(request, call(caller));
 const versions = async () => (await list()).prices.map(({ version }) => version);
@@ -201,7 +197,7 @@ const grant = (asked: { micros?: bigint; note?: string; expiresAt?: Date; idempo
       micros: asked.micros ?? 1_000_000n,
       note: asked.note ?? "",
       idempotencyKey: asked.idempotencyKey ?? "",
-      ...(asked.expiresAt && { expiresAt: timestampFromDate(asked.expiresAt) }),
+      expiresAt: optionalTimestamp(asked.expiresAt),
     },
     call(caller),
   );

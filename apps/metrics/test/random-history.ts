@@ -51,7 +51,7 @@ export function randomHistory(
   const uid = (): string => uidOf(`${seed} ${(count += 1)}`);
   const record = (run: FakeRun, happened?: Step["happened"]): void => {
     if (happened && happened !== "created") run.version += 1n;
-    history.push({ at: now, run: clone(orchestrator.RunFactsSchema, run), ...(happened && { happened }) });
+    history.push({ at: now, run: clone(orchestrator.RunFactsSchema, run), happened });
   };
 
   function create(): void {

@@ -125,7 +125,7 @@ describe("each grouping", () => {
 
 describe("the range", () => {
   const countOf = async (factoryUid: string, start: string, end: string, by?: string): Promise<[number, number[]]> => {
-    const { total } = await world.breakdown({ factoryUid, start, end, ...(by !== undefined && { by }) }, "status");
+    const { total } = await world.breakdown({ factoryUid, start, end, by }, "status");
     return [Number(total!.total), total!.series.map(Number)];
   };
 

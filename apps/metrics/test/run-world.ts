@@ -22,10 +22,10 @@ export const VIEWER: Caller = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factor
 /** Dates as texts; what is missing keeps its default. */
 export type Query = { factoryUid: string; start?: string | Date; end?: string | Date; by?: string };
 
-const timestamp = (at: string | Date | undefined) => at && timestampFromDate(new Date(at));
+const timestamp = (at: string | Date | undefined) => (at ? timestampFromDate(new Date(at)) : undefined);
 const rangeOf = ({ factoryUid, start, end, by }: Query) => {
   const [startDate, endDate] = [timestamp(start), timestamp(end)];
-  return { factoryUid, ...(startDate && { startDate }), ...(endDate && { endDate }), groupByPeriod: by ?? "" };
+  return { factoryUid, startDate, endDate, groupByPeriod: by ?? "" };
 };
 
 /** Returns everything that a caller learns of a refusal. */

@@ -414,7 +414,7 @@ describe("the test of a filter", () => {
         webhookUids: input.webhookUids,
         payloadFilter: input.filter === undefined ? "" : JSON.stringify(input.filter),
         deliveryUid: input.deliveryUid ?? "",
-        ...(input.payload !== undefined && { payload: Buffer.from(input.payload) }),
+        payload: input.payload === undefined ? undefined : Buffer.from(input.payload),
       },
       as,
     );

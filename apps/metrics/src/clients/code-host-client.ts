@@ -1,10 +1,10 @@
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { orchestrator, webhooks } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { call, clientFor, type CallerSigner } from "@millwright/rpc";
+import { call, clientFor, optionalTimestamp, type CallerSigner } from "@millwright/rpc";
 import type { CodeHostAnswer, CodeHostRead } from "../usecases/read-history.ts";
 
 /** Code hosts, read by the orchestrator, which has their credentials. */
@@ -21,10 +21,7 @@ export function codeHostClient(
      * code_host_unavailable.
      */
     async read({ changedSince, ...read }: CodeHostRead): Promise<CodeHostAnswer> {
-      const answer = await client.readCodeHost(
-        { ...read, ...(changedSince && { changedSince: timestampFromDate(changedSince) }) },
-        options(),
-      );
+      const answer = await client.readCodeHost({ ...read, changedSince: optionalTimestamp(changedSince) }, options());
       const { outcome, body, answeredAt } = answer;
       return {
         ...answer,

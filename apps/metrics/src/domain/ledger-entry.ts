@@ -1,4 +1,5 @@
 import { uidOf } from "@millwright/ids";
+import { present } from "@millwright/json";
 import type { ComputeInterval, CostOwner, ModelCall, RunSnapshot } from "./run-snapshot.ts";
 
 /** One version of the price book of compute and the platform; micro-dollars. */
@@ -76,10 +77,12 @@ function modelCallEntry(run: RunSnapshot, call: ModelCall): LedgerEntry {
     quantity: {
       call_id: call.callId,
       model_id: call.modelId,
-      ...(call.inputTokens !== undefined && { input_tokens: call.inputTokens }),
-      ...(call.outputTokens !== undefined && { output_tokens: call.outputTokens }),
-      ...(call.cacheReadTokens !== undefined && { cache_read_tokens: call.cacheReadTokens }),
-      ...(call.cacheWriteTokens !== undefined && { cache_write_tokens: call.cacheWriteTokens }),
+      ...present({
+        input_tokens: call.inputTokens,
+        output_tokens: call.outputTokens,
+        cache_read_tokens: call.cacheReadTokens,
+        cache_write_tokens: call.cacheWriteTokens,
+      }),
     },
     owner: run.inferenceOwner,
   };

@@ -10,7 +10,7 @@ export const onDeliveryEvents = (): EventsHandlers => ({
       events.flatMap(({ entityUid: key, teamUid, occurredAt, traceparent, payload }) => {
         if (teamUid === undefined || !mayReportPullRequest(payload["event"])) return [];
         const receivedAt = occurredAt.toISOString();
-        return { kind: RECORD_DELIVERY, key, payload: { receivedAt }, teamUid, ...(traceparent && { traceparent }) };
+        return { kind: RECORD_DELIVERY, key, payload: { receivedAt }, teamUid, traceparent };
       }),
     );
   },

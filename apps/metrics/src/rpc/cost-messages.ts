@@ -33,7 +33,7 @@ export const costBreakdownMessage = ({
       key,
       label,
       deleted,
-      ...(photoUrl !== undefined && { photoUrl }),
+      photoUrl,
       spend: spendMessage(spend),
       series: series.map(spendMessage),
     })),
@@ -74,7 +74,7 @@ export const costedPullRequestMessage = ({
     pullRequest: pullRequestMessage(record),
     spend: spendMessage(record.spend),
     models: models.map(({ modelId, inferenceMicros }) => ({ modelId, inferenceMicros })),
-    ...(creator && { creator: creatorMessage(creator) }),
+    creator: creator && creatorMessage(creator),
     source: kickoffRun?.source ?? "",
     requestedModelId: kickoffRun?.modelId ?? "",
   });
@@ -85,5 +85,5 @@ const creatorMessage = ({ type, uid, label, photoUrl }: NonNullable<CostedPullRe
     type: type === "user" ? "user" : "service_account",
     uid,
     displayName: label,
-    ...(photoUrl !== undefined && { photoUrl }),
+    photoUrl,
   });

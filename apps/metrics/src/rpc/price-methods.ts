@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { metrics } from "@millwright/contracts";
-import { served } from "@millwright/rpc";
+import { optionalTimestamp, served } from "@millwright/rpc";
 import type { ComputePriceRecord } from "../store/compute-price-store.ts";
 import type { CreditGrant } from "../store/credit-store.ts";
 import { addComputePrice, listPriceVersions, type ComputePricesDeps } from "../usecases/compute-prices.ts";
@@ -52,9 +52,9 @@ const priceMessage = ({ repricing, ...price }: ComputePriceRecord): metrics.Comp
     platformRunMicros: price.platformRunMicros,
     effectiveFrom: timestampFromDate(price.effectiveFrom),
     createdAt: timestampFromDate(price.createdAt),
-    ...(price.createdBy && { createdBy: price.createdBy }),
+    createdBy: price.createdBy,
     repricing: {
-      ...(repricing.completedAt && { completedAt: timestampFromDate(repricing.completedAt) }),
+      completedAt: optionalTimestamp(repricing.completedAt),
       runCount: repricing.runCount,
       correctionCount: repricing.correctionCount,
       correctedMicros: repricing.correctedMicros,
@@ -65,5 +65,5 @@ const grantMessage = ({ uid, teamUid, micros, note, ...grant }: CreditGrant): me
   create(metrics.CreditGrantSchema, {
     ...{ uid, teamUid, micros, note, createdBy: grant.createdBy },
     grantedAt: timestampFromDate(grant.grantedAt),
-    ...(grant.expiresAt && { expiresAt: timestampFromDate(grant.expiresAt) }),
+    expiresAt: optionalTimestamp(grant.expiresAt),
   });

@@ -93,7 +93,7 @@ const toLatency = (own: Merges): MessageInitShape<typeof metrics.PullRequestLate
 });
 
 const toStage = ({ medianSeconds, measured }: LatencyStage): MessageInitShape<typeof metrics.LatencyStageSchema> => ({
-  ...(medianSeconds !== null && { medianSeconds }),
+  medianSeconds: medianSeconds ?? undefined,
   measuredPrCount: BigInt(measured),
 });
 

@@ -53,9 +53,9 @@ function runRequest(slot: ClaimedSlot, publicUrl: string) {
     causeKey: causeKeyOf(slot),
     schedule: { scheduleId: schedule.uid, scheduleName: schedule.name, cronSchedule: schedule.cronSchedule },
     triggerUrl: `${publicUrl}/schedules/${schedule.uid}`,
-    ...(schedule.prompt !== "" && { prompt: schedule.prompt }),
-    ...(schedule.agentConfig && { config: schedule.agentConfig }),
-    ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
+    prompt: schedule.prompt || undefined,
+    config: schedule.agentConfig ?? undefined,
+    agentUid: schedule.agentUid ?? undefined,
   };
 }
 

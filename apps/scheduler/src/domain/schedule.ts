@@ -40,7 +40,7 @@ export type Schedule = ScheduleSettings & {
   readonly creatorLostAccess: boolean;
   readonly updatedByUid: string;
   /** Set when only the beginning of the prompt was read, as in lists. */
-  readonly isPromptTruncated?: true;
+  readonly isPromptTruncated?: boolean;
   /** The first slot without a row in the ledger; null while paused. */
   readonly nextSlotAt: Date | null;
   /** When the last successful run ended. */

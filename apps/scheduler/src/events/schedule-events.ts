@@ -22,7 +22,7 @@ const scheduleEvent = (
   entity: "schedule",
   entityUid: schedule.uid,
   entityVersion: schedule.version,
-  ...(schedule.owner.type === "team" ? { teamUid: schedule.owner.uid } : {}),
+  teamUid: schedule.owner.type === "team" ? schedule.owner.uid : undefined,
   ...origin,
   payload: {
     schedule_uid: schedule.uid,

@@ -2,6 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { scheduler } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
+import { optionalTimestamp } from "@millwright/rpc";
 import type { GivenSettings, Owner, Schedule } from "../domain/schedule.ts";
 import type { Slot } from "../domain/slot.ts";
 
@@ -22,12 +23,12 @@ export const toScheduleMessage = (schedule: Schedule): MessageInitShape<typeof s
   updatedBy: schedule.updatedByUid,
   createdAt: timestampFromDate(schedule.createdAt),
   updatedAt: timestampFromDate(schedule.updatedAt),
-  ...(schedule.timeZone !== null && { timeZone: schedule.timeZone }),
-  ...(schedule.agentConfig !== null && { agentConfig: schedule.agentConfig }),
-  ...(schedule.agentUid !== null && { agentUid: schedule.agentUid }),
-  ...(schedule.lastRanAt && { lastRanAt: timestampFromDate(schedule.lastRanAt) }),
-  ...(schedule.nextSlotAt && { nextRunAt: timestampFromDate(schedule.nextSlotAt) }),
-  ...(pauseReason(schedule) !== null && { lastSpawnError: pauseReason(schedule)! }),
+  timeZone: schedule.timeZone ?? undefined,
+  agentConfig: schedule.agentConfig ?? undefined,
+  agentUid: schedule.agentUid ?? undefined,
+  lastRanAt: optionalTimestamp(schedule.lastRanAt),
+  nextRunAt: optionalTimestamp(schedule.nextSlotAt),
+  lastSpawnError: pauseReason(schedule) ?? undefined,
 });
 
 /** A slot that fired while the schedule was being paused clears the error but not the reason of the pause. */
@@ -42,7 +43,7 @@ export const toSlotMessage = (slot: Slot): MessageInitShape<typeof scheduler.Slo
   reason: slot.reason ?? "",
   message: slot.message ?? "",
   runUid: slot.runUid ?? "",
-  ...(slot.decidedAt && { decidedAt: timestampFromDate(slot.decidedAt) }),
+  decidedAt: optionalTimestamp(slot.decidedAt),
 });
 
 /** Errors: schedule_required. */
@@ -71,8 +72,8 @@ export function readSettings(message: scheduler.Schedule | undefined): GivenSett
     overlapPolicy,
     timeZone: timeZone || null,
     agentUid: agentUid?.toLowerCase() || null,
-    ...(agentConfig !== undefined && { agentConfig }),
-    ...(catchUpSeconds !== undefined && { catchUpSeconds }),
+    agentConfig,
+    catchUpSeconds,
   };
 }
 

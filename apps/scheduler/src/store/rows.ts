@@ -49,7 +49,7 @@ export const toSchedule = (row: ScheduleRow): Schedule => ({
   timeZone: row.time_zone,
   enabled: row.enabled,
   prompt: row.prompt,
-  ...(row.is_prompt_truncated ? { isPromptTruncated: true as const } : {}),
+  isPromptTruncated: row.is_prompt_truncated,
   agentConfig: row.agent_config,
   agentUid: row.agent_uid,
   mode: row.mode,

@@ -34,7 +34,7 @@ export async function listSlots(
   const before =
     request.pageToken === "" ? undefined : new Date(String(deps.cursors.open("slots", bind, request.pageToken)[0]));
   const limit = clampPageSize(request.pageSize, PAGE);
-  const rows = await deps.slots.list(uid, { states, limit: limit + 1, ...(before && { before }) });
+  const rows = await deps.slots.list(uid, { states, limit: limit + 1, before });
   const slots = rows.slice(0, limit);
   const last = rows.length > limit ? slots.at(-1) : undefined;
   return { slots, nextPageToken: last ? deps.cursors.seal("slots", bind, [last.slotAt.toISOString()]) : "" };

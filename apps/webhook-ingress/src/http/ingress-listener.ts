@@ -122,7 +122,7 @@ const REFUSALS: Readonly<
       kind: "rate_limited",
       reason: "too_many_deliveries",
       message: "Too many deliveries or failed attempts; retry after the time in the Retry-After header.",
-      ...("retryAfterSeconds" in reception && { retryAfterSeconds: reception.retryAfterSeconds }),
+      retryAfterSeconds: "retryAfterSeconds" in reception ? reception.retryAfterSeconds : undefined,
     }),
   rejected_too_large: () =>
     new DomainError({

@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { requireServiceCaller } from "@millwright/caller";
 import { webhooks } from "@millwright/contracts";
-import { allowServices, served } from "@millwright/rpc";
+import { allowServices, optionalTimestamp, served } from "@millwright/rpc";
 import { codeHostIngressUrl, type CodeHostDelivery, type CodeHostWebhook } from "../domain/code-host-webhook.ts";
 import {
   deleteCodeHostWebhook,
@@ -94,7 +94,7 @@ const webhookMessage = (
   ingressUrl: codeHostIngressUrl(base, webhook.codeHostUid),
   createdAt: timestampFromDate(createdAt),
   updatedAt: timestampFromDate(updatedAt),
-  ...(lastDeliveryAt && { lastDeliveryAt: timestampFromDate(lastDeliveryAt) }),
+  lastDeliveryAt: optionalTimestamp(lastDeliveryAt),
 });
 
 const storedMessage = ({
@@ -106,7 +106,7 @@ const storedMessage = ({
   delivery: deliveryMessage(delivery),
   headers: { ...headers },
   botLogin,
-  ...(body && { body: new Uint8Array(body) }),
+  body: body && new Uint8Array(body),
 });
 
 const deliveryMessage = ({

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { webhooks } from "@millwright/contracts";
+import { optionalTimestamp } from "@millwright/rpc";
 import type { Delivery } from "../domain/delivery.ts";
 import { ingressUrl, type Webhook } from "../domain/webhook.ts";
 
@@ -25,7 +26,7 @@ export const webhookMessage = (webhook: Webhook, base: string, token?: string): 
     management: webhook.management,
     createdAt: timestampFromDate(webhook.createdAt),
     updatedAt: timestampFromDate(webhook.updatedAt),
-    ...(webhook.lastDeliveryAt && { lastDeliveryAt: timestampFromDate(webhook.lastDeliveryAt) }),
+    lastDeliveryAt: optionalTimestamp(webhook.lastDeliveryAt),
   });
 
 export const deliveryMessage = (delivery: Delivery): MessageInitShape<typeof webhooks.DeliverySchema> => ({

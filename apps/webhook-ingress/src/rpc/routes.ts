@@ -79,7 +79,7 @@ export function webhookRoutes(router: ConnectRouter, deps: RoutesDeps): void {
     }),
     getDelivery: served(async (ref: webhooks.GetDeliveryRequest, caller) => {
       const { delivery, payload, webhookName } = await getDelivery(deps, caller, ref);
-      return { delivery: deliveryMessage(delivery), ...(payload && { payload: new Uint8Array(payload) }), webhookName };
+      return { delivery: deliveryMessage(delivery), payload: payload && new Uint8Array(payload), webhookName };
     }),
     testFilter: served(
       async ({ factoryUid, webhookUids, payloadFilter, deliveryUid, payload }: webhooks.TestFilterRequest, caller) => {

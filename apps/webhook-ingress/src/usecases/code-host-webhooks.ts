@@ -149,7 +149,7 @@ export async function removeCodeHost(deps: CodeHostWebhooksDeps, caller: Caller,
       version: version + 1,
       updatedAt: now,
     };
-    return { next, state: "removed", ...(open && { event: codeHostWebhookEvent("deleted", next, caller) }) };
+    return { next, state: "removed", event: open && codeHostWebhookEvent("deleted", next, caller) };
   });
 }
 

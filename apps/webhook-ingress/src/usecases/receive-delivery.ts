@@ -116,7 +116,7 @@ async function authenticate(inbound: InboundDelivery, to: Receiver, receivedAt: 
     const entry = { outcome: "rejected_too_large", sizeBytes: body.tooLargeBytes, receivedAt } as const;
     if (isSigned) return { failure: entry }; // its signature cannot be verified
     const identity = namedIdentity(to, inbound.header);
-    return { entry: { ...entry, ...(identity && { identity }) } };
+    return { entry: { ...entry, identity } };
   }
   const { bytes } = body;
   if (
