@@ -139,5 +139,5 @@ export const serviceCaller = (
   teams,
   platformAdmin: false,
   requestId,
-  ...(actsFor ? { actsFor } : {}),
+  actsFor,
 });

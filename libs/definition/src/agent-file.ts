@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { AgentPart, AgentType } from "./definition.ts";
 import { START, type Place, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
@@ -36,9 +37,9 @@ export function readAgentFile(name: string, path: string, text: string, problems
     path,
     part: {
       name,
-      ...(description !== undefined && { description }),
+      ...present({ description }),
       agent_type: agentType,
-      ...(strategy && { credential_strategy: strategy }),
+      ...present({ credential_strategy: strategy }),
       prompt: parsed.body,
       ...read.block,
       skills: [],

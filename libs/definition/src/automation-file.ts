@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { AutomationPart, TriggerPart } from "./definition.ts";
 import { START, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
@@ -49,13 +50,13 @@ export function readAutomationFile(
     part: {
       name,
       enabled,
-      ...(agent !== undefined && { agent }),
+      ...present({ agent }),
       triggers: read.map(({ trigger }) => trigger),
       prompt: parsed.body,
       ...execution.block,
     },
     read: execution,
-    ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
+    agent: agent === undefined ? undefined : { value: agent, at: fields.valueAt("agent") },
   };
 }
 

@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { BenchmarkPart, BenchmarkTaskPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { readExecutionBlock } from "./execution-block.ts";
@@ -45,10 +46,7 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
         : [
             {
               role,
-              ...(displayName !== undefined && { display_name: displayName }),
-              ...(model !== undefined && { model }),
-              ...(harness && { harness }),
-              ...(runner !== undefined && { runner }),
+              ...present({ display_name: displayName, model, harness, runner }),
             },
           ];
     });
@@ -57,12 +55,12 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
     part: {
       slug,
       name: name ?? slug,
-      ...(description !== undefined && { description }),
+      ...present({ description }),
       agent: agent ?? "",
-      ...(configurations && { configurations }),
+      ...present({ configurations }),
     },
     nameAt: { value: name ?? slug, at: fields.valueAt("name") },
-    ...(agent !== undefined && { agent: { value: agent, at: fields.valueAt("agent") } }),
+    agent: agent === undefined ? undefined : { value: agent, at: fields.valueAt("agent") },
     tasks: [...new Set(tasks)].map((task) => ({ value: task, at: fields.valueAt("tasks") })),
     runners,
   };
@@ -109,9 +107,7 @@ export function readTaskFile(
       title: title ?? "",
       prompt: prompt ?? "",
       success_criteria: criteria ?? "",
-      ...(run !== undefined && { source_run_id: run }),
-      ...(refs && { starting_repo_refs: refs }),
-      ...(tags && { tags }),
+      ...present({ source_run_id: run, starting_repo_refs: refs, tags }),
     },
   };
 }

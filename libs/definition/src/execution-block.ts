@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import { HOSTED_WORKER, type ExecutionBlock, type Harness, type McpServers } from "./definition.ts";
 import type { Fields, Placed } from "./fields.ts";
 
@@ -49,18 +50,18 @@ export function readExecutionBlock(fields: Fields, options: { needsModel: boolea
   const workerHost = isHostCleared ? HOSTED_WORKER : fields.text("workerHost");
   const hosted = workerHost === "service" ? HOSTED_WORKER : workerHost;
   return {
-    block: {
-      ...(model !== undefined && { model }),
-      ...(harness && { harness: harness.value }),
-      ...(runner !== undefined && { runner }),
-      ...(environmentId !== undefined && { environment_id: environmentId }),
-      ...(secrets && { secrets }),
-      ...(mcpServers && { mcp_servers: mcpServers }),
-      ...(hosted !== undefined && { worker_host: hosted }),
-    },
-    ...(runner !== undefined && { runner: { value: runner, at: fields.valueAt("runner") } }),
-    ...(hosted !== undefined && { workerHost: { value: hosted, at: fields.valueAt("workerHost") } }),
-    ...(harness?.workerAuth && { workerAuth: harness.workerAuth }),
+    block: present({
+      model,
+      harness: harness?.value,
+      runner,
+      environment_id: environmentId,
+      secrets,
+      mcp_servers: mcpServers,
+      worker_host: hosted,
+    }),
+    runner: runner === undefined ? undefined : { value: runner, at: fields.valueAt("runner") },
+    workerHost: hosted === undefined ? undefined : { value: hosted, at: fields.valueAt("workerHost") },
+    workerAuth: harness?.workerAuth,
   };
 }
 
@@ -85,11 +86,9 @@ function readHarness(parent: Fields): { value: Harness; workerAuth?: Placed<true
   return {
     value: {
       type: type === "claude-code" ? "claude" : type,
-      ...(model !== undefined && { model }),
-      ...(reasoningLevel !== undefined && { reasoning_level: reasoningLevel }),
-      ...(auth && { auth: auth.value }),
+      ...present({ model, reasoning_level: reasoningLevel, auth: auth?.value }),
     },
-    ...(auth?.value.source === "workerEnvironment" && type !== "oz" && { workerAuth: { value: true, at: auth.at } }),
+    workerAuth: auth?.value.source === "workerEnvironment" && type !== "oz" ? { value: true, at: auth.at } : undefined,
   };
 }
 

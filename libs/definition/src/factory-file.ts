@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { CodeForge, FactoryPart } from "./definition.ts";
 import { EXECUTION_KEYS, readExecutionBlock, readMcpServers, type ReadBlock } from "./execution-block.ts";
 import { readCloudProviders, readIntegrations, readScorerDefaults, readSelfImprovement } from "./factory-sections.ts";
@@ -64,22 +65,22 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
   return {
     part: {
       name: name ?? "",
-      ...(description !== undefined && { description }),
-      ...(alias !== undefined && { alias }),
+      ...present({ description, alias }),
       credential_strategy: strategy ?? "EXECUTOR",
       repositories,
-      ...(forges && { code_forges: forges }),
+      ...present({ code_forges: forges }),
       secrets: secrets ?? [],
       mcp_servers: mcpServers ?? {},
-      ...(cloudProviders && { cloud_providers: cloudProviders }),
-      ...(integrations && { integrations }),
+      ...present({ cloud_providers: cloudProviders, integrations }),
       agent_defaults: defaults.block,
-      ...(scorer && { scorer_defaults: scorer.value }),
-      ...(scoringFields && { scoring: scoringModel === undefined ? {} : { default_model: scoringModel } }),
-      ...(selfImprovement && { self_improvement: selfImprovement }),
+      ...present({
+        scorer_defaults: scorer?.value,
+        scoring: scoringFields && present({ default_model: scoringModel }),
+        self_improvement: selfImprovement,
+      }),
     },
     defaults,
-    ...(scorer?.runner && { scorerRunner: scorer.runner }),
+    scorerRunner: scorer?.runner,
   };
 }
 
@@ -108,6 +109,6 @@ function readRepositories(fields: Fields): FactoryPart["repositories"] {
     const pair = `${owner}/${repo}`.toLowerCase(); // code hosts ignore case
     if (seen.has(pair)) entry.error(entry.at, "FF_DUPLICATE_NAME", `The repository ${owner}/${repo} is listed twice.`);
     seen.add(pair);
-    return [{ owner, repo, ...(forge && { code_forge: forge }) }];
+    return [{ owner, repo, ...present({ code_forge: forge }) }];
   });
 }

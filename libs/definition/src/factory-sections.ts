@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { CloudProviders, FactoryPart, Integration } from "./definition.ts";
 import { readMcpServers } from "./execution-block.ts";
 import type { Fields, Placed } from "./fields.ts";
@@ -37,10 +38,10 @@ function readCloudProvidersOf(factory: Fields, section: string): CloudProviders 
           project_number: project,
           workload_identity_federation_pool_id: pool,
           workload_identity_federation_provider_id: provider,
-          ...(account !== undefined && { service_account_email: account }),
+          ...present({ service_account_email: account }),
         },
       }),
-    ...(roleArn !== undefined && { aws: { role_arn: roleArn } }),
+    ...present({ aws: roleArn === undefined ? undefined : { role_arn: roleArn } }),
   };
 }
 
@@ -100,12 +101,8 @@ export function readScorerDefaults(
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
   return {
-    value: {
-      ...(runner !== undefined && { runner }),
-      ...(secrets && { secrets }),
-      ...(mcpServers && { mcp_servers: mcpServers }),
-    },
-    ...(runner !== undefined && { runner: { value: runner, at: fields.valueAt("runner") } }),
+    value: present({ runner, secrets, mcp_servers: mcpServers }),
+    runner: runner === undefined ? undefined : { value: runner, at: fields.valueAt("runner") },
   };
 }
 
@@ -132,8 +129,7 @@ export function readSelfImprovement(factory: Fields): FactoryPart["self_improvem
   return (
     reviewerType && {
       reviewer_type: reviewerType,
-      ...(threshold !== undefined && { failed_run_threshold: threshold }),
-      ...(emails && { reviewer_emails: emails }),
+      ...present({ failed_run_threshold: threshold, reviewer_emails: emails }),
     }
   );
 }

@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { ScorerPart } from "./definition.ts";
 import { START, type Problems } from "./diagnostics.ts";
 import { Fields, type Placed } from "./fields.ts";
@@ -46,7 +47,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
     part: {
       slug,
       name: name ?? slug,
-      ...(description !== undefined && { description }),
+      ...present({ description }),
       agents: agents ?? [],
       labels,
       passing_score: passing ?? 0,
@@ -75,7 +76,7 @@ function readLabels(scorer: Fields, passing: number | undefined): ScorerPart["la
     if (seen.has(value))
       entry.error(entry.valueAt("value"), "FF_DUPLICATE_NAME", `The label ${value} is listed twice.`);
     seen.add(value);
-    return [{ value, score, ...(description !== undefined && { description }) }];
+    return [{ value, score, ...present({ description }) }];
   });
   const isRead = passing !== undefined && labels.length === entries?.length && scorer.isList("labels");
   if (isRead && (labels.every(({ score }) => score >= passing) || labels.every(({ score }) => score < passing))) {

@@ -1,4 +1,5 @@
 import { isMap, isScalar } from "yaml";
+import { present } from "@millwright/json";
 import type { SkillPart } from "./definition.ts";
 import { Problems } from "./diagnostics.ts";
 import { isStorable } from "./fields.ts";
@@ -15,7 +16,7 @@ export function readSkillFile(place: { name: string; agent?: string }, path: str
   const [name, description] = [textOf(parsed?.map, "name"), textOf(parsed?.map, "description")];
   const skill: SkillPart = {
     name: name ?? place.name,
-    ...(place.agent !== undefined && { agent: place.agent }),
+    ...present({ agent: place.agent }),
     description: description ?? "",
     body: parsed?.body ?? "",
     path,
@@ -37,7 +38,7 @@ export const brokenSkill = (
   error: string,
 ): SkillPart => ({
   name,
-  ...(agent !== undefined && { agent }),
+  ...present({ agent }),
   description: "",
   body: "",
   path,

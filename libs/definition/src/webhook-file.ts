@@ -1,3 +1,4 @@
+import { present } from "@millwright/json";
 import type { WebhookPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { Fields } from "./fields.ts";
@@ -40,9 +41,9 @@ export function readWebhookFile(name: string, path: string, text: string, proble
   return {
     name,
     auth_mode: mode,
-    ...(scheme !== undefined && { signature_scheme: scheme }),
+    ...present({ signature_scheme: scheme }),
     secret_name: secret ?? "",
-    ...(header !== undefined && { delivery_id_header: header }),
+    ...present({ delivery_id_header: header }),
     enabled,
   };
 }

@@ -61,4 +61,4 @@ export const notFound = (thing: string): DomainError =>
 
 /** Returns a 400 with a specific reason. */
 export const invalidArgument = (reason: string, message: string, metadata?: Record<string, string>): DomainError =>
-  new DomainError({ kind: "invalid_argument", reason, message, ...(metadata ? { metadata } : {}) });
+  new DomainError({ kind: "invalid_argument", reason, message, metadata });

@@ -193,8 +193,8 @@ function toEvent(row: EventRow): StoredEvent {
     occurredAt: row.occurredAt,
     payload: row.payload,
     actor: { type: row.actorType, uid: row.actorUid },
-    ...(row.teamUid !== null && { teamUid: row.teamUid }),
-    ...(row.cause !== null && { cause: row.cause }),
-    ...(row.traceparent !== null && { traceparent: row.traceparent }),
+    teamUid: row.teamUid ?? undefined,
+    cause: row.cause ?? undefined,
+    traceparent: row.traceparent ?? undefined,
   };
 }

@@ -34,8 +34,8 @@ export function toEvent(message: events.Event): StoredEvent {
     requestId: message.requestId,
     occurredAt: message.occurredAt ? timestampDate(message.occurredAt) : new Date(0),
     payload: message.payload ?? {},
-    ...(message.teamUid !== "" && { teamUid: message.teamUid }),
-    ...(message.cause !== "" && { cause: message.cause }),
-    ...(message.traceparent !== "" && { traceparent: message.traceparent }),
+    teamUid: message.teamUid || undefined,
+    cause: message.cause || undefined,
+    traceparent: message.traceparent || undefined,
   };
 }

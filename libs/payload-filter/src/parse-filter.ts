@@ -73,7 +73,7 @@ class FilterReader {
       this.#fault(path, "The same value stands in in and in not_in.");
     if (exists === false && leaf.in.length > 0)
       this.#fault(path, "A field that must not exist cannot have one of the values of in.");
-    return { kind: "leaf", ...leaf, ...(typeof exists === "boolean" && { exists }) };
+    return { kind: "leaf", ...leaf, exists: typeof exists === "boolean" ? exists : undefined };
   }
 
   #set(json: unknown, path: readonly string[]): Scalar[] {

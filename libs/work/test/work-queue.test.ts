@@ -189,7 +189,7 @@ describe("fair scheduling between teams", () => {
   const put = (teamUid: string | undefined, ...keys: string[]) =>
     t.database.transaction(async (tx) => {
       for (const key of keys)
-        await enqueueWork(tx, { kind: "call", key, payload: null, ...(teamUid === undefined ? {} : { teamUid }) });
+        await enqueueWork(tx, { kind: "call", key, payload: null, teamUid });
     });
   const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
 
