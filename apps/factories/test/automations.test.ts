@@ -27,14 +27,14 @@ const trigger = (payload?: JsonObject, webhook: string = HOOK): JsonObject => ({
   event: "received",
   filter: { webhook_ids: [webhook], ...(payload && { payload }) },
 });
-const said = (more: JsonObject = {}): JsonObject => ({
+const definition = (more: JsonObject = {}): JsonObject => ({
   name: "alerts",
   prompt: "Look at it.",
   triggers: [trigger()],
   ...more,
 });
 const create = async (more: JsonObject = {}, idempotencyKey = "") =>
-  (await w.automations.createAutomation({ factoryUid, automation: said(more), idempotencyKey }, call(OWNER)))
+  (await w.automations.createAutomation({ factoryUid, automation: definition(more), idempotencyKey }, call(OWNER)))
     .automation!;
 const get = async (automationUid: string, caller = VIEWER) =>
   (await w.automations.getAutomation({ factoryUid, automationUid }, call(caller))).automation!;
@@ -63,7 +63,7 @@ describe("managing automations", () => {
     });
     expect(await get(made.uid)).toEqual(made);
     const { automation: replaced } = await w.automations.replaceAutomation(
-      { ...ref(made.uid), automation: said({ name: "other", enabled: true }) },
+      { ...ref(made.uid), automation: definition({ name: "other", enabled: true }) },
       call(OWNER),
     );
     expect(replaced).toMatchObject({
@@ -102,7 +102,7 @@ describe("managing automations", () => {
     const one = await create({}, "k1");
     w.clock.advance(1_000);
     await w.automations.replaceAutomation(
-      { ...ref(one.uid), automation: said({ name: "other", enabled: true }) },
+      { ...ref(one.uid), automation: definition({ name: "other", enabled: true }) },
       call(OWNER),
     );
     expect(await create({}, "k1")).toEqual(one);
@@ -143,7 +143,7 @@ describe("managing automations", () => {
       { triggers: [{ provider: "schedule", event: "cron_fired", schedule: { cron: "61 * * * *" } }] },
     ],
     ["with model and harness", { model: "auto", harness: { type: "oz" } }],
-  ])("one %s is refused, and nothing is kept", async (_what, more) => {
+  ])("rejects one %s, and stores nothing", async (_what, more) => {
     await expect(create(more)).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_automation" }));
     expect(await w.rows("SELECT 1 FROM automations")).toHaveLength(0);
   });
@@ -167,7 +167,7 @@ describe("managing automations", () => {
     test("is rejected with all problems at once, and nothing is stored", async () => {
       missing("alerts");
       const error = await create({
-        agent: "nobody",
+        agent: "absent",
         triggers: [{ provider: "github", event: "push", filter: { repos: ["noslash"] } }],
       }).catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ kind: "invalid_argument", reason: "invalid_automation" });
@@ -185,12 +185,12 @@ describe("managing automations", () => {
       missing("alerts");
       await expect(
         w.automations.replaceAutomation(
-          { ...ref(uid), automation: said({ agent: "hand", prompt: "Go." }) },
+          { ...ref(uid), automation: definition({ agent: "hand", prompt: "Go." }) },
           call(OWNER),
         ),
       ).rejects.toEqual(domainError({ reason: "invalid_automation" }));
       const { automation } = await w.automations.replaceAutomation(
-        { ...ref(uid), automation: said({ agent: "hand", enabled: false }) },
+        { ...ref(uid), automation: definition({ agent: "hand", enabled: false }) },
         call(OWNER),
       );
       expect(automation).toMatchObject({ enabled: false, agent: "hand", prompt: "Look at it." });
@@ -227,7 +227,7 @@ describe("managing automations", () => {
   test("viewers read, members cannot change, others get 404", async () => {
     const { uid } = await create();
     for (const caller of [VIEWER, MEMBER]) {
-      await expect(w.automations.createAutomation({ factoryUid, automation: said() }, call(caller))).rejects.toEqual(
+      await expect(w.automations.createAutomation({ factoryUid, automation: definition() }, call(caller))).rejects.toEqual(
         domainError({ reason: "not_authorized" }),
       );
       await expect(w.automations.deleteAutomation(ref(uid), call(caller))).rejects.toEqual(
@@ -299,7 +299,7 @@ describe("the creator of an automation", () => {
     ]);
     expect(runsOf(uid)).toHaveLength(0);
     const { automation } = await w.automations.replaceAutomation(
-      { ...ref(uid), automation: said({ enabled: true }) },
+      { ...ref(uid), automation: definition({ enabled: true }) },
       call(other),
     );
     expect(automation).toMatchObject({ enabled: true });
@@ -372,7 +372,7 @@ describe("automations of files", () => {
     await apply({ "automations/alerts/automation.md": file() });
     const [made] = await listed();
     const replace = (more: JsonObject) =>
-      w.automations.replaceAutomation({ ...ref(made!.uid), automation: said(more) }, call(OWNER));
+      w.automations.replaceAutomation({ ...ref(made!.uid), automation: definition(more) }, call(OWNER));
     expect((await replace({ enabled: false })).automation).toMatchObject({ enabled: false, management: "files" });
     await expect(replace({ prompt: "Mine." })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "managed_by_files" }),

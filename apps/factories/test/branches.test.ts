@@ -426,9 +426,9 @@ describe("applying", () => {
       });
       repository.git("revert", "--no-edit", "HEAD");
       await pollHeads();
-      const mended = await apply(uid);
-      expect(mended).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
-      expect(mended.lastError).toBeUndefined();
+      const repaired = await apply(uid);
+      expect(repaired).toMatchObject({ state: "ACTIVE", freshness: "CURRENT" });
+      expect(repaired.lastError).toBeUndefined();
     },
   );
   needs(
@@ -497,10 +497,10 @@ describe("heads", () => {
     await pollHeads();
     await pollHeads();
     expect(await production()).toMatchObject({ registeredHeadSha: second, freshness: "STALE" });
-    const told = await w.rows<{ payload: object }>(
+    const published = await w.rows<{ payload: object }>(
       "SELECT payload, position AS at FROM stream.event_log WHERE type LIKE '%branch.updated%' UNION ALL SELECT payload, seq FROM stream.event_pending WHERE type LIKE '%branch.updated%' ORDER BY at",
     );
-    expect(told.map(({ payload }) => payload)).toEqual(
+    expect(published.map(({ payload }) => payload)).toEqual(
       [firstHead, second].map((sha) => ({
         factory_uid: factoryUid,
         name: "main",

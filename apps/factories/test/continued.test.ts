@@ -133,9 +133,9 @@ describe("an event on an item to which a task is bound", () => {
       },
     ]);
     expect(fresh()).toEqual([]);
-    const [told, ...more] = w.orchestrator.continued;
+    const [continued, ...more] = w.orchestrator.continued;
     expect(more).toEqual([]);
-    expect(told!.request).toMatchObject({
+    expect(continued!.request).toMatchObject({
       conversationUid: task.run.conversationUid,
       causeKey: `automation/${uid}/${eventUid}`,
       agentUid: FOREMAN,
@@ -143,12 +143,12 @@ describe("an event on an item to which a task is bound", () => {
       factoryUid,
       ownerUid: TEAM,
     });
-    expect(told!.request.prompt).toMatch(
+    expect(continued!.request.prompt).toMatch(
       new RegExp(
         `^Go on\\.\n\n\\[github event\\]\nevents: issue_created\n.*\n.*\ntask: ${task.uid}\npayload: event-payload\\.json `,
       ),
     );
-    expect(Buffer.from(told!.request.attachments[0]!.data).toString()).toBe(JSON.stringify(issue()));
+    expect(Buffer.from(continued!.request.attachments[0]!.data).toString()).toBe(JSON.stringify(issue()));
   });
 
   test("on its pull request continues it, in a new run when the last one has ended", async () => {
@@ -228,12 +228,12 @@ describe("an event starts a run of its own", () => {
       () => aTask({ ...bound, agent: { agentUid: newUid(), agentName: "reviewer" } }),
     ],
     [
-      "the conversation's newest run is for nobody of the team to see",
+      "no member of the team may see the conversation's newest run",
       async () =>
         w.orchestrator.created({ teamUid: newUid(), conversationUid: (await aTask(bound)).run.conversationUid }),
     ],
     [
-      "nobody can go on with the conversation any more",
+      "the conversation can no longer be continued",
       async () => w.orchestrator.taken.add((await aTask(bound)).run.conversationUid),
     ],
   ])("when %s", async (_why, prepare) => {
@@ -250,12 +250,12 @@ describe("an event starts a run of its own", () => {
 });
 
 test("an agent that the automation names continues its own task, and no other's", async () => {
-  const [hers, his] = [await automation("issue_created", { agent: "reviewer" }), await automation("issue_created")];
+  const [named, foremans] = [await automation("issue_created", { agent: "reviewer" }), await automation("issue_created")];
   const task = await aTask({ ticket: ["github", "acme/shop#7"], agent: { agentUid: newUid(), agentName: "reviewer" } });
   fromGithub("issues", issue());
   await settle();
   expect(Object.fromEntries((await decisions()).map(({ automationUid, outcome }) => [automationUid, outcome]))).toEqual(
-    { [hers]: "continued", [his]: "fired" },
+    { [named]: "continued", [foremans]: "fired" },
   );
   expect(w.orchestrator.continued).toMatchObject([{ runUid: task.run.uid, request: { agentName: "reviewer" } }]);
 });
@@ -291,7 +291,7 @@ describe("a build of a pull request to which a task is bound", () => {
   };
   const outcomes = async () => (await decisions()).map(({ outcome }) => outcome);
 
-  test("continues that task, whoever caused the event", async () => {
+  test("continues that task, independent of who caused the event", async () => {
     await automation("check_suite_completed", {
       triggers: [{ provider: "github", event: "check_suite_completed", filter: { conclusions: ["failure"] } }],
     });
@@ -308,13 +308,13 @@ describe("a build of a pull request to which a task is bound", () => {
   });
 
   test.each<[string, object]>([
-    ["that it is for none", { pull_requests: [] }],
-    ["that it is for another one", { pull_requests: [{ number: 90 }] }],
+    ["no pull request", { pull_requests: [] }],
+    ["another pull request", { pull_requests: [{ number: 90 }] }],
     [
-      "that the one of this number is another repository's",
+      "a pull request of this number in another repository",
       { pull_requests: [{ number: 9, base: { repo: { id: 2 } } }] },
     ],
-  ])("is not meant when it says %s: it starts a run of its own", async (_what, more) => {
+  ])("starts a run of its own when it names %s", async (_what, more) => {
     await automation("check_suite_completed");
     await aBoundTask();
     fromGithub("check_suite", build(more));

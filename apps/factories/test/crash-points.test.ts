@@ -158,11 +158,11 @@ for (const when of ["before", "after"] as const) {
     `a process that dies ${when} any step of an apply leaves the active version intact, and the next apply completes it`,
     async () => {
       let steps: string[] = [];
-      for (let n = 1, isOver = false; !isOver; n += 1) {
+      for (let n = 1, isDone = false; !isDone; n += 1) {
         const { factoryUid, branchUid, second } = await prepared();
         const process = mortal(n, when);
         await applyBranch(process.deps, OWNER, factoryUid, branchUid).catch(() => {});
-        isOver = !process.isDead();
+        isDone = !process.isDead();
         steps = process.steps;
         // What was committed is completed by the enqueued work; what was not committed is not visible.
         await isWhole(factoryUid);

@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 const drift = (caller = VIEWER) => w.factories.getDrift({ factoryUid }, call(caller, { timeoutMs: 30_000 }));
 const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeoutMs: 30_000 }));
-const look = async () => {
+const pollHeads = async () => {
   await w.rows("UPDATE tracked_branches SET poll_at = now() - interval '1 s'");
   await w.service.pollHeads();
 };
@@ -125,7 +125,7 @@ needs(
       },
     ]);
     expect((await drift()).head).toMatchObject({ state: "SAME", revision: first });
-    await look();
+    await pollHeads();
     const { head, serving } = await drift();
     expect(serving).toEqual([]);
     expect(head).toMatchObject({
@@ -139,7 +139,7 @@ needs(
 needs("git", "a head that could not be applied is reported with its diagnostics", async () => {
   await apply();
   const broken = repository.commit([{ path: "agents/hand/agent.md", content: "x" }]);
-  await look();
+  await pollHeads();
   expect((await drift()).head).toMatchObject({
     state: "INVALID",
     revision: broken,
@@ -149,10 +149,10 @@ needs("git", "a head that could not be applied is reported with its diagnostics"
 });
 needs("git", "a head that is not known, or cannot be read, is UNKNOWN and no error", async () => {
   expect(await drift()).toMatchObject({ activeVersion: 0n, serving: [], head: { state: "UNKNOWN" } });
-  await look();
+  await pollHeads();
   repository.begin("elsewhere");
   expect((await drift()).head).toMatchObject({ state: "UNKNOWN", revision: first, errorCode: "branch_head_gone" });
-  await look();
+  await pollHeads();
   expect((await drift()).head).toMatchObject({ state: "UNKNOWN", errorCode: "branch_missing" });
 });
 test("of files, those that are registered are compared with those in force", async () => {

@@ -172,12 +172,12 @@ describe("settings of a factory's queue", () => {
     await expect(change({ concurrencyLimit: -1 }, "concurrency_limit")).rejects.toEqual(
       domainError({ reason: "invalid_factory" }),
     );
-    const [told] = await w.rows(
+    const [event] = await w.rows(
       `SELECT payload FROM (SELECT type, entity_uid, payload FROM stream.event_pending UNION SELECT type, entity_uid, payload FROM stream.event_log) e
         WHERE type = 'millwright.factory.updated.v1' AND entity_uid = $1`,
       [factory.uid],
     );
-    expect(told).toEqual({ payload: expect.objectContaining({ concurrency_limit: 3, queue_paused: true }) });
+    expect(event).toEqual({ payload: expect.objectContaining({ concurrency_limit: 3, queue_paused: true }) });
   });
 });
 

@@ -139,7 +139,7 @@ export class FakeOrchestrator {
         return { conversationUid: this.#find(run.rootRunUid).conversationUid };
       },
       continueConversation: async ({ run: request }) => {
-        if (!request?.causeKey || !request.conversationUid) throw new Error("a conversation goes on for a cause");
+        if (!request?.causeKey || !request.conversationUid) throw new Error("a conversation is continued for a cause");
         if (this.refusal) throw this.refusal;
         const known = this.#causes.get(request.causeKey);
         const newest = this.runs.findLast((one) => one.conversationUid === request.conversationUid);

@@ -116,7 +116,7 @@ needs("git", "paths lead out of the allowed directories in no way", async () => 
   git("init", "-q", "-b", "main");
   commit(aTree());
   mkdirSync(join(root, "outside"));
-  symlinkSync(join(root, "outside"), join(root, "allowed", "door"));
+  symlinkSync(join(root, "outside"), join(root, "allowed", "link"));
   for (const repositoryUrl of [
     join(root, "outside"),
     `${join(root, "allowed")}/../outside`,
@@ -127,7 +127,7 @@ needs("git", "paths lead out of the allowed directories in no way", async () => 
       domainError({ kind: "invalid_argument", reason: "repository_not_allowed" }),
     );
   }
-  await put({ repositoryUrl: join(root, "allowed", "door") });
+  await put({ repositoryUrl: join(root, "allowed", "link") });
   await expect(apply()).rejects.toEqual(domainError({ reason: "repository_not_allowed" }));
   await put({ repositoryUrl: join(root, "allowed", "nothing") });
   await expect(apply()).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "source_unreachable" }));

@@ -59,7 +59,7 @@ const gitlab = ({ before, after }: Push) =>
     },
   );
 /** Handles all pending pushes and the work that they enqueue. */
-const heard = async () => {
+const handlePushes = async () => {
   await w.service.pushes.drain();
   await w.service.work.drain();
 };
@@ -72,9 +72,9 @@ describe("a push that a code host reports", () => {
     ["GitLab", gitlab],
   ])("registers the head of %s, and polls the repository too", async (_host, push) => {
     push({ before: NONE, after: FIRST });
-    await heard();
+    await handlePushes();
     push({ before: FIRST, after: SECOND });
-    await heard();
+    await handlePushes();
     expect(await production()).toMatchObject({
       registeredHeadSha: SECOND,
       freshness: "STALE",
@@ -91,27 +91,27 @@ describe("a push that a code host reports", () => {
       [SECOND, THIRD],
     ] as const) {
       github({ before, after });
-      await heard();
+      await handlePushes();
     }
     github({ before: FIRST, after: SECOND });
     github({ before: NONE, after: FIRST });
     await w.rows("UPDATE tracked_branches SET poll_at = now() + interval '1 hour'");
-    await heard();
+    await handlePushes();
     expect(await production()).toMatchObject({ registeredHeadSha: THIRD });
     expect(await isDue()).toBe(true);
   });
   test("that deletes a branch leaves its head UNKNOWN, until it is pushed again", async () => {
     github({ before: NONE, after: FIRST });
-    await heard();
+    await handlePushes();
     github({ before: FIRST, after: NONE });
-    await heard();
+    await handlePushes();
     const { registeredHeadSha, ...rest } = await production();
     expect([registeredHeadSha, rest]).toMatchObject([
       undefined,
       { freshness: "UNKNOWN", lastError: { code: "branch_missing" } },
     ]);
     github({ before: NONE, after: SECOND });
-    await heard();
+    await handlePushes();
     expect(await production()).toMatchObject({ registeredHeadSha: SECOND, freshness: "STALE" });
   });
   test.each<[string, () => unknown]>([
@@ -128,7 +128,7 @@ describe("a push that a code host reports", () => {
     ["by another event", () => github({ before: NONE, after: FIRST }, "pull_request")],
   ])("%s changes nothing", async (_what, push) => {
     push();
-    await heard();
+    await handlePushes();
     expect((await production()).registeredHeadSha).toBeUndefined();
     expect(await isDue()).toBe(false);
   });

@@ -283,7 +283,7 @@ describe("applying", () => {
     expect(await w.rows("SELECT 1 FROM definition_sources WHERE diagnostics <> '[]'")).toEqual([]);
   });
 
-  test("warnings do not stand in the way and stay to be read", async () => {
+  test("warnings do not prevent the apply and remain readable", async () => {
     await put(
       aTree({
         "automations/chat/automation.md": "---\ntriggers: [{ provider: slack, event: app_mention }]\n---\nAnswer.\n",
@@ -410,7 +410,7 @@ describe("a failed apply leaves the active version", () => {
     await unchanged();
   });
 
-  test("and registering the good files again heals it", async () => {
+  test("until the good files are registered again", async () => {
     await put(broken);
     await apply().catch(() => {});
     await put();

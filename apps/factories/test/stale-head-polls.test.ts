@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 /** Returns two claims of a branch: the second claim was made while the poll of the first one was still running. */
-async function lookedAtTwice(): Promise<DueBranch[]> {
+async function polledTwice(): Promise<DueBranch[]> {
   const factoryUid = as<FactoryUid>((await w.aFactory()).uid);
   await w.factories.putSource({ factoryUid, source: { kind: "git", repositoryUrl: repository.path } }, call(OWNER));
   const claims: DueBranch[] = [];
@@ -59,13 +59,13 @@ const find = ({ branch: { uid }, claim }: DueBranch, of: string, isClaim = true)
   );
 
 needs("git", "a read that took longer than one that started after it is ignored, whichever ends first", async () => {
-  const [first, second] = await lookedAtTwice();
+  const [first, second] = await polledTwice();
   expect((await find(first!, "a"))?.registeredHeadSha).not.toBe(head("a"));
   expect((await find(second!, "b"))?.registeredHeadSha).toBe(head("b"));
   expect((await find(first!, "a"))?.registeredHeadSha).toBe(head("b"));
 });
 needs("git", "a read that was in progress when a push reported a head is ignored", async () => {
-  const [, look] = await lookedAtTwice();
-  await find(look!, "c", false);
-  expect((await find(look!, "d"))?.registeredHeadSha).toBe(head("c"));
+  const [, poll] = await polledTwice();
+  await find(poll!, "c", false);
+  expect((await find(poll!, "d"))?.registeredHeadSha).toBe(head("c"));
 });

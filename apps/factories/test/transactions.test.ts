@@ -36,21 +36,21 @@ const untilWaiting = (count: number) =>
     expect(rows[0]!.count).toBe(count);
   });
 
-describe("a change that PostgreSQL ends because it and another wait for each other", () => {
+describe("a change that PostgreSQL aborts in a deadlock", () => {
   /** Runs two changes that lock the same two rows in opposite order. */
   async function crossed(lock: (tx: PrismaTx, sql: Sql, n: number) => Promise<unknown>): Promise<number> {
     await database.sql.query("TRUNCATE pair");
     await database.sql.query("INSERT INTO pair VALUES (1, 0), (2, 0)");
     let tries = 0;
-    let bothHold!: () => void;
-    const met = new Promise<void>((resolve) => (bothHold = resolve));
-    let holding = 0;
+    let bothLocked!: () => void;
+    const locked = new Promise<void>((resolve) => (bothLocked = resolve));
+    let lockCount = 0;
     const one = (first: number, second: number) =>
       changes.change(async (tx, sql) => {
         tries++;
         await lock(tx, sql, first);
-        if (++holding === 2) bothHold();
-        await met;
+        if (++lockCount === 2) bothLocked();
+        await locked;
         await lock(tx, sql, second);
       });
     await Promise.all([one(1, 2), one(2, 1)]);
@@ -65,7 +65,7 @@ describe("a change that PostgreSQL ends because it and another wait for each oth
       (tx, _sql, n) => tx.$queryRaw`UPDATE pair SET m = m + 1 WHERE n = ${n} RETURNING n`,
     ],
     ["in a raw statement of Prisma's", (tx, _sql, n) => tx.$executeRaw`UPDATE pair SET m = m + 1 WHERE n = ${n}`],
-  ])("is made again: %s", async (_where, lock) => {
+  ])("is retried: %s", async (_where, lock) => {
     expect(await crossed(lock)).toBeGreaterThanOrEqual(3);
   });
 });

@@ -94,7 +94,7 @@ describe("a task that moves to another stage", () => {
     ]);
   });
 
-  test("that is made, renamed or written as it is, starts nothing", async () => {
+  test("that is created, renamed or saved unchanged starts nothing", async () => {
     const uid = await create(trigger());
     const task = await aTask();
     await moveTo(task, "TRIAGE");
@@ -106,7 +106,7 @@ describe("a task that moves to another stage", () => {
     expect(await decisions(uid)).toEqual([]);
   });
 
-  test("by a run of the automation itself, or of what it set off, does not fire it again", async () => {
+  test("by a run of the automation itself, or of runs that it caused, does not fire it again", async () => {
     const [one, two] = [
       await create(trigger(), { name: "one" }),
       await create(trigger({ from_stages: ["REVIEW"] }), { name: "two" }),
@@ -229,11 +229,11 @@ describe("a slot of a schedule", () => {
       call(OWNER),
     );
     await settle();
-    const told = await w.rows<{ payload: JsonObject }>(
+    const published = await w.rows<{ payload: JsonObject }>(
       "SELECT payload FROM stream.event_log WHERE entity = 'automation' AND entity_uid = $1 ORDER BY position",
       [uid],
     );
-    expect(told.map(({ payload }) => [payload["enabled"], payload["schedules"]])).toEqual([
+    expect(published.map(({ payload }) => [payload["enabled"], payload["schedules"]])).toEqual([
       [true, [{ cron: "0 6 * * 1", name: "monday" }]],
       [false, [{ cron: "@daily" }]],
     ]);
@@ -291,7 +291,7 @@ describe("a delivery of a code host", () => {
     expect(await decisions(not)).toMatchObject([{ outcome: "not_matched", checks: [{ failed: ["labels"] }] }]);
   });
 
-  test("of another team, of another event, or of the platform's own doing starts nothing", async () => {
+  test("of another team, of another event, or caused by the platform itself starts nothing", async () => {
     const uid = await create(labeled({}));
     deliver("issues", issue(), OTHER_TEAM);
     const other = deliver("issues", issue({ action: "unlabeled" }));
