@@ -13,10 +13,8 @@ import { composeIngestion } from "./compose-ingestion.ts";
 import { composeReconciliation } from "./compose-reconciliation.ts";
 import { freshnessOf } from "./freshness.ts";
 import { metricsRoutes } from "./rpc/routes.ts";
-import { costAnswerStore } from "./store/cost-answer-store.ts";
-import { pullRequestAnswerStore } from "./store/pull-request-answer-store.ts";
-import { runAnswerStore } from "./store/run-answer-store.ts";
 import { responses } from "./store/idempotency.ts";
+import { metricsQueries } from "./store/metrics-queries.ts";
 
 export type { Activity, PullRequestFacts } from "./domain/pull-request-fact.ts";
 export type { ModelCall, RunSnapshot } from "./domain/run-snapshot.ts";
@@ -110,9 +108,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
         factories: factoriesClient(upstreams.factories, signer),
         principals: identityClient(upstreams.identity, signer, log),
         asOf: freshnessOf(database, clock, feeds),
-        ...runAnswerStore(database),
-        ...costAnswerStore(database),
-        ...pullRequestAnswerStore(database),
+        ...metricsQueries(database),
         cursors: new Cursors(deriveKey(o.masterKey, "metrics page tokens")),
       }),
     async start() {

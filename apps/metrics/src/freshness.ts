@@ -6,7 +6,7 @@ import { RECORD_DELIVERY } from "./usecases/record-deliveries.ts";
 
 export type FollowedFeed = { readonly feed: FeedOfReader; readonly consumer: Consumer };
 
-/** Returns a function that returns the time up to which answers show what happened to runs and pull requests. */
+/** Returns a function that returns the time up to which responses include changes of runs and pull requests. */
 export function freshnessOf(database: Database, clock: Clock, feeds: readonly FollowedFeed[]): () => Promise<Date> {
   const readers = feeds.map((each) => readTimeOf(database, clock, each));
   return async () => {

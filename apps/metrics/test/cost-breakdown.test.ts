@@ -217,7 +217,7 @@ test("is exact beyond the safe integers", async () => {
   expect((await breakdown()).total!.computeMicros).toBe(3n * BigInt(Number.MAX_SAFE_INTEGER));
 });
 
-test("labels creators with their names, and tells deleted ones", async () => {
+test("labels creators with their names, and marks deleted ones", async () => {
   const [ann, bob, robot, former, gone] = [newUid(), newUid(), newUid(), newUid(), newUid()];
   const knows = (profile: FakeProfile): unknown => world.identity.profiles.set(profile.uid, profile);
   knows({ uid: ann, type: "user", displayName: "Ann", photoUrl: "https://photos.test/ann", teamUids: [TEAM] });
@@ -248,33 +248,38 @@ test("labels creators with their names, and tells deleted ones", async () => {
   ]);
 });
 
-test("labels agents with their newest names, and tells deleted ones", async () => {
-  const [kept, deleted, nameless] = [newUid(), newUid(), newUid()];
-  world.identity.profiles.set(kept, { uid: kept, type: "service_account", displayName: "Builder 3", teamUids: [TEAM] });
+test("labels agents with their newest names, and marks deleted ones", async () => {
+  const [existing, deleted, nameless] = [newUid(), newUid(), newUid()];
+  world.identity.profiles.set(existing, {
+    uid: existing,
+    type: "service_account",
+    displayName: "Builder 3",
+    teamUids: [TEAM],
+  });
   world.identity.profiles.set(deleted, { uid: deleted, type: "service_account", displayName: "Reviewer" });
   facts.spend(
-    facts.run({ agent_uid: kept, agent_name: "Builder 2", created_at: "2026-11-18T09:00:00.000Z" }),
+    facts.run({ agent_uid: existing, agent_name: "Builder 2", created_at: "2026-11-18T09:00:00.000Z" }),
     "compute",
     5,
   );
   facts.spend(
-    facts.run({ agent_uid: kept, agent_name: "Builder 1", created_at: "2026-11-17T09:00:00.000Z" }),
+    facts.run({ agent_uid: existing, agent_name: "Builder 1", created_at: "2026-11-17T09:00:00.000Z" }),
     "compute",
     5,
   );
-  facts.run({ agent_uid: kept, agent_name: "", created_at: "2026-11-19T09:00:00.000Z" });
+  facts.run({ agent_uid: existing, agent_name: "", created_at: "2026-11-19T09:00:00.000Z" });
   facts.spend(facts.run({ agent_uid: deleted, agent_name: "Old reviewer" }), "compute", 4);
   facts.spend(facts.run({ agent_uid: nameless, agent_name: "" }), "compute", 3);
   await facts.store();
   const { groups } = await breakdown({ groupBy: "agent" });
   expect(groups.map(({ key, label, deleted: isDeleted }) => [key, label, isDeleted])).toEqual([
-    [kept, "Builder 2", false],
+    [existing, "Builder 2", false],
     [deleted, "Old reviewer", true],
     [nameless, nameless, true],
   ]);
 });
 
-test("falls back to keys while the gateway cannot be asked for names, and calls nobody deleted", async () => {
+test("falls back to keys while the gateway is unreachable, and marks no creator as deleted", async () => {
   const [ann, agent] = [newUid(), newUid()];
   world.identity.isFailing = true;
   facts.spend(facts.run({ creator_uid: ann, agent_uid: agent, agent_name: "Builder" }), "compute", 5);
@@ -296,7 +301,7 @@ test.each(["", "agents", "Source"])("refuses the grouping %j and names the allow
   await expect(refused).rejects.toThrow(`group_by must be one of source, user, agent, model (got "${groupBy}").`);
 });
 
-test("tells a stranger as much about a factory as about one that does not exist", async () => {
+test("returns the same error to non-members for an existing and an absent factory", async () => {
   const errorOf = (answer: Promise<unknown>): Promise<Error> =>
     answer.then(
       () => new Error("answered"),

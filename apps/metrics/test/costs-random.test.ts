@@ -167,7 +167,7 @@ describe.each(seeds)("costs of a random history equal those computed from its fa
     }
   });
 
-  test("of all pull requests and of trees without one, together the ledger", async () => {
+  test("of all pull requests and of trees without one add up to the ledger", async () => {
     const everything = { start: new Date("2026-01-01T00:00:00Z"), end: new Date("2027-01-01T00:00:00Z"), unit: "" };
     const { cost } = await world.metrics.getCostPerPullRequest({ range: rangeOf(everything) }, call(OWNER));
     const sum = toMicros(cost!.spend);

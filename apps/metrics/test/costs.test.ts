@@ -323,7 +323,7 @@ test.each<[string, (range: RangeInit, caller?: Caller) => Promise<unknown>]>([
   ["costs per pull request", perPullRequest],
   ["costs by size", bySize],
   ["the costliest pull requests", costliest],
-])("tells a stranger that asks for %s as much as about a factory that does not exist", async (_what, ask) => {
+])("returns the same error to non-members for %s of an existing and of an absent factory", async (_what, ask) => {
   const errorOf = (answer: Promise<unknown>): Promise<Error> =>
     answer.then(
       () => new Error("answered"),

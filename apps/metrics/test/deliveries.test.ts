@@ -169,7 +169,7 @@ describe("is not taken as a person:", () => {
   ])("%s", async (_, delivery) => expect(await countsOf(delivery())).toEqual(NONE));
 });
 
-test("attributes a push to whoever triggered it, not to the author", async () => {
+test("attributes a push to the user that triggered it, not to the author", async () => {
   const record = await recordOf(opened(), pushed("bbb", 1, ADA));
   expect([record.humanInteractions?.codePush, record.humanCodeChange, record.historyComplete]).toEqual([1, true, true]);
 });
@@ -237,7 +237,7 @@ test("has no time of closing on a merged pull request", async () => {
   expect([record.closedAt, record.state]).toEqual([undefined, "merged"]);
 });
 
-test("keeps the newest state and the newest size, each by itself", async () => {
+test("stores the newest state and the newest size independently", async () => {
   const record = await recordOf(
     pushed("bbb", 10),
     review(1, "commented", 20),
@@ -307,7 +307,7 @@ test("stores texts that PostgreSQL refuses in a form that it takes", async () =>
   expect([record.title, record.humanInteractions?.opened]).toEqual(["ab", 1]);
 });
 
-test("reads a delivery again until the webhook ingress answers", async () => {
+test("reads a delivery again until the webhook ingress responds", async () => {
   let failures = 1;
   world.webhookIngress.beforeGet = () => {
     if (failures-- > 0) throw new Error("not now");
@@ -477,7 +477,7 @@ describe("late, repeated and reordered deliveries", () => {
   });
 });
 
-test("answers are complete up to the oldest delivery that is accepted and not recorded", async () => {
+test("responses are complete up to the oldest delivery that is accepted and not recorded", async () => {
   const asOf = async () =>
     timestampDate((await world.metrics.listPullRequests({ factoryUid }, call(OWNER))).scope!.asOf!);
   await on.settle();

@@ -25,7 +25,7 @@ export class FakeOrchestrator {
   readonly runs = new Map<string, FakeRun>();
   readonly feed: FakeEvent[] = [];
   /** While set, events wait here instead of reaching the feed. */
-  held: FakeEvent[] | undefined;
+  delayed: FakeEvent[] | undefined;
   /** The runs of every ListRunFacts. */
   readonly requests: string[][] = [];
   /** Returns what ListRunFacts returns, such as older snapshots; may throw. */
@@ -46,7 +46,7 @@ export class FakeOrchestrator {
     }
   }
 
-  /** Changes a run as `change` says, raises its version and publishes that. */
+  /** Applies `change` to a run, raises its version and publishes the event. */
   change(uid: string, change: (run: FakeRun) => void): FakeRun {
     const run = this.runs.get(uid)!;
     change(run);
@@ -65,13 +65,13 @@ export class FakeOrchestrator {
       payload: { run_uid: uid },
       teamUid: run.ownerType === "team" ? run.ownerUid : undefined,
     };
-    (this.held ?? this.feed).push(event);
+    (this.delayed ?? this.feed).push(event);
   }
 
-  /** Lets held events reach the feed, rearranged: in another order, repeated, or without some. */
-  release(rearrange: (held: FakeEvent[]) => FakeEvent[] = (held) => held): void {
-    this.feed.push(...rearrange(this.held ?? []));
-    this.held = undefined;
+  /** Moves delayed events to the feed, rearranged: in another order, repeated, or without some. */
+  release(rearrange: (delayed: FakeEvent[]) => FakeEvent[] = (delayed) => delayed): void {
+    this.feed.push(...rearrange(this.delayed ?? []));
+    this.delayed = undefined;
   }
 
   routes(router: ConnectRouter): void {
@@ -102,7 +102,7 @@ export class FakeOrchestrator {
   clear(): void {
     this.runs.clear();
     this.feed.length = this.requests.length = 0;
-    this.held = undefined;
+    this.delayed = undefined;
     this.readCodeHost = undefined;
     this.answer = (runs) => runs;
   }

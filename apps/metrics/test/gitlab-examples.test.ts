@@ -132,7 +132,7 @@ test("reports states, drafts and the time of the merge", () => {
 test("knows the author's login from the author's own deeds", () =>
   expect(facts(changed(mergeRequest, { "object_attributes.author_id": 1 }))!.pullRequest.authorLogin).toBe("root"));
 
-test("tells comments on lines of code from others, and ignores notes of the system and edits", () => {
+test("distinguishes comments on lines of code from others, and ignores notes of the system and edits", () => {
   const kinds = (changes: Record<string, unknown>) =>
     facts(changed(noteOnMergeRequest, changes))!.activities.map(({ kind }) => kind);
   expect(kinds({ "object_attributes.type": "DiffNote" })).toEqual(["review_comment"]);

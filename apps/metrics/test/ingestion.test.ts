@@ -302,7 +302,7 @@ test("two replicas store every run once", async () => {
   expect(world.orchestrator.requests.flat().toSorted()).toEqual(runs.map(({ uid }) => uid).toSorted());
 });
 
-test("answers are complete up to the last read of the feed, or to the oldest change whose facts are not stored", async () => {
+test("responses are complete up to the last read of the feed, or to the oldest change whose facts are not stored", async () => {
   const asOf = async () =>
     timestampDate((await world.metrics.getMetrics({ range: { factoryUid: at.factoryUid } }, call(OWNER))).scope!.asOf!);
   aRun({ createdAt: NOW });

@@ -312,18 +312,18 @@ test(`after ${EVENTS} events the list of pull requests is that of plain SQL`, as
   expect(events).toBeGreaterThanOrEqual(EVENTS);
 });
 
-test(`a rebuild after ${EVENTS} events ends with equal answers of every endpoint`, async () => {
+test(`a rebuild after ${EVENTS} events ends with equal responses of every endpoint`, async () => {
   await world.service.ready();
   const pause = async (): Promise<void> => {
     await world.service.work.drain();
     await world.service.refreshDue();
   };
   const rebuilt = await rebuildReadModels({ clock: world.clock, pause, report: () => {} }, world.t.url);
-  expect(rebuilt).toMatchObject({ failures: 0, keptPullRequests: 0, unreadRuns: 0 });
+  expect(rebuilt).toMatchObject({ failures: 0, retainedPullRequests: 0, unreadRuns: 0 });
   expect(rebuilt.deliveries).toBeGreaterThan(2_000);
   expect(rebuilt.factories).toHaveLength(2);
-  for (const { changed, answers } of rebuilt.factories) {
+  for (const { changed, endpoints } of rebuilt.factories) {
     expect(changed).toEqual([]);
-    for (const { before, after } of answers) expect(after).toBe(before);
+    for (const { before, after } of endpoints) expect(after).toBe(before);
   }
 });

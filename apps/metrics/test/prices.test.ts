@@ -89,7 +89,7 @@ test("refuses to change a version", async () => {
   await expect(world.rows("UPDATE compute_prices SET gb_hour_micros = 1")).rejects.toThrow("cannot be changed");
 });
 
-test("corrects what was charged since the version is in force, and tells how much that was", async () => {
+test("corrects what was charged since the version took effect, and reports the sum", async () => {
   const factoryUid = world.aFactory();
   const [before, after] = [runOfAnHour(factoryUid, 5), runOfAnHour(factoryUid, 3)];
   await world.settle();

@@ -58,7 +58,7 @@ function deliver(action: "opened" | "closed", number: number): void {
 
 const changedOf = ({ factories }: Rebuild): string[] => [...new Set(factories.flatMap(({ changed }) => changed))];
 const hashesOf = ({ factories }: Rebuild, when: "before" | "after") =>
-  factories.flatMap(({ answers }) => answers.map((answer) => answer[when]));
+  factories.flatMap(({ endpoints }) => endpoints.map((hashes) => hashes[when]));
 /** Excludes counts that went back to zero. */
 const hasCount = (row: string): string => `coalesce(${row} ->> 'runs', ${row} ->> 'merged', '1') <> '0'`;
 /** Returns the rows of tables, without counts that went back to zero. */
@@ -89,12 +89,12 @@ beforeEach(async () => {
   await deliveryWorld(world).settle();
 });
 
-test(`a rebuild from the same facts ends with equal answers of every endpoint (seed ${SEED})`, async () => {
+test(`a rebuild from the same facts ends with equal responses of every endpoint (seed ${SEED})`, async () => {
   const rebuilt = await rebuild();
   expect(rebuilt.factories).toHaveLength(2);
   expect(changedOf(rebuilt)).toEqual([]);
-  for (const { answers } of rebuilt.factories) {
-    expect(answers.map(({ endpoint }) => endpoint)).toEqual([
+  for (const { endpoints } of rebuilt.factories) {
+    expect(endpoints.map(({ endpoint }) => endpoint)).toEqual([
       "metrics",
       "run-breakdown",
       "costs/per-pr",
@@ -106,7 +106,13 @@ test(`a rebuild from the same facts ends with equal answers of every endpoint (s
   }
   expect(hashesOf(rebuilt, "after")).toEqual(hashesOf(rebuilt, "before"));
   const [stored] = await world.rows<{ runs: number }>("SELECT count(*) AS runs FROM run_facts");
-  expect(rebuilt).toMatchObject({ runs: stored!.runs, deliveries: 6, failures: 0, keptPullRequests: 0, unreadRuns: 0 });
+  expect(rebuilt).toMatchObject({
+    runs: stored!.runs,
+    deliveries: 6,
+    failures: 0,
+    retainedPullRequests: 0,
+    unreadRuns: 0,
+  });
 });
 
 test("a rebuild repairs every read model and names those that it changed", async () => {
@@ -124,20 +130,20 @@ test("a rebuild repairs every read model and names those that it changed", async
 });
 
 test("a rebuild of an empty database makes all facts again from runs and stored deliveries", async () => {
-  const [answers, intact] = [await rebuild(), await contents(REPLAYED)];
+  const [first, intact] = [await rebuild(), await contents(REPLAYED)];
   await world.rows(`TRUNCATE ${REPLAYED.join(", ")}`);
   const rebuilt = await rebuild();
   expect(await contents(REPLAYED)).toEqual(intact);
-  expect(hashesOf(rebuilt, "after")).toEqual(hashesOf(answers, "after"));
+  expect(hashesOf(rebuilt, "after")).toEqual(hashesOf(first, "after"));
   expect(new Set(hashesOf(rebuilt, "before"))).toEqual(new Set([undefined]));
 });
 
-test("facts of deliveries that are no longer stored are kept and counted", async () => {
+test("facts of deliveries that are no longer stored are retained and counted", async () => {
   await rebuild();
   const intact = await contents(REPLAYED);
   const first = [...world.webhookIngress.deliveries.keys()].slice(0, 2);
   for (const uid of first) world.webhookIngress.deliveries.delete(uid);
-  expect(await rebuild()).toMatchObject({ deliveries: 4, keptPullRequests: 1 });
+  expect(await rebuild()).toMatchObject({ deliveries: 4, retainedPullRequests: 1 });
   expect(await contents(REPLAYED)).toEqual(intact);
 });
 

@@ -1,6 +1,6 @@
 import type { World } from "./setup.ts";
 
-/** Costs computed again from raw facts alone, one fact at a time and without any sum that the service keeps. */
+/** Costs computed again from raw facts alone, one fact at a time and without any sum that the service stores. */
 
 export type Micros = { inference: bigint; compute: bigint; platform: bigint };
 type Component = keyof Micros;

@@ -1,6 +1,6 @@
 import type { ActivityRow, HostRow, ProducedRow, RecordRow, RunRow } from "./run-rows.ts";
 
-/** Everything that has happened, as plain lists: the answers are computed again from them. */
+/** Everything that has happened, as plain lists: expected responses are computed from them. */
 export type History = {
   readonly factoryUid: string;
   readonly teamUid: string;

@@ -55,7 +55,7 @@ const deliver = async (deliveries: readonly Delivery[]): Promise<void> => {
   await on.settle();
 };
 
-/** Everything that answers are made of, but for the identities of the run and the factory. */
+/** Everything from which responses are computed, without the identities of the run and the factory. */
 const records = () =>
   world.rows(
     `SELECT f.url_key, title, author_login, state, opened_at, first_human_review_at, merged_at, closed_at, updated_at, additions, deletions,
@@ -247,7 +247,7 @@ describe("a code host whose rate limit is used up", () => {
     expect(github.requests).toHaveLength(1);
   });
 
-  test("keeps a tenth of its allowance for runs", async () => {
+  test("reserves a tenth of its allowance for runs", async () => {
     github.allowance = { remaining: 505, resetsAt: new Date(world.clock.now().getTime() + 20 * 60_000) };
     await world.service.reconcileDue();
     for (let minute = 0; minute < 15; minute += 1) await passMinute(world.service);

@@ -65,7 +65,7 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
   const other = world.replica();
   const { orchestrator, clock } = world;
   let played = 0;
-  orchestrator.held = [];
+  orchestrator.delayed = [];
   orchestrator.answer = (runs) =>
     random.shuffled(
       runs.map((run) => {
@@ -79,11 +79,11 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
     play(world, step);
     played += 1;
     if (random.chance(0.2)) {
-      orchestrator.release((held) => {
-        const delivered = held.filter(() => random.chance(0.7));
+      orchestrator.release((delayed) => {
+        const delivered = delayed.filter(() => random.chance(0.7));
         return random.shuffled([...delivered, ...delivered.filter(() => random.chance(0.3))]);
       });
-      orchestrator.held = [];
+      orchestrator.delayed = [];
     }
     if (random.chance(0.3)) await world.settle(random.pick([world.service, other]));
     if (random.chance(0.1)) await Promise.all([world.settle(), world.settle(other)]);
@@ -92,7 +92,7 @@ async function playInDisorder(history: readonly Step[], seed: number): Promise<v
   const everything = history.flatMap(({ run, happened, at: occurredAt }) =>
     happened ? [{ type: `millwright.run.${happened}.v1`, entityUid: run.uid, teamUid: TEAM, occurredAt }] : [],
   );
-  orchestrator.held = undefined;
+  orchestrator.delayed = undefined;
   orchestrator.feed.push(...random.shuffled(everything));
   orchestrator.answer = (runs) => runs;
   await settle();

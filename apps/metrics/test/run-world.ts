@@ -19,7 +19,7 @@ import { startWorld, TEAM } from "./setup.ts";
 /** May view factories of the team, nothing else. */
 export const VIEWER: Caller = aCaller({ teams: [{ teamUid: TEAM, verbs: ["factory.view"] }] });
 
-/** Dates as texts; what is missing keeps its default. */
+/** Dates as texts; absent ones have defaults. */
 export type Query = { factoryUid: string; start?: string | Date; end?: string | Date; by?: string };
 
 const timestamp = (at: string | Date | undefined) => (at ? timestampFromDate(new Date(at)) : undefined);

@@ -47,7 +47,7 @@ export const STRANGER = inTeam(OTHER_TEAM);
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** The service on a database of its own, with a clock that stands still; its upstream services are in memory. */
+/** The service on a database of its own, with a stopped clock; its upstream services are in memory. */
 export async function startWorld(options: Partial<MetricsOptions> = {}) {
   const t = await testDatabase(migrationsDir);
   const [log, metrics, clock] = [memoryLog(), new Metrics(), manualClock(NOW)];

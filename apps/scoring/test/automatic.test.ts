@@ -161,7 +161,7 @@ test("an end during the judging of an earlier one is scored after it", async () 
   ]);
 });
 
-test("a run that waits for its judge does not hold up the runs that ended with it", async () => {
+test("a run that waits for its judge does not delay the runs that ended at the same time", async () => {
   const scorer = await w.scorer();
   const [busy, free] = [w.run(), w.run()];
   await w.judging(scorer, busy);

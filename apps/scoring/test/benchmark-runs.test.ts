@@ -173,7 +173,7 @@ describe("the list of benchmark runs", () => {
 });
 
 describe("cancelling a benchmark run", () => {
-  test("cancels the trials that have not ended with their runs, and keeps those that had", async () => {
+  test("cancels the trials that have not ended with their runs, and does not change those that had", async () => {
     const uid = await launch();
     await settle(world.service);
     const [ended, ...others] = queuedRuns(world);

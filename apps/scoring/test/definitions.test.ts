@@ -94,7 +94,7 @@ describe("scorers of a definition", () => {
     expect(await w.rows("SELECT enabled FROM scorers WHERE slug = 'speed'")).toEqual([{ enabled: true }]);
   });
 
-  test("without their file are deleted as by DELETE, with their results; plans say so before", async () => {
+  test("without their file are deleted as by DELETE, with their results, as the plan announced", async () => {
     const judge = w.orchestrator.aRun({ teamUid: TEAM, state: "INPROGRESS" });
     const [style] = await apply(1, [part("style")]);
     await aScore(style!.uid);
@@ -295,7 +295,7 @@ describe("suites of a definition", () => {
     ]);
   });
 
-  test("without their files are deleted; the plan says so before, and suites of the API are untouched", async () => {
+  test("without their files are deleted, as the plan announced, and suites of the API are untouched", async () => {
     const { suite: live } = await w.benchmarks.createSuite(
       { suite: { factoryUid, name: "Live", agentUid, factoryAgentType: "foreman" } },
       as,

@@ -183,7 +183,7 @@ test("without a score the newest attempt is current", async () => {
   ]);
 });
 
-test("the dispatch of an unknown factory looks like that of a foreign one", async () => {
+test("the dispatch of an unknown factory returns the same error as that of another team's factory", async () => {
   const request = { factoryUid: newUid(), scorerUids: [await w.scorer()], runUids: [w.run().uid] };
   await expect(w.scorers.dispatchScoring(request, call(OWNER))).rejects.toEqual(
     domainError({ kind: "not_found", reason: "factory_not_found" }),

@@ -88,7 +88,7 @@ test("enough failures of an agent start one run of that agent with the reasons i
   expect(await improve()).toBe(0);
 });
 
-test("failures of different agents are not counted together", async () => {
+test("failures of different agents are counted separately", async () => {
   const scorer = await improving();
   await scores(scorer, 2);
   await scores(scorer, 2, { agentUid: newUid() });

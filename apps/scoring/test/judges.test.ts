@@ -39,7 +39,7 @@ const repeatWork = async (): Promise<void> => {
 };
 const deadLetteredWork = () => w.rows("SELECT kind FROM stream.work_items WHERE state = 'dead_lettered'");
 
-test("a model judges in a run of its own, on behalf of whoever asked, with the evidence in files", async () => {
+test("a model judges in a run of its own, on behalf of the principal that requested it, with the evidence in files", async () => {
   const scorer = await w.scorer({ name: "Style", agentConfig: { mcp_servers: {}, secrets: null } });
   const run = w.run({
     title: "Fix it",

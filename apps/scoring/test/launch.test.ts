@@ -225,7 +225,7 @@ describe("a launch", () => {
     ).rejects.toEqual(refused("launch_invalid", "configurations"));
   });
 
-  test("pins refs of tasks to commits; a commit in full needs no look-up", async () => {
+  test("pins refs of tasks to commits; a complete commit hash is not resolved", async () => {
     world.orchestrator.commits.set("acme/shop@main", HEAD);
     const { uid } = await aSuite({
       tasks: [
@@ -419,7 +419,7 @@ describe("a launch while the suite is edited", () => {
     }
   });
 
-  test("that is deleted meanwhile finds no suite", async () => {
+  test("of a suite that is deleted concurrently returns not found", async () => {
     world.orchestrator.commits.set("acme/shop@main", HEAD);
     const { uid } = await aSuite({ tasks: [task("a", { startingRepoRefs: [REF] })] });
     world.orchestrator.beforeResolve = async () =>

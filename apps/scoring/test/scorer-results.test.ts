@@ -117,7 +117,7 @@ describe("results of a scorer", () => {
     expect((await results()).results[0]).toMatchObject({ score: 0.4, outcome: "pass" });
   });
 
-  test("stay scored while a replacement is judged, are in flight without a score, and tell why they failed", async () => {
+  test("stay scored while a replacement is judged, are in flight without a score, and report why they failed", async () => {
     const [scored, failed, retried, pending] = [newUid(), newUid(), newUid(), newUid()];
     await anAttempt({ runUid: scored, at: minute(9) });
     await anAttempt({ runUid: scored, state: "judging", isCurrent: false });
@@ -303,7 +303,7 @@ describe("metrics", () => {
 });
 
 describe("scores of a run", () => {
-  test("are the current attempt per scorer, most recent first, for whoever may view the run", async () => {
+  test("are the current attempt per scorer, most recent first, for callers that may view the run", async () => {
     const run = w.orchestrator.aRun({ teamUid: TEAM });
     const other = await w.aScorer({ factoryUid: ref.factoryUid, name: "Other" });
     await anAttempt({ runUid: run.uid, at: minute(1) });

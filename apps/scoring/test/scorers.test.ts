@@ -319,7 +319,7 @@ describe("updating a scorer", () => {
     expect((await update({ uid, factoryUid, name: "Kept" }, ["name"])).scorer).toMatchObject({ name: "Kept" });
   });
 
-  test("switches between a model and a rule only together with the model id", async () => {
+  test("switches between a model and a rule only if the model id changes too", async () => {
     const { uid, factoryUid } = await w.aScorer();
     await expect(update({ uid, factoryUid, rule: RULE }, ["rule"])).rejects.toEqual(
       domainError({ reason: "scorer_invalid" }),

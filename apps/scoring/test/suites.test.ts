@@ -180,13 +180,13 @@ describe("changing a suite", () => {
     const renamed = await patch(suite.uid, ["name"], { name: "Renamed", description: "ignored" });
     expect(renamed).toMatchObject({ name: "Renamed", description: "d", version: 2 });
     expect(await patch(suite.uid, ["description"])).not.toHaveProperty("description");
-    const [kept] = suite.configurations;
+    const [baseline] = suite.configurations;
     const { configurations } = await patch(suite.uid, ["configurations"], {
-      configurations: [{ role: "candidate" }, { uid: kept!.uid, role: "baseline", model: "b" }],
+      configurations: [{ role: "candidate" }, { uid: baseline!.uid, role: "baseline", model: "b" }],
     });
     expect(configurations).toMatchObject([
       { id: 2n, role: "candidate" },
-      { id: 1n, uid: kept!.uid, model: "b" },
+      { id: 1n, uid: baseline!.uid, model: "b" },
     ]);
     expect(await world.eventTypes()).toEqual([
       "benchmark_suite.created",
@@ -196,14 +196,14 @@ describe("changing a suite", () => {
     ]);
   });
 
-  test("without effect keeps version and time", async () => {
+  test("without effect changes neither version nor time", async () => {
     const suite = await aSuite({ tasks: [TASK] });
     world.clock.advance(1_000);
     expect(await patch(suite.uid, ["name", "tasks"], { name: "Core", tasks: suite.tasks })).toEqual(suite);
     expect(await patch(suite.uid, [])).toEqual(suite);
   });
 
-  test("replaces all tasks; entries with a uid keep it, and titles can be exchanged", async () => {
+  test("replaces all tasks; entries with a uid retain it, and titles can be exchanged", async () => {
     const {
       uid,
       tasks: [a, b, c],
@@ -312,7 +312,7 @@ describe("tasks", () => {
     await expect(add(uid, { title: "other", sourceRunUid: foreign.uid })).rejects.toThrow(refused("run_not_found"));
   });
 
-  test("keep omitted fields in an update; masked and unset ones are cleared", async () => {
+  test("do not change omitted fields; masked and unset ones are cleared", async () => {
     const run = world.orchestrator.aRun({ teamUid: TEAM });
     const {
       uid,

@@ -61,7 +61,7 @@ describe("infrastructure failures", () => {
     });
   });
 
-  test("of one trial do not fail a benchmark run whose other trials say something", async () => {
+  test("of one trial do not fail a benchmark run whose other trials have results", async () => {
     const benchmark = await aBenchmark(w, { repetitions: 2 });
     await settle(w.service);
     w.orchestrator.finish(queuedRuns(w)[1]!.uid);
@@ -215,7 +215,7 @@ describe("a cancelled benchmark run", () => {
     ]).toEqual([1, "cancelled", 1]);
   });
 
-  test("lets the judges of trials that had succeeded go on", async () => {
+  test("does not stop the judges of trials that had succeeded", async () => {
     const rule = { checks: [{ kind: "state", in: ["SUCCEEDED"] }], pass: "good", fail: "bad" } as const;
     const benchmark = await aBenchmark(w, {
       repetitions: 2,

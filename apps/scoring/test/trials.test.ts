@@ -189,7 +189,7 @@ test("events that are repeated, or come after a follow-up to an ended run, chang
   ]);
 });
 
-test("events of runs that no trial caused change nothing, whatever their cause says", async () => {
+test("events of runs that no trial caused change nothing, independent of their cause", async () => {
   const benchmark = await aBenchmark(w);
   await settle(w.service);
   const [trial] = await trialsOf(w, benchmark);
@@ -246,7 +246,7 @@ describe("the scores of trials", () => {
     ]);
   });
 
-  test("keep their benchmark run in scoring until all of them are terminal", async () => {
+  test("their benchmark run is in scoring until all of them are terminal", async () => {
     const scorer = await aStoredScorer(w);
     const benchmark = await aBenchmark(w, { repetitions: 2, scorers: [{ uid: scorer }] });
     await settle(w.service);

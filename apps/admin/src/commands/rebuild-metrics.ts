@@ -11,7 +11,7 @@ export const rebuildMetrics: Command = {
   args: [],
   summary: "Makes the read models of the metrics service again from runs and stored deliveries, while it serves.",
   details: [
-    "Prints a hash of every endpoint's answers before and after. Run again after an interruption, it resumes.",
+    "Prints a hash of every endpoint's responses before and after. Run again after an interruption, it resumes.",
     "DATABASE_URL: the database of the metrics service.",
   ],
   async run({ env, print }) {
@@ -36,25 +36,25 @@ const HASH_DIGITS = 16;
 
 function describe({ factories, ...rebuild }: Rebuild): string[] {
   if (factories.length === 0) return [...describeRest(rebuild), "There are no facts: no run of a factory is stored."];
-  const lines = factories.flatMap(({ factoryUid, changed, answers }) => [
+  const lines = factories.flatMap(({ factoryUid, changed, endpoints }) => [
     `factory ${factoryUid}: ${changed.length === 0 ? "equal" : `repaired ${changed.join(", ")}`}`,
-    ...answers.map(({ endpoint, before, after }) => {
+    ...endpoints.map(({ endpoint, before, after }) => {
       const short = (hash: string): string => hash.slice(0, HASH_DIGITS);
       const hashes = `before ${before === undefined ? "none" : short(before)}, after ${short(after)}`;
       return `  ${endpoint.padEnd(15)}  ${hashes}: ${before === after ? "equal" : "changed"}`;
     }),
   ]);
-  const isEqual = factories.every(({ answers }) => answers.every(({ before, after }) => before === after));
+  const isEqual = factories.every(({ endpoints }) => endpoints.every(({ before, after }) => before === after));
   return [
     ...lines,
     ...describeRest(rebuild),
-    isEqual ? "All answers are equal." : "Answers have changed: facts were added or repaired.",
+    isEqual ? "All responses are equal." : "Responses have changed: facts were added or repaired.",
   ];
 }
 
-function* describeRest({ failures, lastError, keptPullRequests, unreadRuns }: Omit<Rebuild, "factories">) {
+function* describeRest({ failures, lastError, retainedPullRequests, unreadRuns }: Omit<Rebuild, "factories">) {
   if (failures > 0) yield `${failures} deliveries could not be recorded. ${lastError}`;
   if (unreadRuns > 0) yield `${unreadRuns} runs could not be read yet; the service retries them.`;
-  if (keptPullRequests > 0)
-    yield `Kept the facts of ${keptPullRequests} pull requests of which no delivery is stored any more.`;
+  if (retainedPullRequests > 0)
+    yield `Retained the facts of ${retainedPullRequests} pull requests of which no delivery is stored any more.`;
 }

@@ -5,7 +5,7 @@ import { orchestrator, webhooks } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { call, clientFor, optionalTimestamp, type CallerSigner } from "@millwright/rpc";
-import type { CodeHostAnswer, CodeHostRead } from "../usecases/read-history.ts";
+import type { CodeHostResponse, CodeHostRead } from "../usecases/read-history.ts";
 
 /** Code hosts, read by the orchestrator, which has their credentials. */
 export function codeHostClient(
@@ -20,12 +20,12 @@ export function codeHostClient(
      * Reads one page. Errors: code_host_not_connected, code_host_unauthorized, code_host_forbidden,
      * code_host_unavailable.
      */
-    async read({ changedSince, ...read }: CodeHostRead): Promise<CodeHostAnswer> {
-      const answer = await client.readCodeHost({ ...read, changedSince: optionalTimestamp(changedSince) }, options());
-      const { outcome, body, answeredAt } = answer;
+    async read({ changedSince, ...read }: CodeHostRead): Promise<CodeHostResponse> {
+      const response = await client.readCodeHost({ ...read, changedSince: optionalTimestamp(changedSince) }, options());
+      const { outcome, body, answeredAt } = response;
       return {
-        ...answer,
-        outcome: outcome as CodeHostAnswer["outcome"],
+        ...response,
+        outcome: outcome as CodeHostResponse["outcome"],
         body: body.length === 0 ? undefined : JSON.parse(new TextDecoder().decode(body)),
         answeredAt: answeredAt ? timestampDate(answeredAt) : new Date(),
       };

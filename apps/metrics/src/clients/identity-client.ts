@@ -43,7 +43,10 @@ export function identityClient(transport: Transport, signer: CallerSigner, log: 
           known.profiles.map((profile) => [profile.uid, toPrincipalView(profile, existing.has(profile.uid))]),
         );
       } catch (error) {
-        log.warn({ operation: "find users and agents", error }, "an answer about costs has no names");
+        log.warn(
+          { operation: "find users and agents", error },
+          "the names of creators could not be read; costs are returned without them",
+        );
         return undefined;
       }
     },

@@ -16,7 +16,7 @@ test.each([
   KEY,
 ])("gives every spelling of a URL one key: %j", (url) => expect(urlKey(url)).toBe(KEY));
 
-test("tells pull requests and hosts apart", () => {
+test("distinguishes pull requests and hosts", () => {
   const urls = [
     KEY,
     "github.com/acme/shop/pull/70",

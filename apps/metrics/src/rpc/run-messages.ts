@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { metrics } from "@millwright/contracts";
-import type { LatencyStage, Merges } from "../domain/merges.ts";
+import type { LatencyStage, Merges } from "../domain/merge-latency.ts";
 import { meanInteractions } from "../domain/pull-request-metrics.ts";
 import type { FactoryMetrics } from "../usecases/get-metrics.ts";
 import type { RunBreakdown } from "../usecases/get-run-breakdown.ts";
@@ -8,19 +8,19 @@ import type { RangeScope } from "../usecases/resolve-scope.ts";
 import { scopeMessage } from "./scope-message.ts";
 
 /** Returns the message of metrics. */
-export function toMetricsMessage(answer: FactoryMetrics): MessageInitShape<typeof metrics.GetMetricsResponseSchema> {
-  const { scope, cohorts, merges, mergesByPeriod, allMerges, repositories } = answer;
+export function toMetricsMessage(result: FactoryMetrics): MessageInitShape<typeof metrics.GetMetricsResponseSchema> {
+  const { scope, cohorts, merges, mergesByPeriod, allMerges, repositories } = result;
   const funnel = (own: Merges, totalMerged: number) => toFunnel(own, totalMerged, repositories);
   return {
     scope: scopeMessage(scope),
-    runCount: toCount(scope, answer.runs),
-    prCount: toCount(scope, answer.pullRequests),
+    runCount: toCount(scope, result.runs),
+    prCount: toCount(scope, result.pullRequests),
     mergedPrCount: toCount(
       scope,
       cohorts.map(({ merged }) => merged),
     ),
     averageHumanInteractionsPerPr: {
-      mean: toMeasure(meanInteractions(answer.cohort)),
+      mean: toMeasure(meanInteractions(result.cohort)),
       series: toSeries(
         scope,
         cohorts.map((cohort) => toMeasure(meanInteractions(cohort))),
@@ -40,21 +40,21 @@ export function toMetricsMessage(answer: FactoryMetrics): MessageInitShape<typeo
 
 /** Returns the message of a run breakdown. */
 export const toRunBreakdownMessage = (
-  answer: RunBreakdown,
+  result: RunBreakdown,
 ): MessageInitShape<typeof metrics.GetRunBreakdownResponseSchema> => ({
-  scope: scopeMessage(answer.scope),
-  groupBy: answer.dimension,
-  total: toCount(answer.scope, answer.total),
-  rootRunCount: toCount(answer.scope, answer.rootRuns),
-  groups: answer.groups.map(({ key, label, total, series }) => ({
+  scope: scopeMessage(result.scope),
+  groupBy: result.dimension,
+  total: toCount(result.scope, result.total),
+  rootRunCount: toCount(result.scope, result.rootRuns),
+  groups: result.groups.map(({ key, label, total, series }) => ({
     key,
     label,
     total: BigInt(total),
-    series: toSeries(answer.scope, series.map(BigInt)),
+    series: toSeries(result.scope, series.map(BigInt)),
   })),
 });
 
-/** Only answers with group_by_period have series. */
+/** Only responses to requests with group_by_period have series. */
 const toSeries = <T>({ unit }: RangeScope, values: readonly T[]): T[] => (unit ? [...values] : []);
 
 const toCount = (scope: RangeScope, values: readonly number[]): MessageInitShape<typeof metrics.CountSchema> => ({

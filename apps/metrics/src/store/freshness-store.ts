@@ -15,7 +15,7 @@ export async function readAppliedAt(sql: Sql, { name, source }: FeedOfReader): P
 /**
  * Returns the time of the oldest change that responses do not include yet: of a run whose facts are to be read, or of a
  * delivery that is to be recorded by work of a kind. Undefined: there is none. A dead-lettered delivery does not count,
- * because it would make the data of all teams look stale.
+ * because it would report the data of all teams as stale.
  */
 export async function readOldestUnshown(sql: Sql, recordingKind: string, now: Date): Promise<Date | undefined> {
   const { rows } = await sql.query<{ unshown_at: Date | null }>(

@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import { boundsOf, columnsOf, splitDays, type PeriodWindow } from "../domain/period-window.ts";
-import { NO_MERGES, type MergeCounts, type MergedPullRequests } from "../domain/merges.ts";
+import { NO_MERGES, type MergeCounts, type MergedPullRequests } from "../domain/merge-latency.ts";
 
 /** Times are in one order, packed as `toTimes` reads them. */
 type MergesRow = Record<(typeof MILESTONES)[number], Buffer> & {

@@ -1,6 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import { measureMerges, type MergedPullRequests, type Merges } from "../domain/merges.ts";
+import { measureMerges, type MergedPullRequests, type Merges } from "../domain/merge-latency.ts";
 import { mergeRepositories, sumCohorts, type OpenedCohort } from "../domain/pull-request-metrics.ts";
 import { sumRuns } from "../domain/run-breakdown.ts";
 import type { RunCounts } from "./get-run-breakdown.ts";

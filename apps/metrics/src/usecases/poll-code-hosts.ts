@@ -22,14 +22,20 @@ import {
   type RepositoryClaim,
 } from "../store/poll-store.ts";
 import type { pullRequestFactStore } from "../store/pull-request-fact-store.ts";
-import { CodeHostLimited, NotAtCodeHost, readHistory, type CodeHostAnswer, type CodeHostRead } from "./read-history.ts";
+import {
+  CodeHostLimited,
+  NotAtCodeHost,
+  readHistory,
+  type CodeHostResponse,
+  type CodeHostRead,
+} from "./read-history.ts";
 
 export type PollCodeHostsDeps = {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
   readonly codeHosts: {
-    read(read: CodeHostRead): Promise<CodeHostAnswer>;
+    read(read: CodeHostRead): Promise<CodeHostResponse>;
     botLogin(teamUid: string, codeHostUid: string): Promise<string>;
   };
   readonly pullRequests: ReturnType<typeof pullRequestFactStore>;
@@ -70,13 +76,13 @@ export async function pollCodeHosts(deps: PollCodeHostsDeps): Promise<number> {
 }
 
 /** Reads one page, counts the read, and pauses the connection if its rate limit is used up except for the reserve. */
-async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<CodeHostAnswer> {
+async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<CodeHostResponse> {
   const { kind } = read;
-  const answer = await deps.codeHosts.read(read).catch((error: unknown) => {
+  const response = await deps.codeHosts.read(read).catch((error: unknown) => {
     deps.countRead(kind, "error");
     throw error;
   });
-  const { codeHostUid, outcome, rateLimit, retryAfterSeconds } = answer;
+  const { codeHostUid, outcome, rateLimit, retryAfterSeconds } = response;
   deps.countRead(kind, outcome);
   const pause = async (seconds: number): Promise<Date> => {
     const until = new Date(deps.clock.now().getTime() + 1000 * seconds);
@@ -85,7 +91,7 @@ async function readPage(deps: PollCodeHostsDeps, read: CodeHostRead): Promise<Co
   };
   if (outcome === "rate_limited") throw new CodeHostLimited(await pause(retryAfterSeconds));
   if (rateLimit && rateLimit.remaining < RESERVE * rateLimit.limit) await pause(rateLimit.resetsInSeconds);
-  return answer;
+  return response;
 }
 
 /**
@@ -125,7 +131,7 @@ async function readChanges(
   let [page, codeHostUid] = ["", ""];
   // Not left between pages of one time: the next claim begins at `readTo` again and would read the same pages.
   for (let pages = 0; pages < LIST_PAGES_MAX || page !== ""; pages += 1) {
-    const answer = await readPage(deps, {
+    const response = await readPage(deps, {
       teamUid,
       kind: provider.toLowerCase(),
       repository: repoFullName,
@@ -134,21 +140,21 @@ async function readChanges(
       page,
       etag: page === "" ? etag : "",
     });
-    ({ codeHostUid } = answer);
-    if (answer.outcome === "not_modified") return { codeHostUid, readTo, isComplete: true };
-    if (answer.outcome === "not_found") throw new NotAtCodeHost(repoFullName);
-    const items = Array.isArray(answer.body) ? (answer.body as unknown[]) : [];
+    ({ codeHostUid } = response);
+    if (response.outcome === "not_modified") return { codeHostUid, readTo, isComplete: true };
+    if (response.outcome === "not_found") throw new NotAtCodeHost(repoFullName);
+    const items = Array.isArray(response.body) ? (response.body as unknown[]) : [];
     const facts = items.flatMap((item) => listFacts(provider, item, repoFullName) ?? []);
     await storeChanges(deps, teamUid, facts);
     const newest = new Date(Math.max(readTo.getTime(), ...items.map((item) => changeTime(item))));
     const isNewer = newest > readTo;
     // A list that begins at another time has another ETag.
-    etag = !isNewer && page === "" && answer.nextPage === "" ? answer.etag : "";
+    etag = !isNewer && page === "" && response.nextPage === "" ? response.etag : "";
     // Items move to the end of the list when they change: the next page begins at the newest change instead of at a number of items.
-    page = isNewer ? "" : answer.nextPage;
+    page = isNewer ? "" : response.nextPage;
     readTo = newest;
     await saveRepositoryProgress(deps.database.sql, claim, { readTo, etag });
-    if (answer.nextPage === "") return { codeHostUid, readTo, isComplete: true };
+    if (response.nextPage === "") return { codeHostUid, readTo, isComplete: true };
   }
   return { codeHostUid, readTo, isComplete: false };
 }

@@ -26,7 +26,7 @@ export type CodeHostRead = {
   readonly etag?: string;
 };
 
-export type CodeHostAnswer = {
+export type CodeHostResponse = {
   readonly codeHostUid: string;
   readonly outcome: "found" | "not_modified" | "not_found" | "rate_limited";
   readonly body: unknown;
@@ -41,7 +41,7 @@ export type CodeHostAnswer = {
 };
 
 /** Reads one page. Errors: CodeHostLimited. */
-export type ReadPage = (read: CodeHostRead) => Promise<CodeHostAnswer>;
+export type ReadPage = (read: CodeHostRead) => Promise<CodeHostResponse>;
 
 /** Thrown if the code host's rate limit is used up. */
 export class CodeHostLimited extends Error {
@@ -105,7 +105,7 @@ export async function readHistory(
   return provider === "LOCAL" ? localHistory(item) : readGithub(read, botLogin, pull, item);
 }
 
-function localHistory({ body, etag }: CodeHostAnswer): ReadHistory {
+function localHistory({ body, etag }: CodeHostResponse): ReadHistory {
   const facts = localFacts(body);
   const changedAt = facts?.pullRequest.updatedAt ?? timeAt(body, "created_at") ?? new Date(0);
   return { etags: { pull_request: etag }, state: facts ? "merged" : "open", changedAt, facts };
@@ -116,7 +116,7 @@ async function readGithub(
   read: ReadPage,
   botLogin: BotLogin,
   { teamUid, url, repoFullName: repository, prNumber: number }: PullRequestToRead,
-  item: CodeHostAnswer,
+  item: CodeHostResponse,
 ): Promise<ReadHistory> {
   const request = { teamUid, kind: "github", repository, number };
   const all = async (resource: "reviews" | "comments" | "review_comments" | "events") =>
@@ -143,7 +143,7 @@ async function readGitlab(
   read: ReadPage,
   botLogin: BotLogin,
   { teamUid, url, repoFullName: repository, prNumber: number, etags }: PullRequestToRead,
-  item: CodeHostAnswer,
+  item: CodeHostResponse,
 ): Promise<ReadHistory | undefined> {
   const request = { teamUid, kind: "gitlab", repository, number };
   const notes = await read({ ...request, resource: "comments", etag: etags["comments"] ?? "" });
@@ -180,12 +180,12 @@ const isSameHost = (a: string, b: string): boolean =>
 
 /**
  * Returns the elements of all pages; undefined: there is no such list, or it is too long to be complete. `first`: the
- * first page, if it has been read; it is read again if it had not changed, because the answer has no body then.
+ * first page, if it has been read; it is read again if it had not changed, because the response has no body then.
  */
 async function readPages(
   read: ReadPage,
   request: CodeHostRead,
-  first?: CodeHostAnswer,
+  first?: CodeHostResponse,
 ): Promise<unknown[] | undefined> {
   const found: unknown[] = [];
   let page = "";

@@ -18,22 +18,22 @@ import {
   type ReplayProgress,
 } from "../store/replay-store.ts";
 import { shareTrees } from "../store/share-store.ts";
-import { hashAnswers } from "./hash-answers.ts";
+import { hashResponses } from "./hash-responses.ts";
 
 /** `before`: undefined if the factory had no facts before the rebuild. Hashes of what an endpoint returns. */
-export type RebuiltAnswer = { readonly endpoint: string; readonly before: string | undefined; readonly after: string };
+export type EndpointHashes = { readonly endpoint: string; readonly before: string | undefined; readonly after: string };
 
 /** `changed`: the read models whose rows were not those that the facts make. */
 export type RebuiltFactory = {
   readonly factoryUid: string;
   readonly changed: readonly string[];
-  readonly answers: readonly RebuiltAnswer[];
+  readonly endpoints: readonly EndpointHashes[];
 };
 
 export type Rebuild = Pick<ReplayProgress, "runs" | "deliveries" | "failures" | "lastError"> & {
   readonly factories: readonly RebuiltFactory[];
   /** Pull requests of which no stored delivery remains: their facts are those of earlier deliveries. */
-  readonly keptPullRequests: number;
+  readonly retainedPullRequests: number;
   /** Runs whose facts could not be read yet. The service reads them as soon as it can. */
   readonly unreadRuns: number;
 };
@@ -62,7 +62,7 @@ export async function rebuildReadModels(deps: RebuildDeps, databaseUrl: string):
     const hashAll = async (): Promise<Map<FactoryOfTeam, ReadonlyMap<string, string>>> => {
       const hashes = new Map<FactoryOfTeam, ReadonlyMap<string, string>>();
       for (const factory of await listFactories(database.sql))
-        hashes.set(factory, await hashAnswers(database, deps.clock, factory, end));
+        hashes.set(factory, await hashResponses(database, deps.clock, factory, end));
       return hashes;
     };
     const before = new Map([...(await hashAll())].map(([{ uid }, hashes]) => [uid, hashes]));
@@ -74,14 +74,14 @@ export async function rebuildReadModels(deps: RebuildDeps, databaseUrl: string):
     const factories = [...(await hashAll())].map(([{ uid }, after]) => ({
       factoryUid: uid,
       changed: changed.get(uid) ?? [],
-      answers: [...after].map(([endpoint, hash]) => ({
+      endpoints: [...after].map(([endpoint, hash]) => ({
         endpoint,
         before: before.get(uid)?.get(endpoint),
         after: hash,
       })),
     }));
-    const keptPullRequests = await countPullRequestsRecordedBefore(database.sql, replay.startedAt);
-    return { ...replay, factories, keptPullRequests, unreadRuns };
+    const retainedPullRequests = await countPullRequestsRecordedBefore(database.sql, replay.startedAt);
+    return { ...replay, factories, retainedPullRequests, unreadRuns };
   } finally {
     await database.close();
   }

@@ -13,7 +13,7 @@ import {
 /** A factory as its owner describes it. `repositories`: owner/repo, of its definition. */
 export type FactoryView = { readonly uid: string; readonly teamUid: string; readonly repositories: readonly string[] };
 
-/** What an answer is about. */
+/** What a response is about. */
 export type FactoryScope = {
   readonly factory: FactoryView;
   /** The data is complete up to this time. */

@@ -4,7 +4,7 @@ import { orchestrator } from "@millwright/contracts";
 import { as, newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 
-/** Model id that stands for the platform's default model at the time of use. */
+/** Model id of the platform's default model at the time of use. */
 const AUTO_MODEL = "auto";
 
 /** Returns the client for the platform's models, which scorers need. */

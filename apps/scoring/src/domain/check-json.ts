@@ -4,7 +4,7 @@ import type { Check } from "./rule.ts";
 
 /** The result of a check with the values compared, or an error that explains why there is none. */
 export type CheckResult =
-  | { readonly holds: boolean; readonly text: string }
+  | { readonly isMet: boolean; readonly text: string }
   | { readonly code: string; readonly message: string };
 
 /** Compares a member of a JSON text. Every member of a text that is not valid JSON is absent. */
@@ -16,16 +16,16 @@ export function checkJson(
   const parsed = parseJsonPath(path);
   if (!parsed) return { code: "rule_invalid", message: `${path} is not a supported path.` };
   const document = parseJson(text);
-  if (document === undefined) return { holds: !exists, text: `${where} is not JSON` };
+  if (document === undefined) return { isMet: !exists, text: `${where} is not JSON` };
   const value = readJsonPath(document.value, parsed);
   if (equals === undefined)
     return {
-      holds: (value !== undefined) === exists,
+      isMet: (value !== undefined) === exists,
       text: `${path} ${value === undefined ? "is absent from" : "is present in"} ${where}`,
     };
   const isEqual = value !== undefined && isDeepStrictEqual(value, equals);
   return {
-    holds: isEqual === exists,
+    isMet: isEqual === exists,
     text: `${path} of ${where} ${isEqual ? "equals" : "does not equal"} ${short(JSON.stringify(equals))}`,
   };
 }

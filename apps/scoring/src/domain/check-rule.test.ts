@@ -59,6 +59,6 @@ describe("a rule", () => {
     expect(() => check(given)).toThrow(domainError({ kind: "invalid_argument", reason: "scorer_invalid" })),
   );
 
-  test("names the reason of whoever asks", () =>
+  test("names the reason that the caller passes", () =>
     expect(() => checkRule(rule(), ["yes", "no"], "suite_invalid")).toThrow(domainError({ reason: "suite_invalid" })));
 });

@@ -74,7 +74,7 @@ test("the reason lists each check in order and is the same each time", () => {
   expect(evaluateRule(structuredClone(rule), structuredClone(EVIDENCE))).toEqual(verdict);
 });
 
-test("the script of a rule quotes what the rule says, and the last result of each command counts", () => {
+test("the script of a rule quotes the texts of the rule, and the last result of each command counts", () => {
   const rule = ruleOf(
     { kind: "state", in: ["SUCCEEDED"] },
     { kind: "command", command: "echo '```'\necho \"a\"", timeout_seconds: 5 },

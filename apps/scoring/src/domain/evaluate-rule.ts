@@ -39,14 +39,14 @@ export const needsTexts = (rule: Rule): boolean =>
 export function evaluateRule(rule: Rule, evidence: RuleEvidence): RuleVerdict {
   const results = rule.checks.map((check, index) => evaluateCheck(check, index, evidence));
   const lines: string[] = [];
-  let allHold = true;
+  let isPassed = true;
   for (const [index, result] of results.entries()) {
     if ("code" in result)
       return { kind: "undecided", code: result.code, message: `Check ${index + 1}: ${result.message}` };
-    allHold &&= result.holds;
-    lines.push(`${index + 1}. ${result.holds ? "holds" : "does not hold"}: ${result.text}`);
+    isPassed &&= result.isMet;
+    lines.push(`${index + 1}. ${result.isMet ? "holds" : "does not hold"}: ${result.text}`);
   }
-  return { kind: "decided", label: allHold ? rule.pass : rule.fail, reason: lines.join("\n") };
+  return { kind: "decided", label: isPassed ? rule.pass : rule.fail, reason: lines.join("\n") };
 }
 
 function evaluateCheck(check: Check, index: number, evidence: RuleEvidence): CheckResult {
@@ -60,7 +60,7 @@ function evaluateCheck(check: Check, index: number, evidence: RuleEvidence): Che
       return compareMetric(check, evidence);
     default:
       return {
-        holds: check.in.includes(evidence.state),
+        isMet: check.in.includes(evidence.state),
         text: `state is ${evidence.state}, expected ${check.in.join(" or ")}`,
       };
   }
@@ -81,7 +81,7 @@ function matchText(
   }
   const isMatch = compileRegex(pattern, flags).matches(text);
   return {
-    holds: isMatch !== negate,
+    isMet: isMatch !== negate,
     text: `/${pattern}/${flags ?? ""} ${isMatch ? "matches" : "does not match"} the ${target}${negate ? ", expected no match" : ""}`,
   };
 }
@@ -98,7 +98,7 @@ function compareMetric({ metric, min, max }: Check & { kind: "metric" }, evidenc
   }[metric];
   const bounds = [...(min === undefined ? [] : [`at least ${min}`]), ...(max === undefined ? [] : [`at most ${max}`])];
   return {
-    holds: (min === undefined || value >= min) && (max === undefined || value <= max),
+    isMet: (min === undefined || value >= min) && (max === undefined || value <= max),
     text: `${metric} is ${value}, expected ${bounds.join(" and ")}`,
   };
 }

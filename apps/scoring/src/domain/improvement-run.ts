@@ -67,5 +67,5 @@ const promptOf = ({ scoringPrompt, failures }: Improvement): string =>
     "## Result",
     "Open one pull request with the proposed change to the files of your definition and explain in its description which failures it prevents and how.",
     "Change nothing else. If your definition is in no repository that you can reach, report the proposed text as a plan instead.",
-    "If the failures have no cause in your definition, say so and change nothing.",
+    "If the failures have no cause in your definition, report that and change nothing.",
   ].join("\n");

@@ -1,4 +1,4 @@
-/** A condition of a rule. Every check of a rule must hold. Public and stored JSON have the same members. */
+/** A condition of a rule. A rule passes if every condition is met. Public and stored JSON have the same members. */
 export type Check =
   /** A regular expression (RE2 syntax, no back-references) on the final message, the conversation or the diff. */
   | {
@@ -36,5 +36,5 @@ export type Check =
   /** The final state of the run. */
   | { readonly kind: "state"; readonly in: readonly string[] };
 
-/** A deterministic judge: assigns the label `pass` if all checks hold, otherwise the label `fail`. */
+/** A deterministic judge: assigns the label `pass` if all checks are met, otherwise the label `fail`. */
 export type Rule = { readonly checks: readonly Check[]; readonly pass: string; readonly fail: string };

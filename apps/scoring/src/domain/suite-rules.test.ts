@@ -96,7 +96,7 @@ test("a suite needs a name and an agent", () => {
 describe("configurations", () => {
   const [existing] = checkConfigurations([GIVEN], [], newUid);
 
-  test("keep their uid and number when they name an existing one; new ones get the next number", () =>
+  test("retain their uid and number when they name an existing one; new ones get the next number", () =>
     expect(
       checkConfigurations(
         [

@@ -67,14 +67,14 @@ export type AttemptDecision = { readonly attemptState: TrialEnd["state"]; readon
  * active is a failure of the trial.
  */
 export function decideAttempt(ending: Ending, attemptNumber: number, benchmark: BenchmarkRunState): AttemptDecision {
-  const isOver = isFinished(benchmark);
+  const isBenchmarkFinished = isFinished(benchmark);
   switch (ending) {
     case "succeeded":
       return { attemptState: "succeeded", next: { state: "succeeded", terminalReason: null, isInfraFailure: false } };
     case "cancelled":
-      return { attemptState: "cancelled", next: isOver ? CANCELLED : failed("failure") };
+      return { attemptState: "cancelled", next: isBenchmarkFinished ? CANCELLED : failed("failure") };
     case "infrastructure":
-      if (isOver) return { attemptState: "failed", next: CANCELLED };
+      if (isBenchmarkFinished) return { attemptState: "failed", next: CANCELLED };
       return {
         attemptState: "failed",
         next: attemptNumber <= RETRIES_MAX ? "retry" : { ...failed("failure"), isInfraFailure: true },

@@ -69,7 +69,7 @@ export function evaluateWorkspaceCheck(check: WorkspaceCheck, result: CommandRes
     const { exit_code: expected = 0, command } = check;
     const ended = result.exitCode === null ? "was ended before it finished" : `exited with ${result.exitCode}`;
     return {
-      holds: result.exitCode === expected,
+      isMet: result.exitCode === expected,
       text: `command ${JSON.stringify(command)} ${ended}, expected ${expected}`,
     };
   }
@@ -82,14 +82,14 @@ export function evaluateWorkspaceCheck(check: WorkspaceCheck, result: CommandRes
     return { code: "file_unreadable", message: `the file ${path} could not be read.` };
   if (check.kind === "json_path")
     return isAbsent
-      ? { holds: check.exists === false, text: `file ${path} is absent` }
+      ? { isMet: check.exists === false, text: `file ${path} is absent` }
       : checkJson(check, result.output, `file ${path}`);
   const { exists = true, contains } = check;
   if (isAbsent || !exists || contains === undefined)
-    return { holds: isAbsent !== exists, text: `file ${path} is ${isAbsent ? "absent" : "present"}` };
+    return { isMet: isAbsent !== exists, text: `file ${path} is ${isAbsent ? "absent" : "present"}` };
   const isContained = result.output.includes(contains);
   return {
-    holds: isContained,
+    isMet: isContained,
     text: `file ${path} ${isContained ? "contains" : "does not contain"} the expected text`,
   };
 }

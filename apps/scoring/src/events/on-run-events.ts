@@ -94,7 +94,7 @@ async function runsFinished(tx: Sql, events: readonly StoredEvent[], coolDownMs:
   );
 }
 
-/** Groups finished runs of the same team, so that they are evaluated together. */
+/** Groups finished runs of the same team, so that they are evaluated in one batch. */
 function groupsOf(runs: readonly EndedRun[]): EndedRun[][] {
   const ofTeams = [...Map.groupBy(runs, ({ teamUid }) => teamUid).values()];
   return ofTeams.flatMap((group) =>

@@ -85,4 +85,4 @@ async function moveTo(tx: Sql, run: BenchmarkLife, state: BenchmarkRunState, now
 }
 
 const EVERY_TRIAL_FAILED =
-  "Every trial failed because of the platform's infrastructure, so no trial says anything about its agent.";
+  "Every trial failed because of the platform's infrastructure, so no trial is evidence about its agent.";

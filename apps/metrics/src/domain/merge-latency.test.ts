@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { measureMerges, NO_MERGES, type MergeCounts } from "./merges.ts";
+import { measureMerges, NO_MERGES, type MergeCounts } from "./merge-latency.ts";
 
 const UNKNOWN = Number.NaN;
 const counts = (merged: number, additions: number): MergeCounts => ({ ...NO_MERGES, merged, additions });

@@ -6,10 +6,8 @@ import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { COST_GROUPINGS } from "../domain/cost-groups.ts";
 import { RUN_DIMENSIONS } from "../domain/run-breakdown.ts";
-import { costAnswerStore } from "../store/cost-answer-store.ts";
-import { pullRequestAnswerStore } from "../store/pull-request-answer-store.ts";
+import { metricsQueries } from "../store/metrics-queries.ts";
 import type { FactoryOfTeam } from "../store/rebuild-store.ts";
-import { runAnswerStore } from "../store/run-answer-store.ts";
 import { getCostBreakdown } from "./get-cost-breakdown.ts";
 import { getCostBySize } from "./get-cost-by-size.ts";
 import { getCostPerPullRequest } from "./get-cost-per-pull-request.ts";
@@ -26,7 +24,7 @@ const DAY_MS = 86_400_000;
  * Returns a hash of what each endpoint returns for the factory: for the year before `end` by month, and of all its pull
  * requests. Names of creators and repositories of the definition belong to other services and are not included.
  */
-export async function hashAnswers(
+export async function hashResponses(
   database: Database,
   clock: Clock,
   factory: FactoryOfTeam,
@@ -38,9 +36,7 @@ export async function hashAnswers(
     asOf: async () => end,
     factories: { get: async () => ({ uid: factoryUid, teamUid, repositories: [] }) },
     principals: { findPrincipals: async () => undefined },
-    ...runAnswerStore(database),
-    ...costAnswerStore(database),
-    ...pullRequestAnswerStore(database),
+    ...metricsQueries(database),
     cursors: new Cursors(new Uint8Array(32)),
   };
   const caller: Caller = serviceCaller("metrics", newUid(), undefined, [{ teamUid, verbs: ["factory.view"] }]);
@@ -56,7 +52,7 @@ export async function hashAnswers(
       if (pageToken === "") return;
     }
   }
-  const answers: Readonly<Record<string, () => AsyncIterable<unknown> | Iterable<Promise<unknown>>>> = {
+  const responses: Readonly<Record<string, () => AsyncIterable<unknown> | Iterable<Promise<unknown>>>> = {
     metrics: () => [getMetrics(deps, caller, query)],
     "run-breakdown": () => RUN_DIMENSIONS.map((dimension) => getRunBreakdown(deps, caller, query, dimension)),
     "costs/per-pr": () => [getCostPerPullRequest(deps, caller, query)],
@@ -66,9 +62,9 @@ export async function hashAnswers(
     "pull-requests": pullRequests,
   };
   const hashes = new Map<string, string>();
-  for (const [endpoint, read] of Object.entries(answers)) {
+  for (const [endpoint, read] of Object.entries(responses)) {
     const hash = createHash("sha256");
-    for await (const answer of read()) hash.update(JSON.stringify(answer, withoutBigints));
+    for await (const response of read()) hash.update(JSON.stringify(response, withoutBigints));
     hashes.set(endpoint, hash.digest("hex"));
   }
   return hashes;

@@ -7,32 +7,30 @@ import {
   type FactoryPullRequestRow,
 } from "./factory-pull-request-row.ts";
 
-/** Lists of a factory's pull requests. */
-export const pullRequestAnswerStore = (database: Database) => ({
-  pullRequests: {
-    /** Returns the pull requests after a position, newest opened first, those of unknown opening last, ties by URL. */
-    async list(
-      factoryUid: string,
-      filter: PullRequestFilter,
-      after: PullRequestPosition | undefined,
-      limit: number,
-    ): Promise<FactoryPullRequest[]> {
-      const { rows } = await database.searches.query<FactoryPullRequestRow>(LIST, [
-        factoryUid,
-        filter.repo,
-        filter.states,
-        filter.openedAfter ?? null,
-        filter.openedBefore ?? null,
-        filter.mergedAfter ?? null,
-        filter.mergedBefore ?? null,
-        filter.updatedAfter ?? null,
-        after !== undefined,
-        after?.openedAt?.toISOString() ?? "-infinity",
-        after?.urlKey ?? "",
-        limit,
-      ]);
-      return rows.map(toFactoryPullRequest);
-    },
+/** Returns the query that lists a factory's pull requests. */
+export const pullRequestListStore = (database: Database) => ({
+  /** Returns the pull requests after a position, newest opened first, those of unknown opening last, ties by URL. */
+  async list(
+    factoryUid: string,
+    filter: PullRequestFilter,
+    after: PullRequestPosition | undefined,
+    limit: number,
+  ): Promise<FactoryPullRequest[]> {
+    const { rows } = await database.searches.query<FactoryPullRequestRow>(LIST, [
+      factoryUid,
+      filter.repo,
+      filter.states,
+      filter.openedAfter ?? null,
+      filter.openedBefore ?? null,
+      filter.mergedAfter ?? null,
+      filter.mergedBefore ?? null,
+      filter.updatedAfter ?? null,
+      after !== undefined,
+      after?.openedAt?.toISOString() ?? "-infinity",
+      after?.urlKey ?? "",
+      limit,
+    ]);
+    return rows.map(toFactoryPullRequest);
   },
 });
 
