@@ -1,19 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
-import { events } from "@millwright/contracts";
 import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
-import {
-  Consumer,
-  feedReader,
-  type ConsumerDeps,
-  type WakeupBus,
-  type EventLog,
-  type FeedReader,
-} from "@millwright/events";
-import { newUid } from "@millwright/ids";
-import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { Logger, Tracer } from "@millwright/telemetry";
+import { Consumer, type EventLog } from "@millwright/events";
+import { upstreamFeed, type ServiceOptions } from "@millwright/service";
 import type { WorkHandler } from "@millwright/work";
 import type { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { webhooksClient } from "./clients/webhooks-client.ts";
@@ -23,16 +11,9 @@ import { onDeliveryEvents } from "./events/on-delivery-events.ts";
 import { onMemberEvents } from "./events/on-member-events.ts";
 import { onScheduleEvents } from "./events/on-schedule-events.ts";
 import { onStageChanges } from "./events/on-stage-changes.ts";
-import type { AutomationRoutesDeps } from "./rpc/automation-routes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
-import {
-  listeningAmong,
-  listeningFactories,
-  listeningTo,
-  updateAutomationsOfMember,
-  type AutomationStore,
-} from "./store/automation-store.ts";
-import { decisionStore, enqueueDecisions } from "./store/decision-store.ts";
+import type { AutomationStore } from "./store/automation-store.ts";
+import { decisionStore } from "./store/decision-store.ts";
 import { decideDelayed } from "./usecases/decide-delayed.ts";
 import { decideEvent, type DecideEventDeps, type Evaluators } from "./usecases/decide-event.ts";
 import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
@@ -43,7 +24,10 @@ import { evaluateStageChange, type EvaluateStageChangeDeps } from "./usecases/ev
 import type { ReplayDeliveryDeps } from "./usecases/replay-delivery.ts";
 import { startDecidedRun, type StartDecidedRunDeps } from "./usecases/start-decided-run.ts";
 
-export type AutomationsOptions = {
+export type AutomationsOptions = Pick<
+  ServiceOptions,
+  "publicUrl" | "signer" | "clock" | "log" | "tracer" | "wakeups"
+> & {
   database: Database;
   deps: RoutesDeps & {
     automations: AutomationStore;
@@ -55,22 +39,6 @@ export type AutomationsOptions = {
   upstreams: { identity: Transport; webhookIngress: Transport; scheduler: Transport };
   /** Of this service. */
   eventLog: EventLog;
-  publicUrl: string;
-  signer: CallerSigner;
-  clock: Clock;
-  log: Logger;
-  tracer?: Tracer;
-  wakeups?: WakeupBus;
-};
-
-export type Automations = {
-  readonly deps: AutomationRoutesDeps;
-  readonly consumers: readonly Consumer[];
-  readonly work: Readonly<Record<string, WorkHandler>>;
-  /** Kinds of work that call code hosts, and how many items of each run concurrently. */
-  readonly separateWork: Readonly<Record<string, number>>;
-  readonly pruner: BackgroundLoop;
-  prune(): Promise<number>;
 };
 
 /** Deliveries for which this process queries code hosts concurrently. */
@@ -78,7 +46,7 @@ const CODE_HOSTS_ASKED_MAX = 4;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** Adds automations to the object graph: the events they consume, their decisions, and their work. */
-export function composeAutomations(o: AutomationsOptions): Automations {
+export function composeAutomations(o: AutomationsOptions) {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.upstreams.webhookIngress, signer);
@@ -108,65 +76,66 @@ export function composeAutomations(o: AutomationsOptions): Automations {
       gitlab: fromCodeHost,
     };
   };
-  const listeners = {
-    listeningTo: (factoryUid: string, provider: string) => listeningTo(database.sql, factoryUid, provider),
-  };
-  const deciding: DecideEventDeps<Sql> = {
-    evaluators: evaluatorsWith({}, false),
-    automations: listeners,
-    decisions,
-    clock,
-  };
+  const { automations } = o.deps;
+  const deciding: DecideEventDeps<Sql> = { evaluators: evaluatorsWith({}, false), automations, decisions, clock };
   const starting: StartDecidedRunDeps = {
     decisions,
     deliveries,
     factories: o.deps.factories,
-    automations: o.deps.automations,
+    automations,
     applies: o.deps.applies,
     agents: o.agents,
     runs: o.runs,
     publicUrl: o.publicUrl,
     service: signer.service,
   };
-  const follow = (source: string, read: FeedReader, react: Partial<Pick<ConsumerDeps, "handlers" | "batchHandlers">>) =>
-    new Consumer({
-      name: "automations",
-      source,
-      database,
-      clock,
-      log,
-      tracer: o.tracer,
-      handlers: {},
-      ...react,
-      read,
-      wakeups: o.wakeups,
-    });
-  const feedOf = (transport: Transport) =>
-    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
-      call(serviceCaller(signer.service, newUid())),
-    );
-  const enqueueing = { listeningAmong, listeningFactories, enqueueDecisions };
+  const consuming = { name: "automations", database, clock, log, tracer: o.tracer, wakeups: o.wakeups };
   const prune = () => decisions.prune(clock.now());
   return {
-    deps: { ...o.deps, decisions, deliveries, evaluatorsWith, start: (ref) => startDecidedRun(starting, ref) },
+    deps: {
+      ...o.deps,
+      decisions,
+      deliveries,
+      evaluatorsWith,
+      start: (ref: DecisionRef) => startDecidedRun(starting, ref),
+    },
     consumers: [
-      follow("webhook-ingress", feedOf(o.upstreams.webhookIngress), onDeliveryEvents(enqueueing)),
-      follow("gateway", feedOf(o.upstreams.identity), {
-        handlers: onMemberEvents({ updateAutomationsOfMember, clock }),
+      new Consumer({
+        ...consuming,
+        source: "webhook-ingress",
+        read: upstreamFeed(o.upstreams.webhookIngress, signer),
+        ...onDeliveryEvents(),
       }),
-      follow("scheduler", feedOf(o.upstreams.scheduler), { batchHandlers: onScheduleEvents(enqueueing) }),
-      follow("factories", (range) => o.eventLog.read(range), { batchHandlers: onStageChanges(enqueueing) }), // its own log
+      new Consumer({
+        ...consuming,
+        source: "gateway",
+        read: upstreamFeed(o.upstreams.identity, signer),
+        handlers: onMemberEvents(clock),
+      }),
+      new Consumer({
+        ...consuming,
+        source: "scheduler",
+        read: upstreamFeed(o.upstreams.scheduler, signer),
+        handlers: {},
+        batchHandlers: onScheduleEvents(),
+      }),
+      new Consumer({
+        ...consuming,
+        source: "factories",
+        read: (range) => o.eventLog.read(range),
+        handlers: {},
+        batchHandlers: onStageChanges(),
+      }),
     ],
     work: {
       [DECIDE]: ({ payload }, context) => decideEvent(deciding, payload as TriggerEvent, (tx) => context.finish(tx)),
       [DECIDE_DELAYED]: ({ payload }, context) =>
-        decideDelayed(
-          { evaluators: evaluatorsWith(), automations: listeners, decisions, clock },
-          payload as DelayedRef,
-          (tx) => context.finish(tx),
+        decideDelayed({ ...deciding, decisions, evaluators: evaluatorsWith() }, payload as DelayedRef, (tx) =>
+          context.finish(tx),
         ),
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
-    },
+    } satisfies Record<string, WorkHandler>,
+    /** Kinds of work that call code hosts, and how many items of each run concurrently. */
     separateWork: { [DECIDE_DELAYED]: CODE_HOSTS_ASKED_MAX },
     pruner: new BackgroundLoop({
       everyMs: PRUNE_EVERY_MS,

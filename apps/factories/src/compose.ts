@@ -4,12 +4,12 @@ import { serviceCaller } from "@millwright/caller";
 import { events, factories } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
 import { bestEffort } from "@millwright/errors";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
+import { Consumer, EventLog, Relay, serveEventFeed } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor } from "@millwright/rpc";
-import { watchService, type ServiceOptions } from "@millwright/service";
+import { allowServices } from "@millwright/rpc";
+import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { composeAutomations, type AutomationsOptions } from "./compose-automations.ts";
@@ -22,16 +22,15 @@ import { webhooksClient } from "./clients/webhooks-client.ts";
 import { withTitles } from "./clients/run-feed.ts";
 import { onPushEvents } from "./events/on-push-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
-import { taskCreated, taskUpdated } from "./events/task-events.ts";
 import { automationRoutes } from "./rpc/automation-routes.ts";
 import { factoryRoutes } from "./rpc/routes.ts";
 import { applyStore } from "./store/apply-store.ts";
 import { automationStore } from "./store/automation-store.ts";
-import { branchStore, tracksAny } from "./store/branch-store.ts";
+import { branchStore } from "./store/branch-store.ts";
 import { factoryStore } from "./store/factory-store.ts";
 import { changesOf, openPrisma } from "./store/prisma-client.ts";
 import { sourceStore } from "./store/source-store.ts";
-import { tasksIn, taskStore } from "./store/task-store.ts";
+import { taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
 import { pollDueHeads } from "./usecases/branch-heads.ts";
 import { pushWork } from "./usecases/register-push.ts";
@@ -71,34 +70,14 @@ export type FactoriesOptions = ServiceOptions & {
   readonly activationWaitMs?: number;
 };
 
-export type Factories = {
-  routes(router: ConnectRouter): void;
-  start(): Promise<void>;
-  /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
-  pause(): Promise<void>;
-  stop(): Promise<void>;
-  /** Returns whether the database responds. */
-  ready(): Promise<boolean>;
-  /** The background loops, for tests that run them step by step. */
-  readonly tasks: Consumer;
-  readonly pushes: Consumer;
-  readonly automationEvents: readonly Consumer[];
-  readonly work: WorkQueue;
-  /** Deletes old decisions. */
-  prune(): Promise<number>;
-  /** Polls the heads of tracked branches that are due. */
-  pollHeads(): Promise<"again" | "idle">;
-};
-
 const DUE_HEADS_POLL_MS = 1_000;
 const GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;
 
 /** Builds the object graph of this service. */
-export async function composeFactories(o: FactoriesOptions): Promise<Factories> {
+export async function composeFactories(o: FactoriesOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "factories" });
-  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
-  const eventLog = new EventLog({ database, clock, log, ...wakeups });
+  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
   const prisma = openPrisma(database);
   const changes = changesOf(prisma, () => {
     eventLog.wake();
@@ -142,7 +121,7 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     clock,
     log,
   };
-  const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents, ...wakeups });
+  const automations = composeAutomations({ ...o, database, eventLog, deps, runs, agents });
   const work = new WorkQueue({
     database,
     clock,
@@ -161,39 +140,20 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
     onError: (error) => log.warn({ component: "branch heads", error }, "polling branch heads failed; retrying"),
   });
   const self = serviceCaller(signer.service, newUid());
+  const consuming = { database, clock, log, tracer: o.tracer, wakeups: o.wakeups };
   const tasks = new Consumer({
+    ...consuming,
     name: "tasks",
     source: "orchestrator",
-    read: withTitles(
-      feedReader(clientFor(events.EventFeedService, o.upstreams.orchestrator, { signer }), () => call(self)),
-      (uids) => runs.titlesOf(self, uids),
-    ),
-    database,
-    clock,
-    log,
-    tracer: o.tracer,
-    handlers: onRunEvents({
-      clock,
-      tasksIn: (tx, origin) =>
-        tasksIn(tx, {
-          created: (task) => taskCreated(task, origin),
-          moved: (task) => taskUpdated(task, origin, ["conversation_id"]),
-          cancelled: (task, before) =>
-            taskUpdated(task, origin, ["stage"], { from: before.stage, byRootRun: before.currentRunUid }),
-        }),
-    }),
-    ...wakeups,
+    read: withTitles(upstreamFeed(o.upstreams.orchestrator, signer), (uids) => runs.titlesOf(self, uids)),
+    handlers: onRunEvents(clock),
   });
   const pushes = new Consumer({
+    ...consuming,
     name: "branches",
     source: "webhook-ingress",
-    read: feedReader(clientFor(events.EventFeedService, o.upstreams.webhookIngress, { signer }), () => call(self)),
-    database,
-    clock,
-    log,
-    tracer: o.tracer,
-    handlers: onPushEvents({ tracksAny }),
-    ...wakeups,
+    read: upstreamFeed(o.upstreams.webhookIngress, signer),
+    handlers: onPushEvents(),
   });
   const unwatch = watchService({
     service: "factories",
@@ -207,26 +167,28 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
   const pause = async (): Promise<void> => void (await Promise.all([...loops.map((loop) => loop.stop()), work.stop()]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
+    /** For tests, which run the background work step by step. */
     tasks,
     pushes,
     work,
     automationEvents: automations.consumers,
     prune: () => automations.prune(),
     pollHeads: () => pollDueHeads(deps),
-    routes(router) {
+    routes(router: ConnectRouter): void {
       factoryRoutes(router, deps);
       automationRoutes(router, automations.deps);
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
-    async start() {
+    async start(): Promise<void> {
       eventLog.start();
       relay?.start();
       work.start();
       for (const loop of loops) loop.start();
       await bestEffort("remove directories of killed git fetches", log, removeLeftovers);
     },
+    /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
     pause,
-    async stop() {
+    async stop(): Promise<void> {
       unwatch();
       await pause();
       await relay?.stop();
@@ -234,10 +196,9 @@ export async function composeFactories(o: FactoriesOptions): Promise<Factories> 
       await prisma.$disconnect();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    /** Returns whether the database responds. */
+    ready: () => database.isReachable(),
   };
 }
+
+export type Factories = Awaited<ReturnType<typeof composeFactories>>;

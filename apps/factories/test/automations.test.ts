@@ -227,9 +227,9 @@ describe("managing automations", () => {
   test("viewers read, members cannot change, others get 404", async () => {
     const { uid } = await create();
     for (const caller of [VIEWER, MEMBER]) {
-      await expect(w.automations.createAutomation({ factoryUid, automation: definition() }, call(caller))).rejects.toEqual(
-        domainError({ reason: "not_authorized" }),
-      );
+      await expect(
+        w.automations.createAutomation({ factoryUid, automation: definition() }, call(caller)),
+      ).rejects.toEqual(domainError({ reason: "not_authorized" }));
       await expect(w.automations.deleteAutomation(ref(uid), call(caller))).rejects.toEqual(
         domainError({ reason: "not_authorized" }),
       );

@@ -250,7 +250,10 @@ describe("an event starts a run of its own", () => {
 });
 
 test("an agent that the automation names continues its own task, and no other's", async () => {
-  const [named, foremans] = [await automation("issue_created", { agent: "reviewer" }), await automation("issue_created")];
+  const [named, foremans] = [
+    await automation("issue_created", { agent: "reviewer" }),
+    await automation("issue_created"),
+  ];
   const task = await aTask({ ticket: ["github", "acme/shop#7"], agent: { agentUid: newUid(), agentName: "reviewer" } });
   fromGithub("issues", issue());
   await settle();

@@ -1,12 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
-import { events } from "@millwright/contracts";
 import type { Database, Sql } from "@millwright/database";
-import { Consumer, feedReader, type WakeupBus } from "@millwright/events";
-import { newUid } from "@millwright/ids";
-import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { Logger, Tracer } from "@millwright/telemetry";
+import { Consumer } from "@millwright/events";
+import { upstreamFeed, type ServiceOptions } from "@millwright/service";
 import { WorkQueue } from "@millwright/work";
 import { webhookIngressClient } from "./clients/webhook-ingress-client.ts";
 import { onDeliveryEvents } from "./events/on-delivery-events.ts";
@@ -17,13 +12,8 @@ import { RECORD_DELIVERY, recordDeliveries, type RecordDeliveriesDeps } from "./
 import { replayFacts, type ReplayFactsDeps } from "./usecases/replay-facts.ts";
 import { REPRICE_RUNS, repriceRuns } from "./usecases/reprice-runs.ts";
 
-export type DeliveriesOptions = {
+export type DeliveriesOptions = Pick<ServiceOptions, "clock" | "log" | "signer" | "tracer" | "wakeups"> & {
   readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly signer: CallerSigner;
-  readonly tracer?: Tracer | undefined;
-  readonly wakeups?: WakeupBus | undefined;
   readonly upstreams: { readonly webhookIngress: Transport };
   readonly timeScale: number;
   /** What a replay needs of runs. */
@@ -39,8 +29,8 @@ const BATCHES = { sizeMax: 250, concurrency: 2 };
 const POLL_AFTER_DELIVERY_MS = 120_000;
 
 /**
- * Composes the consumer of delivery events and the work queue, which records deliveries, replays facts and prices runs
- * again.
+ * Composes the consumer of delivery events and the work queue, which records deliveries, replays facts and re-prices
+ * runs.
  */
 export function composeDeliveries({
   database,
@@ -53,7 +43,6 @@ export function composeDeliveries({
   timeScale,
   replayedRuns,
 }: DeliveriesOptions) {
-  const feed = clientFor(events.EventFeedService, upstreams.webhookIngress, { signer });
   const recording = {
     deliveries: webhookIngressClient(upstreams.webhookIngress, signer),
     pullRequests: pullRequestFactStore(database),
@@ -73,7 +62,7 @@ export function composeDeliveries({
   };
   const consumer = new Consumer({
     ...CONSUMER,
-    read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
+    read: upstreamFeed(upstreams.webhookIngress, signer),
     database,
     clock,
     log,

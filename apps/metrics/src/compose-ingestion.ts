@@ -1,25 +1,14 @@
 import type { Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
-import type { Clock } from "@millwright/clock";
-import { events } from "@millwright/contracts";
 import { BackgroundLoop, type Database } from "@millwright/database";
-import { Consumer, feedReader } from "@millwright/events";
-import { newUid } from "@millwright/ids";
-import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import type { ServiceOptions } from "@millwright/service";
-import type { Logger } from "@millwright/telemetry";
+import { Consumer } from "@millwright/events";
+import { upstreamFeed, type ServiceOptions } from "@millwright/service";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
 import { MARKED, markStale } from "./store/stale-run-store.ts";
 import { REFRESH_BATCH, refreshRuns } from "./usecases/refresh-runs.ts";
 
-export type IngestionOptions = {
-  readonly tracer: ServiceOptions["tracer"] | undefined;
-  readonly wakeups: ServiceOptions["wakeups"] | undefined;
+export type IngestionOptions = Pick<ServiceOptions, "clock" | "log" | "signer" | "tracer" | "wakeups"> & {
   readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly signer: CallerSigner;
   readonly upstreams: { readonly orchestrator: Transport };
   readonly timeScale: number;
 };
@@ -41,10 +30,9 @@ export function composeIngestion({
   tracer,
   wakeups,
 }: IngestionOptions) {
-  const feed = clientFor(events.EventFeedService, upstreams.orchestrator, { signer });
   const consumer = new Consumer({
     ...CONSUMER,
-    read: feedReader(feed, () => call(serviceCaller(signer.service, newUid()))),
+    read: upstreamFeed(upstreams.orchestrator, signer),
     database,
     clock,
     log,
@@ -58,7 +46,7 @@ export function composeIngestion({
     everyMs: POLL_MS / timeScale,
     restMs: REST_MS / timeScale,
     step: async () => ((await refreshRuns(deps)) === REFRESH_BATCH ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "stale runs were not claimed; it is tried again"),
+    onError: (error) => log.warn({ error }, "claiming stale runs failed; retrying"),
   });
   const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.wake()));
   return {

@@ -1,19 +1,13 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Clock } from "@millwright/clock";
 import { BackgroundLoop, type Database } from "@millwright/database";
-import type { CallerSigner } from "@millwright/rpc";
-import type { Logger, Metrics } from "@millwright/telemetry";
+import type { ServiceOptions } from "@millwright/service";
 import { codeHostClient } from "./clients/code-host-client.ts";
 import { countPolls } from "./store/poll-store.ts";
 import { pullRequestFactStore } from "./store/pull-request-fact-store.ts";
 import { pollCodeHosts, type PollCodeHostsDeps } from "./usecases/poll-code-hosts.ts";
 
-export type ReconciliationOptions = {
+export type ReconciliationOptions = Pick<ServiceOptions, "clock" | "log" | "metrics" | "signer"> & {
   readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly signer: CallerSigner;
   readonly upstreams: { readonly orchestrator: Transport; readonly webhookIngress: Transport };
   readonly timeScale: number;
 };
@@ -44,7 +38,7 @@ export function composeReconciliation(o: ReconciliationOptions) {
   const loop = new BackgroundLoop({
     everyMs: CHECK_MS / timeScale,
     step: async () => ((await pollCodeHosts(deps)) > 0 ? "again" : "idle"),
-    onError: (error) => log.warn({ error }, "due reads of code hosts could not be claimed; retrying"),
+    onError: (error) => log.warn({ error }, "claiming due reads of code hosts failed; retrying"),
   });
   const close = metrics.onScrape("metrics reconciliation", async () => {
     const counts = await countPolls(database.sql, clock.now());

@@ -1,11 +1,9 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { Database } from "@millwright/database";
-import type { Consumer } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
 import { watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
-import type { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { composeDeliveries } from "./compose-deliveries.ts";
@@ -39,55 +37,20 @@ export type MetricsOptions = ServiceOptions & {
   readonly timeScale?: number;
 };
 
-export type MetricsApp = {
-  routes(router: ConnectRouter): void;
-  start(): Promise<void>;
-  /** Stops background work; RPCs are still served. Called before `stop`. */
-  pause(): Promise<void>;
-  stop(): Promise<void>;
-  /** Returns whether the database is reachable. */
-  ready(): Promise<boolean>;
-  readonly consumers: readonly Consumer[];
-  /** Reads the deliveries of code hosts, and replays facts for rebuilds. */
-  readonly work: WorkQueue;
-  /** Reads the facts of runs that are due. */
-  refreshDue(): Promise<void>;
-  /** Reads what is due from code hosts. */
-  reconcileDue(): Promise<void>;
-};
-
 /** The object graph of this service. */
-export function composeMetrics(o: MetricsOptions): MetricsApp {
+export function composeMetrics(o: MetricsOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "metrics" });
-  const { tracer, wakeups, upstreams, timeScale = 1 } = o;
-  const ingestion = composeIngestion({ database, clock, log, signer, upstreams, timeScale, tracer, wakeups });
-  const { replayedRuns } = ingestion;
-  const deliveries = composeDeliveries({
-    database,
-    clock,
-    log,
-    signer,
-    upstreams,
-    timeScale,
-    tracer,
-    wakeups,
-    replayedRuns,
-  });
-  const reconciliation = composeReconciliation({
-    database,
-    clock,
-    log,
-    signer,
-    upstreams,
-    timeScale,
-    metrics: o.metrics,
-  });
+  const { metrics, tracer, wakeups, upstreams, timeScale = 1 } = o;
+  const base = { database, clock, log, signer, metrics, tracer, wakeups, upstreams, timeScale };
+  const ingestion = composeIngestion(base);
+  const deliveries = composeDeliveries({ ...base, replayedRuns: ingestion.replayedRuns });
+  const reconciliation = composeReconciliation(base);
   const responsePruner = responses.pruner({ sql: database.sql, clock, log });
   const { work } = deliveries;
   const feeds = [ingestion.followed, deliveries.followed];
   const consumers = feeds.map(({ consumer }) => consumer);
-  const unwatch = watchService({ service: "metrics", metrics: o.metrics, database, consumers, work });
+  const unwatch = watchService({ service: "metrics", metrics, database, consumers, work });
   const pause = async (): Promise<void> =>
     void (await Promise.all([
       ingestion.stop(),
@@ -101,7 +64,7 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
     work,
     refreshDue: () => ingestion.refreshDue(),
     reconcileDue: () => reconciliation.reconcileDue(),
-    routes: (router) =>
+    routes: (router: ConnectRouter): void =>
       metricsRoutes(router, {
         clock,
         database,
@@ -111,24 +74,24 @@ export function composeMetrics(o: MetricsOptions): MetricsApp {
         ...metricsQueries(database),
         cursors: new Cursors(deriveKey(o.masterKey, "metrics page tokens")),
       }),
-    async start() {
+    async start(): Promise<void> {
       ingestion.start();
       reconciliation.start();
       responsePruner.start();
       work.start();
       for (const each of consumers) each.start();
     },
+    /** Stops background work; RPCs are still served. Called before `stop`. */
     pause,
-    async stop() {
+    async stop(): Promise<void> {
       unwatch();
       await pause();
       reconciliation.close();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    /** Returns whether the database responds. */
+    ready: () => database.isReachable(),
   };
 }
+
+export type MetricsApp = ReturnType<typeof composeMetrics>;

@@ -1,21 +1,11 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import {
-  Consumer,
-  EventLog,
-  feedReader,
-  Relay,
-  serveEventFeed,
-  type ConsumerDeps,
-  type FeedReader,
-} from "@millwright/events";
-import { newUid } from "@millwright/ids";
+import { Consumer, EventLog, Relay, serveEventFeed } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor } from "@millwright/rpc";
-import { watchService, type ServiceOptions } from "@millwright/service";
+import { allowServices } from "@millwright/rpc";
+import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { environmentClient, orchestratorClient } from "./clients/orchestrator-client.ts";
@@ -23,17 +13,15 @@ import { onlyScheduledRuns } from "./clients/run-feed.ts";
 import { onAutomationEvents } from "./events/on-automation-events.ts";
 import { onIdentityEvents } from "./events/on-identity-events.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
-import { scheduleUpdated } from "./events/schedule-events.ts";
 import { triggerSlotEvent } from "./events/trigger-events.ts";
 import { DueLoop } from "./due-loop.ts";
 import { schedulerRoutes, type RoutesDeps } from "./rpc/routes.ts";
 import { SlotLoop } from "./slot-loop.ts";
-import { DATABASE_TIME, readTime } from "./store/database-time.ts";
-import { scheduleStore, updateSchedulesOfAgent, updateSchedulesOfMember } from "./store/schedule-store.ts";
-import { recordRuns, recordRunEnd, slotStore } from "./store/slot-store.ts";
-import { deleteTriggers, triggerStore } from "./store/trigger-store.ts";
+import { DATABASE_TIME } from "./store/database-time.ts";
+import { scheduleStore } from "./store/schedule-store.ts";
+import { slotStore } from "./store/slot-store.ts";
+import { triggerStore } from "./store/trigger-store.ts";
 import { fireSlots } from "./usecases/fire-slots.ts";
-import { pauseForAgentDeletion, pauseForCreatorLeft } from "./usecases/pause-schedules.ts";
 import { responses } from "./store/idempotency.ts";
 
 /** Applied by the process that starts the service, before the service is composed. */
@@ -52,23 +40,6 @@ export type SchedulerOptions = ServiceOptions & {
   readonly databaseTime?: string;
 };
 
-export type Scheduler = {
-  routes(router: ConnectRouter): void;
-  start(): Promise<void>;
-  /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
-  pause(): Promise<void>;
-  stop(): Promise<void>;
-  /** Returns whether the database responds. */
-  ready(): Promise<boolean>;
-  /** The loop of slots, for tests that run it step by step. */
-  readonly slots: SlotLoop;
-  /** Fires the slots of automations that have come due; returns the number of schedules. */
-  fireTriggers(): Promise<number>;
-  /** Deletes old slots; returns how many. */
-  pruneSlots(): Promise<number>;
-  readonly consumers: readonly Consumer[];
-};
-
 /** How long a replica owns a batch of slots before another replica may decide them. */
 const LEASE_MS = 30_000;
 /** Less than the lease: a call without a response by then is retried by the next owner of the lease. */
@@ -82,11 +53,10 @@ const PRUNE_BATCH = 5_000;
 const TRIGGER_BATCH = 1_000;
 
 /** Builds the object graph of this service. */
-export function composeScheduler(o: SchedulerOptions): Scheduler {
+export function composeScheduler(o: SchedulerOptions) {
   const { clock, log, signer, timeScale = 1, databaseTime = DATABASE_TIME } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "scheduler" });
-  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
-  const eventLog = new EventLog({ database, clock, log, ...wakeups });
+  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
   const wakeLoops = (): void => {
     eventLog.wake();
     slots.wake();
@@ -103,6 +73,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     leaseMs: LEASE_MS / timeScale,
   });
   const triggers = triggerStore(database, databaseTime, triggerSlotEvent);
+  /** Fires the slots of automations that have come due; returns the number of schedules. */
   const fireTriggers = async (): Promise<number> => {
     const count = await triggers.fireDue(TRIGGER_BATCH);
     if (count > 0) eventLog.wake();
@@ -113,6 +84,7 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     waitMs: () => triggers.waitMs(),
     onError: (error) => log.warn({ error }, "firing triggers of automations failed; retrying"),
   });
+  /** Deletes old slots; returns how many. */
   const pruneSlots = (): Promise<number> => ledger.prune(o.slotDays ?? SLOT_DAYS, PRUNE_BATCH);
   const pruner = new BackgroundLoop({
     everyMs: PRUNE_EVERY_MS,
@@ -127,45 +99,28 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     environments: environmentClient(o.upstreams.orchestrator, signer),
     cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
   };
-  const readFeed = (transport: Transport): FeedReader =>
-    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
-      call(serviceCaller(signer.service, newUid())),
-    );
-  const createConsumer = (
-    name: string,
-    source: string,
-    read: FeedReader,
-    handling: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...handling, ...wakeups });
+  const consuming = { database, clock, log, tracer: o.tracer, wakeups: o.wakeups };
   const consumers = [
-    createConsumer(
-      "slots",
-      "orchestrator",
-      onlyScheduledRuns(readFeed(o.upstreams.orchestrator)),
-      onRunEvents({ recordRuns, recordRunEnd: (tx, ended) => recordRunEnd(tx, databaseTime, ended), wake: wakeLoops }),
-    ),
-    createConsumer("schedules", "gateway", readFeed(o.upstreams.identity), {
-      handlers: onIdentityEvents({
-        pauseMember: async (tx, member, origin) =>
-          pauseForCreatorLeft(
-            (change) => updateSchedulesOfMember(tx, member, change),
-            await readTime(tx, databaseTime),
-            (next) => scheduleUpdated(next, origin, ["enabled"]),
-          ),
-        pauseAgent: async (tx, agentUid, origin) =>
-          pauseForAgentDeletion(
-            (change) => updateSchedulesOfAgent(tx, agentUid, change),
-            await readTime(tx, databaseTime),
-            (next) => scheduleUpdated(next, origin, ["enabled"]),
-          ),
-      }),
+    new Consumer({
+      ...consuming,
+      name: "slots",
+      source: "orchestrator",
+      read: onlyScheduledRuns(upstreamFeed(o.upstreams.orchestrator, signer)),
+      ...onRunEvents({ databaseTime, wake: wakeLoops }),
     }),
-    createConsumer("triggers", "factories", readFeed(o.upstreams.factories), {
-      handlers: onAutomationEvents({
-        apply: (tx, automation, changedAt) => triggers.applyAutomation(tx, automation, changedAt),
-        remove: deleteTriggers,
-        wake: () => triggerLoop.wake(),
-      }),
+    new Consumer({
+      ...consuming,
+      name: "schedules",
+      source: "gateway",
+      read: upstreamFeed(o.upstreams.identity, signer),
+      handlers: onIdentityEvents(databaseTime),
+    }),
+    new Consumer({
+      ...consuming,
+      name: "triggers",
+      source: "factories",
+      read: upstreamFeed(o.upstreams.factories, signer),
+      handlers: onAutomationEvents({ triggers, wake: () => triggerLoop.wake() }),
     }),
   ];
   const unwatch = watchService({ service: "scheduler", metrics: o.metrics, database, consumers });
@@ -179,15 +134,16 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
     ]));
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   return {
+    /** For tests, which run the background work step by step. */
     slots,
     fireTriggers,
     pruneSlots,
     consumers,
-    routes(router) {
+    routes(router: ConnectRouter): void {
       schedulerRoutes(router, deps);
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
-    async start() {
+    async start(): Promise<void> {
       eventLog.start();
       relay?.start();
       slots.start();
@@ -196,18 +152,18 @@ export function composeScheduler(o: SchedulerOptions): Scheduler {
       responsePruner.start();
       for (const consumer of consumers) consumer.start();
     },
+    /** Stops the background work, above all calls to upstream services; RPCs are still served. Call it before `stop`. */
     pause,
-    async stop() {
+    async stop(): Promise<void> {
       unwatch();
       await pause();
       await relay?.stop();
       await eventLog.stop();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    /** Returns whether the database responds. */
+    ready: () => database.isReachable(),
   };
 }
+
+export type Scheduler = ReturnType<typeof composeScheduler>;

@@ -1,9 +1,6 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
-import type { EventsHandlers } from "@millwright/events";
-import type { CallerSigner } from "@millwright/rpc";
-import type { Logger } from "@millwright/telemetry";
+import type { ServiceOptions } from "@millwright/service";
 import { WORK_ENQUEUED, type WorkHandler } from "@millwright/work";
 import { BenchmarkLoop } from "./benchmark-loop.ts";
 import { trialRunClient } from "./clients/trial-run-client.ts";
@@ -16,24 +13,11 @@ import { completeTrial } from "./usecases/complete-trial.ts";
 import { CANCEL_TRIAL_RUN } from "./usecases/settle-trial.ts";
 import { startTrial } from "./usecases/start-trial.ts";
 
-export type BenchmarkEngineOptions = {
+export type BenchmarkEngineOptions = Pick<ServiceOptions, "clock" | "log" | "signer"> & {
   readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly signer: CallerSigner;
   readonly orchestrator: Transport;
   readonly trialsPerTeam: number;
   readonly timeScale: number;
-};
-
-export type BenchmarkEngine = {
-  readonly loop: BenchmarkLoop;
-  /** Handlers of the work items that drive benchmark runs, by kind. */
-  readonly handlers: Readonly<Record<string, WorkHandler>>;
-  /** Handlers of the events of trials' runs, by event type. */
-  readonly runEvents: EventsHandlers;
-  start(): void;
-  stop(): Promise<void>;
 };
 
 /** Delay before the first retry after an infrastructure failure. The second retry waits twice as long. */
@@ -49,7 +33,7 @@ export function composeBenchmarkEngine({
   orchestrator,
   trialsPerTeam,
   timeScale,
-}: BenchmarkEngineOptions): BenchmarkEngine {
+}: BenchmarkEngineOptions) {
   const runs = trialRunClient(orchestrator, signer);
   const deps = { database, clock, runs, trialsPerTeam, retryDelayMs: RETRY_DELAY_MS / timeScale };
   const advance = (uid: string): Promise<boolean> => advanceBenchmark(deps, uid);
@@ -69,15 +53,15 @@ export function composeBenchmarkEngine({
       [COMPLETE_TRIAL]: ({ payload, attempts: tries }) =>
         completeTrial(deps, (payload as { trial_uid: string }).trial_uid, tries),
       [CANCEL_TRIAL_RUN]: ({ payload }) => cancelTrialRun(deps, payload as CancelTrialRun),
-    },
+    } satisfies Record<string, WorkHandler>,
     runEvents: onTrialRunEvents(deps),
-    start() {
+    start(): void {
       // The end of a trial and the end of scoring both enqueue or complete work, and either can let a benchmark run
       // advance.
       unsubscribe = database.onCommit((topics) => topics.has(WORK_ENQUEUED) && loop.wake());
       loop.start();
     },
-    async stop() {
+    async stop(): Promise<void> {
       unsubscribe();
       await loop.stop();
     },

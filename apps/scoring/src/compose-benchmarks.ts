@@ -1,8 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { Cursors } from "@millwright/paging";
-import type { CallerSigner } from "@millwright/rpc";
+import type { ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { launchCatalogClient } from "./clients/launch-catalog-client.ts";
@@ -16,11 +15,8 @@ import { managedScorerStore } from "./store/managed-scorer-store.ts";
 import { suiteStore } from "./store/suite-store.ts";
 import { trialRecordStore } from "./store/trial-record-store.ts";
 
-export type BenchmarksOptions = {
+export type BenchmarksOptions = Pick<ServiceOptions, "clock" | "signer" | "masterKey"> & {
   readonly database: Database;
-  readonly clock: Clock;
-  readonly signer: CallerSigner;
-  readonly masterKey: Uint8Array;
   readonly upstreams: {
     readonly identity: Transport;
     readonly orchestrator: Transport;

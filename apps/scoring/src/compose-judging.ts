@@ -1,10 +1,7 @@
-import type { Clock } from "@millwright/clock";
 import { BackgroundLoop, type Database } from "@millwright/database";
-import type { CallerSigner } from "@millwright/rpc";
 import type { Transport } from "@connectrpc/connect";
 import type { JsonObject } from "@millwright/json";
-import type { Logger } from "@millwright/telemetry";
-import type { WorkHandler } from "@millwright/work";
+import type { ServiceOptions } from "@millwright/service";
 import { callerFor } from "./clients/acting-caller.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
 import { onRunEvents } from "./events/on-run-events.ts";
@@ -12,38 +9,21 @@ import { attemptStore } from "./store/attempt-store.ts";
 import { improvementStore } from "./store/improvement-store.ts";
 import { scorerReader } from "./store/scored-run-store.ts";
 import { CANCEL_JUDGE_WORK, cancelJudgeRun } from "./usecases/cancel-judge-run.ts";
-import type { DispatchDeps } from "./usecases/dispatch-scoring.ts";
 import { endJudgeRun, JUDGE_ENDED_WORK } from "./usecases/end-judge-run.ts";
 import { decideImprovements, improveAgent, IMPROVE_WORK } from "./usecases/improve-agents.ts";
 import { failAbandonedAttempts } from "./usecases/fail-abandoned-attempts.ts";
 import { judgeAttempt } from "./usecases/judge-attempt.ts";
-import type { ReportScoresDeps } from "./usecases/report-scores.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
 import { SCORE_RUNS_WORK, scoreRuns } from "./usecases/score-runs.ts";
 import { JUDGE_WORK } from "./usecases/start-attempts.ts";
 
-export type JudgingOptions = ScopeDeps & {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly signer: CallerSigner;
-  readonly orchestrator: Transport;
-  readonly coolDownMs: number;
-  readonly timeScale: number;
-};
-
-export type Judging = {
-  readonly dispatch: DispatchDeps;
-  readonly report: ReportScoresDeps;
-  readonly runEvents: ReturnType<typeof onRunEvents>;
-  readonly work: Readonly<Record<string, WorkHandler>>;
-  /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
-  decideImprovements(): Promise<number>;
-  /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
-  failAbandonedAttempts(): Promise<number>;
-  start(): void;
-  stop(): Promise<void>;
-};
+export type JudgingOptions = Pick<ServiceOptions, "clock" | "log" | "signer"> &
+  ScopeDeps & {
+    readonly database: Database;
+    readonly orchestrator: Transport;
+    readonly coolDownMs: number;
+    readonly timeScale: number;
+  };
 
 const SWEEP_EVERY_MS = 60_000;
 
@@ -57,7 +37,7 @@ export function composeJudging({
   orchestrator,
   coolDownMs,
   timeScale,
-}: JudgingOptions): Judging {
+}: JudgingOptions) {
   const runs = orchestratorClient(orchestrator, signer);
   const deps = {
     database,
@@ -70,13 +50,14 @@ export function composeJudging({
   const scorerDefaults = async (behalf: Parameters<typeof callerFor>[1], factoryUid: string): Promise<JsonObject> =>
     (await factories.get(callerFor(signer.service, behalf), factoryUid)).scorerDefaults as JsonObject;
   const improvements = improvementStore(database);
+  /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
   const decide = (): Promise<number> => decideImprovements({ database, clock, improvements });
+  /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
   const failAbandoned = (): Promise<number> => failAbandonedAttempts({ database, clock });
   const sweeper = new BackgroundLoop({
     everyMs: SWEEP_EVERY_MS / timeScale,
     step: async () => ((await failAbandoned()) + (await decide()) > 0 ? "again" : "idle"),
-    onError: (error) =>
-      log.warn({ error }, "abandoned attempts and self-improvement were not considered; it is tried again"),
+    onError: (error) => log.warn({ error }, "handling abandoned attempts and self-improvement failed; retrying"),
   });
   return {
     decideImprovements: decide,

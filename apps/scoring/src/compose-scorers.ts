@@ -1,30 +1,19 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { Cursors } from "@millwright/paging";
-import type { CallerSigner } from "@millwright/rpc";
+import type { ServiceOptions } from "@millwright/service";
 import { deriveKey } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { modelsClient } from "./clients/models-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
-import type { DefinitionRoutesDeps } from "./rpc/definition-routes.ts";
-import type { ScorersDeps } from "./rpc/scorer-routes.ts";
 import { resultStore } from "./store/result-store.ts";
 import { scorerStore } from "./store/scorer-store.ts";
 import { selfImprovementStore } from "./store/self-improvement-store.ts";
 import { enqueueCancel } from "./usecases/cancel-judge-run.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
 
-export type ScorersOptions = ScopeDeps & {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly signer: CallerSigner;
-  readonly masterKey: Uint8Array;
-  readonly identity: Transport;
-  readonly orchestrator: Transport;
-};
-
-export type Scorers = { readonly routes: ScorersDeps; readonly definitions: DefinitionRoutesDeps };
+export type ScorersOptions = Pick<ServiceOptions, "clock" | "signer" | "masterKey"> &
+  ScopeDeps & { readonly database: Database; readonly identity: Transport; readonly orchestrator: Transport };
 
 /** Composes scorers, reads of their results, and scorers defined in files. */
 export function composeScorers({
@@ -35,7 +24,7 @@ export function composeScorers({
   factories,
   identity,
   orchestrator,
-}: ScorersOptions): Scorers {
+}: ScorersOptions) {
   const [agents, models] = [identityClient(identity, signer), modelsClient(orchestrator, signer)];
   return {
     routes: {

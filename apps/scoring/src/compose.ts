@@ -1,23 +1,13 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import {
-  Consumer,
-  EventLog,
-  feedReader,
-  Relay,
-  serveEventFeed,
-  type ConsumerDeps,
-  type FeedReader,
-} from "@millwright/events";
-import { newUid } from "@millwright/ids";
-import { allowServices, call, clientFor } from "@millwright/rpc";
-import { watchService, type ServiceOptions } from "@millwright/service";
+import { Consumer, EventLog, Relay, serveEventFeed } from "@millwright/events";
+import { allowServices } from "@millwright/rpc";
+import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
 import { WorkQueue } from "@millwright/work";
 import { factoriesClient } from "./clients/factories-client.ts";
-import { composeBenchmarkEngine, type BenchmarkEngine } from "./compose-benchmark-engine.ts";
+import { composeBenchmarkEngine } from "./compose-benchmark-engine.ts";
 import { composeBenchmarks } from "./compose-benchmarks.ts";
 import { composeJudging } from "./compose-judging.ts";
 import { composeScorers } from "./compose-scorers.ts";
@@ -48,23 +38,6 @@ export type ScoringOptions = ServiceOptions & {
   readonly timeScale?: number;
 };
 
-export type Scoring = {
-  routes(router: ConnectRouter): void;
-  start(): Promise<void>;
-  /** Stops background work. RPCs are still served. Called before `stop`. */
-  pause(): Promise<void>;
-  stop(): Promise<void>;
-  /** Returns whether the database is reachable. */
-  ready(): Promise<boolean>;
-  readonly consumers: readonly Consumer[];
-  readonly work: WorkQueue;
-  readonly benchmarkEngine: BenchmarkEngine;
-  /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
-  decideImprovements(): Promise<number>;
-  /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
-  failAbandonedAttempts(): Promise<number>;
-};
-
 const TRIALS_PER_TEAM = 8;
 /** Lease of a work item: after a process dies, another one can claim the item once this time has passed. */
 const WORK_LEASE_SECONDS = 30;
@@ -73,73 +46,49 @@ const COOL_DOWN_MS = 30_000;
 const WORK_CONCURRENCY = 8;
 
 /** Builds the object graph of this service. */
-export function composeScoring(o: ScoringOptions): Scoring {
-  const { clock, log, signer } = o;
+export function composeScoring(o: ScoringOptions) {
+  const { clock, log, signer, timeScale = 1 } = o;
+  const { orchestrator } = o.upstreams;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });
-  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
-  const eventLog = new EventLog({ database, clock, log, ...wakeups });
-  const readFeed = (transport: Transport): FeedReader =>
-    feedReader(clientFor(events.EventFeedService, transport, { signer }), () =>
-      call(serviceCaller(signer.service, newUid())),
-    );
-  const consumer = (
-    name: string,
-    source: string,
-    read: FeedReader,
-    react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeups });
+  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
   const factories = factoriesClient(o.upstreams.factories, signer);
-  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
-  const judging = composeJudging({
-    database,
-    clock,
-    log,
-    signer,
-    factories,
-    orchestrator: o.upstreams.orchestrator,
-    coolDownMs: o.coolDownMs ?? COOL_DOWN_MS,
-    timeScale: o.timeScale ?? 1,
-  });
-  const scorers = composeScorers({
-    database,
-    clock,
-    signer,
-    masterKey: o.masterKey,
-    factories,
-    identity: o.upstreams.identity,
-    orchestrator: o.upstreams.orchestrator,
-  });
-  const benchmarkEngine = composeBenchmarkEngine({
-    database,
-    clock,
-    log,
-    signer,
-    orchestrator: o.upstreams.orchestrator,
-    trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM,
-    timeScale: o.timeScale ?? 1,
-  });
+  const base = { database, clock, log, signer, factories, orchestrator, timeScale };
+  const judging = composeJudging({ ...base, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });
+  const scorers = composeScorers({ ...base, masterKey: o.masterKey, identity: o.upstreams.identity });
+  const benchmarkEngine = composeBenchmarkEngine({ ...base, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM });
   const benchmarks = composeBenchmarks({
-    database,
-    clock,
-    signer,
+    ...base,
     masterKey: o.masterKey,
     upstreams: o.upstreams,
     scorers: scorers.routes.scorers,
   });
+  const responsePruner = responses.pruner({ sql: database.sql, clock, log });
+  const consuming = { database, clock, log, tracer: o.tracer, wakeups: o.wakeups };
+  const runFeed = upstreamFeed(orchestrator, signer);
   const consumers = [
-    consumer("scoring", "orchestrator", readFeed(o.upstreams.orchestrator), judging.runEvents),
-    consumer("trials", "orchestrator", ofTrialRuns(readFeed(o.upstreams.orchestrator)), {
+    new Consumer({ ...consuming, name: "scoring", source: "orchestrator", read: runFeed, ...judging.runEvents }),
+    new Consumer({
+      ...consuming,
+      name: "trials",
+      source: "orchestrator",
+      read: ofTrialRuns(runFeed),
       handlers: {},
       batchHandlers: benchmarkEngine.runEvents,
     }),
-    consumer("scorers", "factories", readFeed(o.upstreams.factories), { handlers: onFactoryEvents() }),
+    new Consumer({
+      ...consuming,
+      name: "scorers",
+      source: "factories",
+      read: upstreamFeed(o.upstreams.factories, signer),
+      handlers: onFactoryEvents(),
+    }),
   ];
   const work = new WorkQueue({
     database,
     clock,
     log,
     tracer: o.tracer,
-    leaseSeconds: WORK_LEASE_SECONDS / (o.timeScale ?? 1),
+    leaseSeconds: WORK_LEASE_SECONDS / timeScale,
     handlers: { ...judging.work, ...benchmarkEngine.handlers },
     concurrency: WORK_CONCURRENCY,
   });
@@ -157,14 +106,16 @@ export function composeScoring(o: ScoringOptions): Scoring {
     consumers,
     work,
     benchmarkEngine,
+    /** Starts self-improvement runs that are due; `start` repeats it. Returns their number. */
     decideImprovements: () => judging.decideImprovements(),
+    /** Fails attempts whose work items exhausted their tries; `start` repeats it. Returns their number. */
     failAbandonedAttempts: () => judging.failAbandonedAttempts(),
-    routes(router) {
+    routes(router: ConnectRouter): void {
       scoringRoutes(router, { scorers: { ...scorers.routes, judging }, benchmarks });
       definitionRoutes(router, scorers.definitions);
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
-    async start() {
+    async start(): Promise<void> {
       eventLog.start();
       relay?.start();
       work.start();
@@ -173,18 +124,18 @@ export function composeScoring(o: ScoringOptions): Scoring {
       benchmarkEngine.start();
       for (const each of consumers) each.start();
     },
+    /** Stops background work. RPCs are still served. Called before `stop`. */
     pause,
-    async stop() {
+    async stop(): Promise<void> {
       unwatch();
       await pause();
       await relay?.stop();
       await eventLog.stop();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    /** Returns whether the database responds. */
+    ready: () => database.isReachable(),
   };
 }
+
+export type Scoring = ReturnType<typeof composeScoring>;

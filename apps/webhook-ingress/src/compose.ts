@@ -1,15 +1,12 @@
-import type { RequestListener } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
 import { events, webhooks } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, serveEventFeed } from "@millwright/events";
+import { Consumer, EventLog, Relay, serveEventFeed } from "@millwright/events";
 import { IdempotencyStore } from "@millwright/idempotency";
-import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
-import { allowServices, call, clientFor } from "@millwright/rpc";
-import { watchService, type ServiceOptions } from "@millwright/service";
+import { allowServices } from "@millwright/rpc";
+import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
 import { deriveKey, Vault } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
@@ -59,31 +56,12 @@ export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
   readonly largeBodiesMax?: number;
 };
 
-export type WebhookIngress = {
-  routes(router: ConnectRouter): void;
-  /** Everything below `/webhooks/`. */
-  readonly requestListener: RequestListener;
-  start(): Promise<void>;
-  /**
-   * Stops the background work, above all calls to upstream services; requests are still served. Call it before `stop`.
-   */
-  pause(): Promise<void>;
-  stop(): Promise<void>;
-  /** Returns whether the database responds. */
-  ready(): Promise<boolean>;
-  /** Single steps of the background loops, for tests. */
-  prune(): Promise<number>;
-  confirmSecrets(): Promise<unknown>;
-  readonly factoryEvents: Consumer;
-};
-
 /** Builds the object graph of this service. */
-export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress {
+export function composeWebhookIngress(o: WebhookIngressOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
   const vault = Vault.fromMasterKey(o.masterKey);
-  const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
-  const eventLog = new EventLog({ database, clock, log, ...wakeups });
+  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
   const webhookRows = webhookStore(database, vault);
@@ -112,15 +90,13 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const factoryEvents = new Consumer({
     name: "webhooks",
     source: "factories",
-    read: feedReader(clientFor(events.EventFeedService, o.upstreams.factories, { signer }), () =>
-      call(serviceCaller(signer.service, newUid())),
-    ),
+    read: upstreamFeed(o.upstreams.factories, signer),
     database,
     clock,
     log,
     tracer: o.tracer,
     handlers: onFactoryEvents({ clock }),
-    ...wakeups,
+    wakeups: o.wakeups,
   });
   const prune = async () => (await deliveries.prune(clock.now())) + (await codeHostDeliveries.prune(clock.now()));
   const loop = (component: string, everyMs: number, step: () => Promise<"again" | "idle">) =>
@@ -144,12 +120,13 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
   const pause = async (): Promise<void> =>
     void (await Promise.all([factoryEvents.stop(), ...loops.map((backgroundLoop) => backgroundLoop.stop())]));
   return {
-    routes(router) {
+    routes(router: ConnectRouter): void {
       webhookRoutes(router, deps);
       codeHostRoutes(router, codeHosts);
       definitionRoutes(router, { database, teamSecrets, clock });
       router.service(events.EventFeedService, serveEventFeed(eventLog));
     },
+    /** Everything below `/webhooks/`. */
     requestListener: ingressListener({
       deliveries,
       codeHostDeliveries,
@@ -163,27 +140,28 @@ export function composeWebhookIngress(o: WebhookIngressOptions): WebhookIngress 
       drainMs: o.drainMs ?? DRAIN_MS,
       largeBodies: new Semaphore(o.largeBodiesMax ?? LARGE_BODIES_MAX),
     }),
-    async start() {
+    async start(): Promise<void> {
       eventLog.start();
       relay?.start();
       factoryEvents.start();
       for (const backgroundLoop of loops) backgroundLoop.start();
     },
+    /** Stops the background work, above all calls to upstream services; requests are still served. Call it before `stop`. */
     pause,
-    async stop() {
+    async stop(): Promise<void> {
       unwatch();
       await pause();
       await relay?.stop();
       await eventLog.stop();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    /** Returns whether the database responds. */
+    ready: () => database.isReachable(),
+    /** For tests, which run the background work step by step. */
     prune,
     confirmSecrets: () => teamSecrets.confirm(),
     factoryEvents,
   };
 }
+
+export type WebhookIngress = ReturnType<typeof composeWebhookIngress>;

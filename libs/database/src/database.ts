@@ -137,6 +137,14 @@ export class Database {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Returns whether the database responds. */
+  isReachable(): Promise<boolean> {
+    return this.sql.query("SELECT 1").then(
+      () => true,
+      () => false,
+    );
+  }
+
   /** Waits for running statements and closes every connection. */
   async close(): Promise<void> {
     await Promise.all([this.#shared.close(), this.#searching.ended || this.#searching.end()]);

@@ -2,6 +2,7 @@ export { listen, type HttpServer } from "./http-server.ts";
 export { handleOperations, type Operations } from "./operations.ts";
 export type { ServiceOptions } from "./service-options.ts";
 export { runService } from "./run-service.ts";
+export { upstreamFeed } from "./upstream-feed.ts";
 export { watchService, type Watched } from "./watch-service.ts";
 export { PORT, serviceRules, serviceSettings, timeScale, upstreamSettings } from "./settings.ts";
 export { openRequest } from "./open-request.ts";

@@ -188,8 +188,7 @@ describe("fair scheduling between teams", () => {
   const [FLOOD, OTHER] = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
   const put = (teamUid: string | undefined, ...keys: string[]) =>
     t.database.transaction(async (tx) => {
-      for (const key of keys)
-        await enqueueWork(tx, { kind: "call", key, payload: null, teamUid });
+      for (const key of keys) await enqueueWork(tx, { kind: "call", key, payload: null, teamUid });
     });
   const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
 

@@ -1,20 +1,14 @@
-import type { Sql } from "@millwright/database";
 import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/events";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
-
-export type OnDeliveryEventsDeps = EnqueueTriggerEventsDeps & {
-  /** Returns the factories of a team in which an automation has a trigger of the provider. */
-  listeningFactories: (tx: Sql, teamUid: string, provider: string) => Promise<string[]>;
-};
+import { listeningFactories } from "../store/automation-store.ts";
+import { enqueueDecisions } from "../store/decision-store.ts";
+import { enqueueTriggerEvents } from "./enqueue-trigger-events.ts";
 
 /**
  * Enqueues accepted deliveries for automations. Deliveries of code hosts belong to a team and go to all its factories.
  */
-export const onDeliveryEvents = (
-  deps: OnDeliveryEventsDeps,
-): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
-  batchHandlers: { "millwright.delivery.accepted.v1": enqueueTriggerEvents(deps, "webhook", deliveredBy) },
+export const onDeliveryEvents = (): { handlers: EventHandlers; batchHandlers: EventsHandlers } => ({
+  batchHandlers: { "millwright.delivery.accepted.v1": enqueueTriggerEvents("webhook", deliveredBy) },
   handlers: {
     async "millwright.code_host_delivery.accepted.v1"(
       tx,
@@ -37,8 +31,8 @@ export const onDeliveryEvents = (
         occurredAt: occurredAt.toISOString(),
         subject: { code_host_uid, delivery_id, size_bytes },
       };
-      const factoryUids = await deps.listeningFactories(tx, teamUid, provider);
-      await deps.enqueueDecisions(
+      const factoryUids = await listeningFactories(tx, teamUid, provider);
+      await enqueueDecisions(
         tx,
         factoryUids.map((factoryUid) => ({ event: { ...triggerEvent, factoryUid }, traceparent })),
       );

@@ -1,14 +1,11 @@
 import type { Clock } from "@millwright/clock";
-import type { Sql } from "@millwright/database";
 import type { EventHandler, StoredEvent } from "@millwright/events";
-import { trackRunEnd, trackRunStart, type TaskTransaction } from "../usecases/track-runs.ts";
-import { causedBy, type Origin } from "./origin.ts";
 import { present } from "@millwright/json";
-
-export type OnRunEventsDeps = { tasksIn: (tx: Sql, origin: Origin) => TaskTransaction; clock: Clock };
+import { trackRunEnd, trackRunStart } from "../usecases/track-runs.ts";
+import { causedBy } from "./origin.ts";
 
 /** Handles events of runs: a dispatched run creates a task, and the cancellation of its current run cancels it. */
-export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string, EventHandler> => ({
+export const onRunEvents = (clock: Clock): Record<string, EventHandler> => ({
   "millwright.run.created.v1": (tx, event) => {
     const text = textsOf(event);
     const run = {
@@ -25,11 +22,11 @@ export const onRunEvents = ({ tasksIn, clock }: OnRunEventsDeps): Record<string,
       }),
       ...present({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
     };
-    return trackRunStart(tasksIn(tx, causedBy(event)), clock, run);
+    return trackRunStart(tx, causedBy(event), clock, run);
   },
   "millwright.run.finished.v1": (tx, event) => {
     const text = textsOf(event);
-    return trackRunEnd(tasksIn(tx, causedBy(event)), clock, {
+    return trackRunEnd(tx, causedBy(event), clock, {
       runUid: required(text("run_uid")),
       version: event.entityVersion,
       state: text("state") ?? "",

@@ -1,11 +1,10 @@
 import type { EventsHandlers } from "@millwright/events";
 import { present } from "@millwright/json";
-import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
+import { enqueueTriggerEvents } from "./enqueue-trigger-events.ts";
 
 /** Enqueues fired slots of automations' schedules; the scheduler publishes each once. */
-export const onScheduleEvents = (deps: EnqueueTriggerEventsDeps): EventsHandlers => ({
+export const onScheduleEvents = (): EventsHandlers => ({
   "millwright.schedule_trigger.fired.v1": enqueueTriggerEvents(
-    deps,
     "schedule",
     ({ uid, teamUid = "", requestId, occurredAt, payload }) => {
       const {

@@ -1,10 +1,9 @@
 import type { EventsHandlers } from "@millwright/events";
-import { enqueueTriggerEvents, type EnqueueTriggerEventsDeps } from "./enqueue-trigger-events.ts";
+import { enqueueTriggerEvents } from "./enqueue-trigger-events.ts";
 
 /** Enqueues stage changes of this service's own tasks. */
-export const onStageChanges = (deps: EnqueueTriggerEventsDeps): EventsHandlers => ({
+export const onStageChanges = (): EventsHandlers => ({
   "millwright.task.updated.v1": enqueueTriggerEvents(
-    deps,
     "factory",
     ({ uid, teamUid = "", requestId, occurredAt, payload }) => {
       const {

@@ -37,6 +37,10 @@ export function automationStore(database: Database) {
         `LIMIT ${limit}`,
       ),
 
+    /** Lists automations of a factory with a trigger of the provider. */
+    listeningTo: (factoryUid: string, provider: string): Promise<Automation[]> =>
+      select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]),
+
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
     /**
@@ -126,10 +130,6 @@ export async function updateAutomationsOfMember(
     await appendEvents(tx, [fact]);
   }
 }
-
-/** Lists automations of a factory with a trigger of the provider. */
-export const listeningTo = (sql: Sql, factoryUid: string, provider: string): Promise<Automation[]> =>
-  select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]);
 
 /**
  * Returns the factories that have an automation with a trigger of the provider. Events for other factories are not

@@ -54,7 +54,7 @@ export function taskStore(database: Database, clock: Clock) {
     create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const created = await responses.once(tx, request, clock.now(), async () => {
-          if (!(await lockFactory(tx, task.factoryUid))) throw notFound("factory");
+          if (!(await lockFactoryForShare(tx, task.factoryUid))) throw notFound("factory");
           if (!(await insertTask(tx, task))) throw conversationBound();
           await appendEvents(tx, [fact]);
           return task;
@@ -133,7 +133,7 @@ async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Ta
 }
 
 /** Returns whether the factory exists. If it does, it cannot be deleted until the transaction ends. */
-const lockFactory = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
+export const lockFactoryForShare = async (tx: Sql, uid: FactoryUid): Promise<boolean> =>
   (await tx.query("SELECT 1 FROM factories WHERE uid = $1 AND deleted_at IS NULL FOR KEY SHARE", [uid])).rowCount > 0;
 
 /** Inserts a task unless its conversation has a live task in any factory. Returns whether it was inserted. */
@@ -169,53 +169,55 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
   return rowCount > 0;
 }
 
-export type TaskFacts = {
-  created: (task: Task) => NewEvent;
-  moved: (task: Task) => NewEvent;
-  cancelled: (task: Task, before: Task) => NewEvent;
-};
+/** Inserts a task with its event, unless its conversation has a live task. */
+export async function insertTaskIfFree(tx: Sql, task: Task, fact: NewEvent): Promise<void> {
+  if (await insertTask(tx, task)) await appendEvents(tx, [fact]);
+}
 
-/**
- * Returns the operations on tasks in the transaction that handles an event. Published events name that event as their
- * cause.
- */
-export const tasksIn = (tx: Sql, facts: TaskFacts) => ({
-  hasFactory: (uid: FactoryUid) => lockFactory(tx, uid),
+/** Sets the newest top-level run of a team in a conversation on the team's live task, if any. */
+export async function noteCurrentRun(
+  tx: Sql,
+  teamUid: TeamUid,
+  conversationUid: ConversationUid,
+  runUid: RunUid,
+): Promise<void> {
+  await tx.query(
+    "UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL",
+    [teamUid, conversationUid, runUid],
+  );
+}
 
-  async insert(task: Task): Promise<void> {
-    if (await insertTask(tx, task)) await appendEvents(tx, [facts.created(task)]);
-  },
+/** Moves the live task whose current run was `from` to the conversation of the run's retry, with the event. */
+export async function moveTask(
+  tx: Sql,
+  from: RunUid,
+  { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
+  now: Date,
+  fact: (task: Task) => NewEvent,
+): Promise<void> {
+  const { rows } = await tx.query<Task>(
+    `UPDATE tasks t SET conversation_uid = $3, current_run_uid = $4, version = version + 1, updated_at = $5
+      WHERE current_run_uid = $1 AND team_uid = $2 AND deleted_at IS NULL
+        AND NOT EXISTS (SELECT FROM tasks o WHERE o.conversation_uid = $3 AND o.deleted_at IS NULL)
+     RETURNING ${COLUMNS}`,
+    [from, teamUid, conversationUid, runUid, now],
+  );
+  await appendEvents(
+    tx,
+    rows.map((task) => fact(task)),
+  );
+}
 
-  async noteCurrentRun(teamUid: TeamUid, conversationUid: ConversationUid, runUid: RunUid): Promise<void> {
-    await tx.query(
-      "UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL",
-      [teamUid, conversationUid, runUid],
-    );
-  },
-
-  async moveTo(
-    from: RunUid,
-    { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
-    now: Date,
-  ): Promise<void> {
-    const { rows } = await tx.query<Task>(
-      `UPDATE tasks t SET conversation_uid = $3, current_run_uid = $4, version = version + 1, updated_at = $5
-        WHERE current_run_uid = $1 AND team_uid = $2 AND deleted_at IS NULL
-          AND NOT EXISTS (SELECT FROM tasks o WHERE o.conversation_uid = $3 AND o.deleted_at IS NULL)
-       RETURNING ${COLUMNS}`,
-      [from, teamUid, conversationUid, runUid, now],
-    );
-    await appendEvents(
-      tx,
-      rows.map((task) => facts.moved(task)),
-    );
-  },
-
-  async updateByCurrentRun(runUid: RunUid, change: (task: Task) => Task): Promise<void> {
-    const text = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
-    for (const task of (await tx.query<Task>(text, [runUid])).rows) await save(tx, task, change(task), facts.cancelled);
-  },
-});
+/** Changes the live task whose current run is this run, if any, with the event. */
+export async function updateTaskOfRun(
+  tx: Sql,
+  runUid: RunUid,
+  change: (task: Task) => Task,
+  fact: (task: Task, before: Task) => NewEvent,
+): Promise<void> {
+  const text = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
+  for (const task of (await tx.query<Task>(text, [runUid])).rows) await save(tx, task, change(task), fact);
+}
 
 /** Stores a locked task with its event, unless the change returned the task unchanged. */
 async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {

@@ -2,11 +2,10 @@ import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { EventHandlers, StoredEvent } from "@millwright/events";
 import type { ScheduledAutomation, TriggerRule } from "../domain/trigger-schedule.ts";
+import { deleteTriggers, type TriggerStore } from "../store/trigger-store.ts";
 
 export type OnAutomationEventsDeps = {
-  /** Replaces the schedules of an automation. */
-  apply(tx: Sql, automation: ScheduledAutomation, changedAt: Date): Promise<void>;
-  remove(tx: Sql, deleted: { automationUid: string } | { factoryUid: string }): Promise<void>;
+  triggers: Pick<TriggerStore, "applyAutomation">;
   /** Wakes the trigger loop. */
   wake(): void;
 };
@@ -17,14 +16,14 @@ export type OnAutomationEventsDeps = {
  */
 export function onAutomationEvents(deps: OnAutomationEventsDeps): EventHandlers {
   const applyEvent = async (tx: Sql, event: StoredEvent): Promise<void> => {
-    await deps.apply(tx, readAutomation(event), event.occurredAt);
+    await deps.triggers.applyAutomation(tx, readAutomation(event), event.occurredAt);
     deps.wake();
   };
   return {
     "millwright.automation.created.v1": applyEvent,
     "millwright.automation.updated.v1": applyEvent,
-    "millwright.automation.deleted.v1": (tx, event) => deps.remove(tx, { automationUid: event.entityUid }),
-    "millwright.factory.deleted.v1": (tx, event) => deps.remove(tx, { factoryUid: event.entityUid }),
+    "millwright.automation.deleted.v1": (tx, event) => deleteTriggers(tx, { automationUid: event.entityUid }),
+    "millwright.factory.deleted.v1": (tx, event) => deleteTriggers(tx, { factoryUid: event.entityUid }),
   };
 }
 

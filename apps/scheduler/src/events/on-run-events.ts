@@ -1,10 +1,10 @@
-import type { Sql } from "@millwright/database";
 import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/events";
 import { slotOfCause } from "../domain/slot.ts";
+import type { DatabaseTime } from "../store/database-time.ts";
+import { recordRunEnd, recordRuns } from "../store/slot-store.ts";
 
 export type OnRunEventsDeps = {
-  recordRuns(tx: Sql, runs: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[]): Promise<void>;
-  recordRunEnd(tx: Sql, ended: { runUid: string; succeededAt: Date | null }): Promise<void>;
+  databaseTime: DatabaseTime;
   /** Wakes the slot loop: slots may be buffered behind the run that has ended. */
   wake(): void;
 };
@@ -20,12 +20,13 @@ export const onRunEvents = (deps: OnRunEventsDeps): { handlers: EventHandlers; b
         const slot = slotOfCause(cause);
         return slot ? [{ ...slot, runUid, now }] : [];
       });
-      if (runs.length > 0) await deps.recordRuns(tx, runs);
+      if (runs.length > 0) await recordRuns(tx, runs);
     },
   },
   handlers: {
     "millwright.run.finished.v1": async (tx, event) => {
-      await deps.recordRunEnd(tx, { runUid: event.entityUid, succeededAt: succeeded(event) ? event.occurredAt : null });
+      const succeededAt = succeeded(event) ? event.occurredAt : null;
+      await recordRunEnd(tx, deps.databaseTime, { runUid: event.entityUid, succeededAt });
       deps.wake();
     },
   },

@@ -112,7 +112,7 @@ const asCreated = (build: Build, created: CreatedRecord): Schedule => ({
   uid: created.uid,
 });
 
-type ChangeSchedule = (schedule: Schedule) => Change;
+export type ChangeSchedule = (schedule: Schedule) => Change;
 
 /** Changes the schedules that name an agent, in the caller's transaction. */
 export const updateSchedulesOfAgent = (tx: Sql, agentUid: string, change: ChangeSchedule): Promise<void> =>

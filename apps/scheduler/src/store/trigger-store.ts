@@ -73,6 +73,8 @@ export function triggerStore(database: Database, time: DatabaseTime, buildEvent:
   };
 }
 
+export type TriggerStore = ReturnType<typeof triggerStore>;
+
 /** Deletes the schedules of a deleted automation or factory. */
 export async function deleteTriggers(tx: Sql, by: { automationUid: string } | { factoryUid: string }): Promise<void> {
   const [column, uid] = "automationUid" in by ? ["automation_uid", by.automationUid] : ["factory_uid", by.factoryUid];

@@ -1,33 +1,39 @@
-import type { NewEvent } from "@millwright/events";
+import type { Sql } from "@millwright/database";
 import { changeSchedule, type Schedule } from "../domain/schedule.ts";
-
-/** Changes schedules in the transaction that handles the event. */
-export type UpdateSchedules = (change: (schedule: Schedule) => { next: Schedule; event: NewEvent }) => Promise<void>;
+import type { Origin } from "../events/origin.ts";
+import { scheduleUpdated } from "../events/schedule-events.ts";
+import { readTime, type DatabaseTime } from "../store/database-time.ts";
+import { updateSchedulesOfAgent, updateSchedulesOfMember, type ChangeSchedule } from "../store/schedule-store.ts";
 
 /**
  * Pauses the schedules of a deleted agent until they name another agent and are resumed: they cannot create runs
  * without it.
  */
-export const pauseForAgentDeletion = (
-  updateAll: UpdateSchedules,
-  now: Date,
-  updated: (next: Schedule) => NewEvent,
+export const pauseForAgentDeletion = async (
+  tx: Sql,
+  time: DatabaseTime,
+  agentUid: string,
+  origin: Origin,
 ): Promise<void> =>
-  updateAll((schedule) => {
-    const next = { ...paused(schedule, now), lastSpawnError: "The agent of the schedule was deleted." };
-    return { next, event: updated(next) };
-  });
+  updateSchedulesOfAgent(
+    tx,
+    agentUid,
+    pausing(await readTime(tx, time), origin, { lastSpawnError: "The agent of the schedule was deleted." }),
+  );
 
 /** Pauses schedules whose creator lost the right to create runs in the team, until another person resumes them. */
-export const pauseForCreatorLeft = (
-  updateAll: UpdateSchedules,
-  now: Date,
-  updated: (next: Schedule) => NewEvent,
+export const pauseForCreatorLeft = async (
+  tx: Sql,
+  time: DatabaseTime,
+  member: { readonly teamUid: string; readonly userUid: string },
+  origin: Origin,
 ): Promise<void> =>
-  updateAll((schedule) => {
-    const next = { ...paused(schedule, now), creatorLostAccess: true };
-    return { next, event: updated(next) };
-  });
+  updateSchedulesOfMember(tx, member, pausing(await readTime(tx, time), origin, { creatorLostAccess: true }));
 
-const paused = (schedule: Schedule, now: Date): Schedule =>
-  changeSchedule(schedule, { ...schedule, enabled: false }, schedule.updatedByUid, now);
+const pausing =
+  (now: Date, origin: Origin, reason: Partial<Schedule>): ChangeSchedule =>
+  (schedule) => {
+    const paused = changeSchedule(schedule, { ...schedule, enabled: false }, schedule.updatedByUid, now);
+    const next = { ...paused, ...reason };
+    return { next, event: scheduleUpdated(next, origin, ["enabled"]) };
+  };
