@@ -70,7 +70,7 @@ const known = new Map<string, Cron>();
 const KNOWN_MAX = 1_000;
 
 function readCron(text: string, dialect: CronDialect): Cron {
-  if (text.length > TEXT_MAX) throw wrong(`An expression has at most ${TEXT_MAX} characters.`);
+  if (text.length > TEXT_MAX) throw wrong(`An expression has at most ${TEXT_MAX} characters (got ${text.length}).`);
   const trimmed = text.trim();
   if (!trimmed.startsWith("@")) return calendar(trimmed);
   if (dialect === "schedule") throw wrong("Macros such as @daily are not supported here. Write the five fields.");
@@ -84,7 +84,9 @@ function readCron(text: string, dialect: CronDialect): Cron {
 function calendar(text: string): CalendarCron {
   const fields = text.split(/\s+/);
   if (fields.length !== 5 || text === "")
-    throw wrong("An expression has five fields: minute, hour, day of month, month, day of week.");
+    throw wrong(
+      `An expression has five fields: minute, hour, day of month, month, day of week (got ${text === "" ? 0 : fields.length}).`,
+    );
   const [minute, hour, day, month, weekday] = fields as [string, string, string, string, string];
   const cron: CalendarCron = {
     kind: "calendar",

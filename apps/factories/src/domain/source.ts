@@ -69,7 +69,10 @@ export function checkSourceSettings(settings: SourceSettings): SourceSettings {
   const { branch } = settings;
   const directory = settings.directory.replace(/^\.?\/+|\/+$/g, "").replace(/^\.$/, "");
   if (directory !== "" && !isPlainPath(directory))
-    throw invalidArgument("invalid_source", "directory must be a relative path inside the repository.");
+    throw invalidArgument(
+      "invalid_source",
+      `directory must be a relative path inside the repository (got "${settings.directory.slice(0, 100)}").`,
+    );
   checkBranchName(branch);
   const url = checkUrl(settings.url);
   checkCredential(settings);
@@ -84,12 +87,16 @@ function checkCredential({ url, secretName, username }: GitSettings): void {
   if (!/^[\w.-]{1,128}$/.test(secretName))
     throw invalidArgument("invalid_source", "secret_name must be the name of a managed secret.");
   if (username !== undefined && !/^[^\p{Cc}:]{1,128}$/u.test(username))
-    throw invalidArgument("invalid_source", "username must have 1 to 128 characters, without colons.");
+    throw invalidArgument(
+      "invalid_source",
+      `username must have 1 to 128 characters, without colons (got ${username.length} characters).`,
+    );
 }
 
 /** Errors: invalid_source. */
 export function checkBranchName(name: string): string {
-  if (!isBranchName(name)) throw invalidArgument("invalid_source", "branch must be a valid branch name.");
+  if (!isBranchName(name))
+    throw invalidArgument("invalid_source", `branch must be a valid branch name (got "${name.slice(0, 100)}").`);
   return name;
 }
 

@@ -47,7 +47,7 @@ export function readSourceSettings(message: factories.Source | undefined): Sourc
       username,
     };
   }
-  throw invalidArgument("invalid_source", "kind must be files or git.");
+  throw invalidArgument("invalid_source", `kind must be files or git (got "${message?.kind ?? ""}").`);
 }
 
 export const toDiagnosticMessage = ({

@@ -70,5 +70,8 @@ export function readListTasks(request: factories.ListTasksRequest): ListTasksInp
 function readTime(timestamp: Timestamp): Date {
   const date = timestampDate(timestamp);
   if (date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999) return date;
-  throw invalidArgument("invalid_time", "A time must be in the years 1 to 9999.");
+  throw invalidArgument(
+    "invalid_time",
+    `A time must be in the years 1 to 9999 (got the year ${date.getUTCFullYear()}).`,
+  );
 }

@@ -98,7 +98,7 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
   if (settings.timeZone !== null && !isTimeZone(settings.timeZone))
     throw invalidArgument(
       "time_zone_unknown",
-      "time_zone must be the name of an IANA time zone, such as Europe/Berlin.",
+      `time_zone must be the name of an IANA time zone, such as Europe/Berlin (got "${settings.timeZone.slice(0, 100)}").`,
     );
   const { skill_spec: spec, skills } = agentConfig ?? {};
   const hasSkill = Boolean(spec) || (Array.isArray(skills) && skills.length > 0);
@@ -112,7 +112,10 @@ export function checkSettings(given: GivenSettings, owner: Owner, earlier?: Sche
   if (!MODES.includes(settings.mode))
     throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${settings.mode}").`);
   if (!OVERLAP_POLICIES.includes(settings.overlapPolicy))
-    throw invalidArgument("overlap_policy_unknown", `overlap_policy must be one of ${OVERLAP_POLICIES.join(", ")}.`);
+    throw invalidArgument(
+      "overlap_policy_unknown",
+      `overlap_policy must be one of ${OVERLAP_POLICIES.join(", ")} (got "${settings.overlapPolicy}").`,
+    );
   const { catchUpSeconds } = settings;
   if (!Number.isInteger(catchUpSeconds) || catchUpSeconds < 0 || catchUpSeconds > CATCH_UP_MAX_SECONDS)
     throw invalidArgument(

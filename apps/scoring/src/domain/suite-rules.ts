@@ -66,7 +66,11 @@ export function checkSuite<T extends Pick<SuiteSettings, "name" | "description" 
 
 /** Checks a uid and returns it in lower case. Errors: suite_invalid. */
 export function checkAgentUid(agentUid: string): string {
-  if (!isUuid(agentUid)) throw suiteInvalid("agent_uid", "agent_uid is required and must be a UUID.");
+  if (!isUuid(agentUid))
+    throw suiteInvalid(
+      "agent_uid",
+      `agent_uid is required and must be a UUID (got ${JSON.stringify(agentUid.slice(0, 100))}).`,
+    );
   return agentUid.toLowerCase();
 }
 
@@ -74,7 +78,10 @@ export function checkAgentUid(agentUid: string): string {
 export function checkTask(given: TaskContent): TaskContent {
   const { sourceRunUid } = given;
   if (sourceRunUid !== null && !isUuid(sourceRunUid))
-    throw suiteInvalid("source_run_id", "source_run_id must be a UUID.");
+    throw suiteInvalid(
+      "source_run_id",
+      `source_run_id must be a UUID (got ${JSON.stringify(sourceRunUid.slice(0, 100))}).`,
+    );
   const labels = Object.entries(given.labels).map(
     ([key, value]) =>
       [requiredText("labels", key, SUITE_LIMITS.tag), limitedText("labels", value.trim(), SUITE_LIMITS.label)] as const,

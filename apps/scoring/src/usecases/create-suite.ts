@@ -53,7 +53,9 @@ export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: 
   if (created) return created;
 
   if (input.uid !== "" && !isUuid(input.uid))
-    throw invalidArgument("suite_invalid", "uid must be a UUID.", { field: "uid" });
+    throw invalidArgument("suite_invalid", `uid must be a UUID (got ${JSON.stringify(input.uid.slice(0, 100))}).`, {
+      field: "uid",
+    });
   if (input.factoryAgentType.trim() === "")
     throw invalidArgument("suite_invalid", "factory_agent_type is required and must not be blank.", {
       field: "factory_agent_type",

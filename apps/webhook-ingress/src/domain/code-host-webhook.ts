@@ -65,9 +65,13 @@ export function checkCodeHostSecret(secret: string): void {
 /** Errors: invalid_code_host_webhook. */
 export function checkBotLogin(login: string): string {
   if (login === "" || /^[A-Za-z0-9_][\w.-]{0,254}(?:\[bot\])?$/.test(login)) return login;
-  throw invalidArgument("invalid_code_host_webhook", "bot_login must be the name of an account, without @.", {
-    field: "bot_login",
-  });
+  throw invalidArgument(
+    "invalid_code_host_webhook",
+    `bot_login must be the name of an account, without @ (got "${login.slice(0, 100)}").`,
+    {
+      field: "bot_login",
+    },
+  );
 }
 
 /** The headers that carry a GitLab signature: the scheme of Standard Webhooks, with the signing token as the key. */

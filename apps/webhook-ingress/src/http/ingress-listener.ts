@@ -86,7 +86,11 @@ function receive(
 ): Promise<Reception> {
   if (!target) throw notFound("webhook");
   if (req.method !== "POST")
-    throw new DomainError({ kind: "wrong_method", reason: "method_not_allowed", message: "Use POST." });
+    throw new DomainError({
+      kind: "wrong_method",
+      reason: "method_not_allowed",
+      message: `The method must be POST (got ${req.method}).`,
+    });
   let read: Promise<ReadBody> | undefined;
   const header: InboundDelivery["header"] = (name) => {
     const value = req.headers[name];
@@ -115,7 +119,7 @@ const REFUSALS: Readonly<
     new DomainError({
       kind: "unauthenticated",
       reason: "webhook_authentication_failed",
-      message: "The credential of this delivery is missing or wrong.",
+      message: "The credential of this delivery is missing or wrong. Check the secret and the authentication mode.",
     }),
   limited: (reception) =>
     new DomainError({
@@ -136,7 +140,7 @@ const REFUSALS: Readonly<
     new DomainError({
       kind: "invalid_argument",
       reason: "body_incomplete",
-      message: "Timed out or disconnected while reading the request body.",
+      message: "Timed out or disconnected while reading the request body. Send it again.",
     }),
 };
 

@@ -60,9 +60,13 @@ export async function putCodeHostWebhook(
   const { teamUid, codeHostUid } = checkRef(caller, ref);
   const provider = PROVIDERS.find((known) => known === input.provider);
   if (!provider)
-    throw invalidArgument("invalid_code_host_webhook", `provider must be one of ${PROVIDERS.join(", ")}.`, {
-      field: "provider",
-    });
+    throw invalidArgument(
+      "invalid_code_host_webhook",
+      `provider must be one of ${PROVIDERS.join(", ")} (got "${input.provider.slice(0, 100)}").`,
+      {
+        field: "provider",
+      },
+    );
   const botLogin = input.botLogin === undefined ? undefined : checkBotLogin(input.botLogin);
   let secret: string | undefined;
   const webhook = await deps.codeHostWebhooks.change(codeHostUid, ({ open, version, isRemoved, owner }) => {
