@@ -43,7 +43,7 @@ test.each([
   "64:ff9b::808:808",
 ])("%s is not internal", (address) => expect(isInternal(address)).toBe(false));
 
-test("a set holds networks and single addresses, and refuses other texts", () => {
+test("a set contains networks and single addresses, and refuses other texts", () => {
   const set = addressSet(["10.1.0.0/16", "192.168.1.5", "fd00::/8"]);
   expect(["10.1.2.3", "192.168.1.5", "fd12::1", "::ffff:10.1.2.3"].map((one) => set.has(one))).toEqual([
     true,

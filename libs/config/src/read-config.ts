@@ -12,7 +12,7 @@ export type ValuesOf<S> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : ValuesOf<S[K]>;
 };
 
-/** A condition on several settings together. */
+/** A condition on a combination of settings. */
 export type Rule<V> = {
   /** The variables that it reads. It is checked only if each of them is valid. */
   readonly variables: readonly string[];
@@ -24,7 +24,7 @@ export type Rule<V> = {
 const SHOWN_MAX = 100;
 
 /**
- * Reads all settings of a process, once. Reports all problems together, with the variable, its value (unless it may be
+ * Reads all settings of a process, once. Reports all problems at once, with the variable, its value (unless it may be
  * secret) and what is allowed.
  *
  * Errors: one plain Error that lists every problem; the process should print its message and exit.

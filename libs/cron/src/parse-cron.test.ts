@@ -27,7 +27,7 @@ test.each([
   ["0 0 31 * *", ["26-01-31T00:00", "26-03-31T00:00", "26-05-31T00:00"]],
   ["0 0 29 2 *", ["28-02-29T00:00", "32-02-29T00:00", "36-02-29T00:00"]],
   ["  0   12 \t* * *  ", ["26-01-01T12:00", "26-01-02T12:00", "26-01-03T12:00"]],
-])("%s is due when crontab says", (text, expected) => expect(slots(text)).toEqual(expected));
+])("%s is due at the times of crontab(5)", (text, expected) => expect(slots(text)).toEqual(expected));
 
 test("day of month and day of week are OR-ed when both are restricted", () => {
   expect(slots("0 0 13 * FRI")).toEqual(["26-01-02T00:00", "26-01-09T00:00", "26-01-13T00:00"]);

@@ -7,7 +7,7 @@ function pausedBatcher(options: BatcherOptions = {}) {
   const batcher = new Batcher<number, string>(
     (keys) =>
       new Promise((resolve, reject) => {
-        batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `answer ${key}`))) });
+        batches.push({ keys, end: (error) => (error ? reject(error) : resolve(keys.map((key) => `result ${key}`))) });
       }),
     undefined,
     options,
@@ -18,41 +18,41 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 test("keys added while a batch runs form the next batch, and each gets its own result", async () => {
   const { batcher, batches } = pausedBatcher();
-  const answers = [1, 2, 3, 4, 5].map((n) => batcher.add(n));
+  const results = [1, 2, 3, 4, 5].map((n) => batcher.add(n));
   expect(batches.map(({ keys }) => keys)).toEqual([[1]]);
   batches[0]!.end();
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2, 3, 4, 5]]);
   batches[1]!.end();
-  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5].map((n) => `answer ${n}`));
+  expect(await Promise.all(results)).toEqual([1, 2, 3, 4, 5].map((n) => `result ${n}`));
 });
 
 test("two batches may run concurrently, and a third waits for one of them", async () => {
   const { batcher, batches } = pausedBatcher({ concurrency: 2 });
-  const answers = [1, 2, 3, 4].map((n) => batcher.add(n));
+  const results = [1, 2, 3, 4].map((n) => batcher.add(n));
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2]]);
   batches[1]!.end();
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1], [2], [3, 4]]);
   batches[2]!.end();
   batches[0]!.end();
-  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
+  expect(await Promise.all(results)).toEqual([1, 2, 3, 4].map((n) => `result ${n}`));
 });
 
 test("a batch starts beside another when it is as large, or when that one ends", async () => {
   const { batcher, batches } = pausedBatcher({ concurrency: 2, isPerTurn: true });
-  const answers = [1, 2, 3].map((n) => batcher.add(n));
+  const results = [1, 2, 3].map((n) => batcher.add(n));
   await turn();
-  answers.push(...[4, 5].map((n) => batcher.add(n)));
+  results.push(...[4, 5].map((n) => batcher.add(n)));
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
-  answers.push(batcher.add(6));
+  results.push(batcher.add(6));
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([
     [1, 2, 3],
     [4, 5, 6],
   ]);
-  answers.push(batcher.add(7));
+  results.push(batcher.add(7));
   await turn();
   batches[0]!.end();
   await turn();
@@ -61,21 +61,21 @@ test("a batch starts beside another when it is as large, or when that one ends",
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
   batches[2]!.end();
-  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `answer ${n}`));
+  expect(await Promise.all(results)).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `result ${n}`));
 });
 
 test("with isPerTurn, keys added in a turn form one batch, and later keys the next", async () => {
   const { batcher, batches } = pausedBatcher({ isPerTurn: true });
-  const answers = [1, 2, 3].map((n) => batcher.add(n));
+  const results = [1, 2, 3].map((n) => batcher.add(n));
   expect(batches).toEqual([]);
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3]]);
-  answers.push(batcher.add(4));
+  results.push(batcher.add(4));
   batches[0]!.end();
   await turn();
   expect(batches.map(({ keys }) => keys)).toEqual([[1, 2, 3], [4]]);
   batches[1]!.end();
-  expect(await Promise.all(answers)).toEqual([1, 2, 3, 4].map((n) => `answer ${n}`));
+  expect(await Promise.all(results)).toEqual([1, 2, 3, 4].map((n) => `result ${n}`));
 });
 
 test("a failed batch is retried key by key, so that only the faulty key fails", async () => {

@@ -102,7 +102,7 @@ export class Database {
     const client = await this.pool.connect();
     const topics = new Set<string>();
     const sent: Promise<unknown>[] = [];
-    const send = (answer: Promise<unknown>): void => (answer.catch(ignore), void sent.push(answer));
+    const send = (statement: Promise<unknown>): void => (statement.catch(ignore), void sent.push(statement));
     let firstFailure: unknown;
     const execute = (query: QueryConfig): Promise<QueryResult> =>
       ask(client, query).catch((error: unknown) => {
@@ -116,12 +116,11 @@ export class Database {
       send(execute({ text: "BEGIN" }));
       result = await f({
         query: run,
-        send: (text, params, rowsExpected) =>
-          send(run(text, params).then((answer) => checkCount(answer, rowsExpected))),
+        send: (text, params, rowsExpected) => send(run(text, params).then((rows) => checkCount(rows, rowsExpected))),
         announce: (topic) => void topics.add(topic),
       });
       send(commit(client));
-      for (const answer of sent) await answer; // in this order: the first failure causes the others
+      for (const statement of sent) await statement; // in this order: the first failure causes the others
     } catch (error) {
       client.release(!(await rollBack(client)));
       throw isAborted(error) ? firstFailure : error; // statements are pipelined, so f may see a later failure first
@@ -189,7 +188,7 @@ function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {
   return client.query(query);
 }
 
-/** PostgreSQL answers COMMIT with ROLLBACK if a statement failed and its error was swallowed. */
+/** PostgreSQL responds to COMMIT with ROLLBACK if a statement failed and its error was swallowed. */
 async function commit(client: PoolClient): Promise<void> {
   const { command } = await ask(client, { text: "COMMIT" });
   if (command !== "COMMIT")

@@ -18,12 +18,12 @@ beforeAll(async () => {
   await chmod(parent, 0o700);
   dataDir = join(parent, "postgres");
   server = await EmbeddedPostgres.start({ dataDir });
-  await query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)");
+  await query("CREATE TABLE committed (n int); INSERT INTO committed VALUES (1)");
 });
 afterEach(async () => {
   server = await EmbeddedPostgres.start({ dataDir });
-  const kept = await query("SELECT n FROM kept");
-  if (kept.length !== 1) throw new Error("A committed row was lost.");
+  const committed = await query("SELECT n FROM committed");
+  if (committed.length !== 1) throw new Error("A committed row was lost.");
 });
 afterAll(async () => {
   await server.stop();

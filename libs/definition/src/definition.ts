@@ -22,7 +22,7 @@ export type McpServers = Record<string, { warp_id: string }>;
 
 /** The execution settings of agentDefaults and agents; an absent key inherits. */
 export type ExecutionBlock = {
-  /** Shorthand: the built-in harness with this model. Never together with `harness`. */
+  /** Shorthand: the built-in harness with this model. Excludes `harness`. */
   model?: string;
   harness?: Harness;
   /** Name of a runner of this definition. */

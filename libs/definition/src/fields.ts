@@ -186,7 +186,7 @@ export class Fields {
     if (isSeq(node)) for (const item of node.items) this.#checkKeys(item, at);
     if (!isMap(node)) return;
     for (const { key, value } of node.items) {
-      if (!isAlias(key) && !(isScalar(key) && isSpelledAlike(key)))
+      if (!isAlias(key) && !(isScalar(key) && isSpelledAsRead(key)))
         this.error(this.#document.placeOf(key as Node) ?? at, "FF_INVALID_TYPE", "A key must be text; quote it.");
       this.#checkKeys(value, at);
     }
@@ -229,7 +229,7 @@ export class Fields {
 }
 
 /** Returns whether JSON spells a key like the file. */
-const isSpelledAlike = ({ value, source }: Scalar): boolean =>
+const isSpelledAsRead = ({ value, source }: Scalar): boolean =>
   typeof value === "string" || ((typeof value === "number" || typeof value === "boolean") && String(value) === source);
 
 /** Returns a node as plain JSON; numbers that a float would change are stored exactly. */

@@ -58,7 +58,8 @@ export function parseYaml(
     return tooDeep(document);
   }
   if (parsed?.errors.some(({ code }) => code === "RESOURCE_EXHAUSTION")) return tooDeep(document);
-  if (further) document.error(document.placeAt(further.range[0]), "FF_PARSE_ERROR", "A file holds one document.");
+  if (further)
+    document.error(document.placeAt(further.range[0]), "FF_PARSE_ERROR", "A file must contain one document.");
   const faults = (parsed?.errors ?? []).filter(({ code }) => !REPORTED_AS_FORBIDDEN.has(code));
   for (const fault of faults) document.error(document.placeAt(fault.pos[0]), "FF_PARSE_ERROR", sentence(fault.message));
   if (!parsed || further || faults.length > 0) return undefined;

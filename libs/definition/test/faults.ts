@@ -72,7 +72,7 @@ export const FACTORY_FAULTS: Faults = [
     "unknown forge",
     FACTORY({ repositories: "repositories: [{owner: a, name: b, codeForge: §FF_INVALID_VALUE§SVN}]\n" }),
   ],
-  ["secrets hold a number", FACTORY({ tail: "secrets: [A, §FF_INVALID_TYPE§5]\n" })],
+  ["secrets contain a number", FACTORY({ tail: "secrets: [A, §FF_INVALID_TYPE§5]\n" })],
   ["managed server without reference", FACTORY({ tail: "mcpServers:\n  §FF_MISSING_FIELD§docs: {}\n" })],
   [
     "managed server with a command",

@@ -127,7 +127,7 @@ export const REFUSED: readonly Case[] = [
   ["model and harness at once", lead("model: auto\nharness: { type: oz, model: auto }\n")],
   ["defaults of neither", { "factory.yaml": FACTORY.replace("model: auto", "runner: box") }],
   [
-    "a secret together with the worker's own credentials",
+    "a secret with the worker's own credentials",
     lead("workerHost: w\nharness: { type: claude, model: opus, auth: { source: workerEnvironment, secretName: K } }\n"),
   ],
   [

@@ -24,7 +24,7 @@ describe("a domain error", () => {
     expect(error).toMatchObject({ code: "unknown_attachment", retryable: true });
   });
 
-  test("keeps its cause private to the error object", () => {
+  test("stores its cause in the error object only", () => {
     const cause = new Error("private");
     const error = new DomainError({ kind: "internal", reason: "r", message: "m", cause });
     expect(error.cause).toBe(cause);

@@ -18,7 +18,7 @@ export const CONNECT_CODES = {
 export type ErrorKind = {
   /** Connect (gRPC) status code. Less specific than the kind: never derive the kind from it. */
   readonly connect: number;
-  /** HTTP status of the public answer. */
+  /** HTTP status of the public response. */
   readonly status: number;
   /** Default code of the public catalog; an error may set a more specific one. */
   readonly code: string;

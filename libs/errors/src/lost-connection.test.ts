@@ -20,7 +20,7 @@ describe("distinguishes a failed connection from a failed statement", () => {
     ],
     ["a unique key", Object.assign(new Error("duplicate key"), { code: "23505" }), false],
     ["a fault of ours", new TypeError("x is undefined"), false],
-    ["an answer of another kind of code", { code: 5, message: "not found" }, false],
+    ["a response with another kind of code", { code: 5, message: "not found" }, false],
     ["nothing", undefined, false],
   ])("%s", (_what, error, isLost) => {
     expect([isLostConnection(error), asDomainError(error).reason]).toEqual([

@@ -16,7 +16,7 @@ export const entityKey = (event: { entity: string; entityUid: string }): string 
 export async function applyInSavepoint(tx: Sql, handler: EventHandler, event: StoredEvent): Promise<unknown> {
   await tx.query("SAVEPOINT event");
   // Await every statement: the failure of a statement that is not awaited would fail the transaction, not the event.
-  const waiting: Sql = { query: (text, params) => tx.query(text, params), announce: (news) => tx.announce?.(news) };
+  const waiting: Sql = { query: (text, params) => tx.query(text, params), announce: (topic) => tx.announce?.(topic) };
   try {
     await handler(waiting, event);
   } catch (error) {

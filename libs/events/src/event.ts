@@ -4,7 +4,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 export type NewEvent = {
   /** `millwright.<entity>.<past-tense>.v<n>`, such as "millwright.run.created.v1". */
   type: string;
-  /** Such as "run". Events of one entity stay in order and are dead-lettered together. */
+  /** Such as "run". Events of one entity are handled in order; if one is dead-lettered, the later ones wait behind it. */
   entity: string;
   entityUid: string;
   /** The entity's version after the change. */

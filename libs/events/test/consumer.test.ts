@@ -289,7 +289,7 @@ describe("the trace of an event", () => {
         { entityUid: "b", traceparent: formatTraceparent(other) },
       ),
     );
-    await append(owner.database, { entityUid: "nobody's" });
+    await append(owner.database, { entityUid: "unowned" });
     const tracer = memoryTracer();
     const scopes: unknown[] = [];
     const handler: EventHandler = async () => void scopes.push(currentScope()?.fields);

@@ -19,13 +19,13 @@ afterEach(async () => {
 
 describe("the log", () => {
   test("stores an event only when its transaction commits", async () => {
-    await append(t.database, { entityUid: "kept" });
+    await append(t.database, { entityUid: "committed" });
     const undone = t.database.transaction(async (tx) => {
       await appendEvents(tx, [anEvent({ entityUid: "undone" })]);
       throw new Error("the use case failed");
     });
     await expect(undone).rejects.toThrow("the use case failed");
-    expect((await readAll(log)).map((e) => e.entityUid)).toEqual(["kept"]);
+    expect((await readAll(log)).map((e) => e.entityUid)).toEqual(["committed"]);
   });
 
   test("returns what was written", async () => {
@@ -65,7 +65,7 @@ describe("the log", () => {
     const write = async (entity: number) => {
       for (let version = 1; version <= each; version++) {
         await writers.transaction(async (tx) => {
-          await tx.query("SELECT pg_advisory_xact_lock($1)", [entity]); // stands for the aggregate's row lock
+          await tx.query("SELECT pg_advisory_xact_lock($1)", [entity]); // in place of the aggregate's row lock
           await appendEvents(tx, [anEvent({ entityUid: `run-${entity}`, entityVersion: version })]);
           if (version % 3 === 0) await tx.query("SELECT pg_sleep(0.004)"); // stays open while others commit
         });

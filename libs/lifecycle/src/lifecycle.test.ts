@@ -31,7 +31,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["start a", "stop a"]);
   });
 
-  /** A part that finishes starting when the test says so. */
+  /** A part that finishes starting when the test resolves it. */
   function slowToStart() {
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const start = () => {

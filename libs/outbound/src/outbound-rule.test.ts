@@ -87,7 +87,7 @@ describe("connections", () => {
   afterAll(() => server.close().closeAllConnections());
   const fetched = (one: OutboundRule, host: string, path = "/") =>
     one.fetch(`http://${host}:${port}${path}`).then(
-      (answer) => answer.text(),
+      (response) => response.text(),
       (error: unknown) => refusalIn(error)?.name,
     );
 
@@ -102,13 +102,13 @@ describe("connections", () => {
     expect(await fetched(rule("here.test"), "here.test", "/away")).toBe("InternalAddressRefused");
   });
   test("are checked by lookup, too", async () => {
-    const asked = (one: OutboundRule) =>
+    const statusOf = (one: OutboundRule) =>
       new Promise((resolve) =>
-        get({ host: "here.test", port, lookup: one.lookup }, (answer) => resolve(answer.resume().statusCode)).on(
+        get({ host: "here.test", port, lookup: one.lookup }, (response) => resolve(response.resume().statusCode)).on(
           "error",
           (error) => resolve(refusalIn(error)?.name),
         ),
       );
-    expect([await asked(rule()), await asked(rule("127.0.0.1"))]).toEqual(["InternalAddressRefused", 200]);
+    expect([await statusOf(rule()), await statusOf(rule("127.0.0.1"))]).toEqual(["InternalAddressRefused", 200]);
   });
 });

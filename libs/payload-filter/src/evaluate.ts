@@ -25,12 +25,12 @@ function failures(pattern: Pattern, value: unknown, at: string): string[] {
   return pattern.fields.flatMap(([name, node]) => {
     const path = at === "" ? name : `${at}.${name}`;
     const has = Object.hasOwn(value, name);
-    if (node.kind === "leaf") return holds(node, has ? { value: value[name] } : undefined) ? [] : [path];
+    if (node.kind === "leaf") return isMet(node, has ? { value: value[name] } : undefined) ? [] : [path];
     return has ? failures(node, value[name], path) : [path];
   });
 }
 
-function holds(leaf: Leaf, field: { readonly value: unknown } | undefined): boolean {
+function isMet(leaf: Leaf, field: { readonly value: unknown } | undefined): boolean {
   if (leaf.exists !== undefined && leaf.exists !== (field !== undefined)) return false;
   if (leaf.in.length === 0 && leaf.notIn.length === 0) return true;
   const values = field ? scalarsOf(field.value) : [];

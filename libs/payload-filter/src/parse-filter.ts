@@ -70,7 +70,7 @@ class FilterReader {
       if (json[key] === null) this.#fault([...path, key], "A set is a list of values.");
     if ("exists" in json && typeof exists !== "boolean") this.#fault([...path, "exists"], "exists is true or false.");
     if (leaf.in.some((one) => leaf.notIn.some((other) => sameScalar(one, other))))
-      this.#fault(path, "The same value stands in in and in not_in.");
+      this.#fault(path, "The same value is in in and in not_in.");
     if (exists === false && leaf.in.length > 0)
       this.#fault(path, "A field that must not exist cannot have one of the values of in.");
     return { kind: "leaf", ...leaf, exists: typeof exists === "boolean" ? exists : undefined };
@@ -92,7 +92,7 @@ class FilterReader {
         return [];
       }
       const scalar = filterScalarOf(value);
-      if (scalar === undefined) this.#fault(at, "A set holds strings, numbers, true, false and null.");
+      if (scalar === undefined) this.#fault(at, "A set consists of strings, numbers, true, false and null.");
       return scalar === undefined ? [] : [scalar];
     });
   }

@@ -189,7 +189,7 @@ const LEAF = fc.oneof(
 /** The rules of matching written as directly as possible, for filters whose numbers are floats. */
 function model(pattern: any, value: any): boolean {
   if (Object.keys(pattern).length === 0 && value !== undefined) return true;
-  const meets = (object: any): boolean =>
+  const matches = (object: any): boolean =>
     object !== null &&
     typeof object === "object" &&
     !Array.isArray(object) &&
@@ -215,7 +215,7 @@ function model(pattern: any, value: any): boolean {
         !(operators.not_in ?? []).some((one: any) => members.includes(one === 0 ? 0 : one))
       );
     });
-  return Array.isArray(value) ? value.some(meets) : meets(value);
+  return Array.isArray(value) ? value.some(matches) : matches(value);
 }
 
 test("evaluation equals the reference implementation for any filter and any body", () => {

@@ -117,9 +117,9 @@ describe("the paired bootstrap", () => {
 describe("a difference", () => {
   test.each([
     ["all pairs tie", false, repeat(50, 0)],
-    ["five pairs differ, all alike", false, repeat(5, 1)],
-    ["six pairs differ, all alike", true, repeat(6, 1)],
-    ["six of nine pairs differ, all alike", true, [...repeat(6, -1), ...repeat(3, 0)]],
+    ["five pairs differ, all equally", false, repeat(5, 1)],
+    ["six pairs differ, all equally", true, repeat(6, 1)],
+    ["six of nine pairs differ, all equally", true, [...repeat(6, -1), ...repeat(3, 0)]],
     ["as many pairs differ in each direction", false, [...repeat(20, 1), ...repeat(20, -1)]],
     ["four of nine pairs differ, although the interval is above 0", false, [...repeat(4, 1), ...repeat(5, 0)]],
     ["fifteen of twenty differ in one direction, five in the other", true, [...repeat(15, 1), ...repeat(5, -1)]],

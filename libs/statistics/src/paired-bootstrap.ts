@@ -52,7 +52,7 @@ export function pairedBootstrap(pairs: readonly Pair[], options: BootstrapOption
 
 /**
  * Returns whether the data shows a difference: 0 is outside the interval, and enough pairs differ. A bootstrap of few
- * pairs, or of pairs that all differ alike, is too narrow; below this number not even a sign test of pairs that all
+ * pairs, or of pairs that all differ equally, is too narrow; below this number not even a sign test of pairs that all
  * agree rejects equality.
  */
 export function isDistinguishable({ interval, differingPairs, confidence }: PairedDifference): boolean {

@@ -34,7 +34,7 @@ export type WorkContext = {
  */
 export type WorkHandler = (item: WorkItem, context: WorkContext) => Promise<void>;
 
-/** Processes items of one kind together: all of them, or by throwing none. Items that were tried before come alone. */
+/** Processes a batch of items of one kind: all of them, or none by throwing. Items that were tried before come one by one. */
 export type WorkBatchHandler = (items: readonly WorkItem[], context: WorkContext) => Promise<void>;
 
 export type WorkBatches = {

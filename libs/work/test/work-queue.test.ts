@@ -45,7 +45,7 @@ test("a claim reads a few pages of a queue that has become long since PostgreSQL
   try {
     const { sql } = database;
     await sql.query("ALTER TABLE stream.work_items SET (autovacuum_enabled = off)");
-    for (let n = 0; n < 10; n++) await claim(sql, ["call"], 4, 30); // from the sixth time on, the plan is kept
+    for (let n = 0; n < 10; n++) await claim(sql, ["call"], 4, 30); // from the sixth time on, the plan is cached
     await sql.query(
       "INSERT INTO stream.work_items (kind, key, payload, due_at, created_at) SELECT 'call', n, '{}', date_trunc('milliseconds', now()), now() FROM generate_series(1, 5000) n",
     );
@@ -131,7 +131,7 @@ describe("an item of work", () => {
       async ({ attempts }) => {
         traces.push(currentScope()?.trace.traceId);
         if (attempts === 1)
-          throw new DomainError({ kind: "unavailable", reason: "neighbour_away", message: "Later.", retryable: true });
+          throw new DomainError({ kind: "unavailable", reason: "upstream_away", message: "Later.", retryable: true });
       },
       { tracer },
     );
@@ -145,7 +145,7 @@ describe("an item of work", () => {
         kind: "consumer",
         parent: request,
         links: [request],
-        error: "neighbour_away",
+        error: "upstream_away",
         isEnded: true,
       },
       { name: "work call", parent: request, isEnded: true },
@@ -192,7 +192,7 @@ describe("fair scheduling between teams", () => {
     });
   const many = (name: string, count: number) => Array.from({ length: count }, (_none, n) => `${name}${n}`);
 
-  test("limits the delay by another team's flood to one item, and keeps each team's order", async () => {
+  test("limits the delay by another team's flood to one item, and preserves each team's order", async () => {
     await put(FLOOD, ...many("flood", 50));
     await put(OTHER, "other0", "other1");
     await put(undefined, "none0");
@@ -290,7 +290,7 @@ describe("items that are processed in batches", () => {
     aQueue(async () => {}, { handlers: {}, batches: { call: { sizeMax, concurrency: 1, handle } } });
   const keysOf = (items: readonly { readonly key: string }[]) => items.map(({ key }) => key).toSorted();
 
-  test("are passed to the handler together, up to the size of a batch, and completed in its transaction", async () => {
+  test("are passed to the handler in one batch, up to the size of a batch, and completed in its transaction", async () => {
     await enqueue("a", "b", "c", "d");
     const seen: string[][] = [];
     await batchQueue(async (items, context) => {
@@ -312,7 +312,7 @@ describe("items that are processed in batches", () => {
     expect(await states()).toEqual(["a done 1", "b done 1", "bad dead_lettered 1", "c done 1", "d done 1"]);
   });
 
-  test("wait together after a failure that may pass, and are then processed one by one", async () => {
+  test("wait as a batch after a transient failure, and are then processed one by one", async () => {
     await enqueue("a", "b", "c");
     const seen: string[][] = [];
     const queue = batchQueue(async (items) => {

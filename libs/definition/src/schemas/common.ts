@@ -58,7 +58,7 @@ export const COMMON = document("common.schema.json", "Common parts", "Parts that
       not: { required: ["model", "harness"] },
     },
     values: {
-      description: "Values of which one must hold, or lists of those that must and that must not.",
+      description: "Values of which one must match, or lists of those that must and that must not.",
       oneOf: [{ type: "null" }, TEXTS, closed({ in: TEXTS, not_in: TEXTS })],
     },
     payloadFilter: {
