@@ -125,7 +125,7 @@ describe("when an automation changes", () => {
   const changed = (automation: string, schedules: JsonObject[], time: string, enabled = true) =>
     publishAutomation(automation, schedules, { past: "updated", enabled, changedAt: `2026-11-${time}Z` });
 
-  test("an unchanged schedule keeps its slots, a new one starts, and a removed one ends", async () => {
+  test("an unchanged schedule retains its slots, a new one starts, and a removed one ends", async () => {
     const automation = newUid();
     await publishAutomation(automation, [
       { cron: "@hourly", name: "a" },

@@ -36,7 +36,7 @@ const factories = () => call(serviceCaller("factories", newUid()));
 const refused = (reason: string) => expect.objectContaining({ reason });
 
 describe("the address of a connection", () => {
-  test("is opened with a secret that is shown once, and keeps the secret when settings change", async () => {
+  test("is opened with a secret that is shown once, and a change of settings does not change the secret", async () => {
     const ref = { teamUid: TEAM, codeHostUid: newUid() };
     const opened = await hosts.client.putCodeHostWebhook(
       { ...ref, provider: "github", botLogin: "mill[bot]", enabled: true },

@@ -61,7 +61,7 @@ describe("a definition's webhooks", () => {
       await w.rows("SELECT type, actor_uid FROM stream.event_pending WHERE entity_uid = $1", [created!.uid]),
     ).toEqual([{ type: "millwright.webhook.created.v1", actor_uid: "applier" }]);
   });
-  test("keep their uid while their file exists; without it they are deleted, and get a new uid if it returns", async () => {
+  test("retain their uid while their file exists; without it they are deleted, and get a new uid if it returns", async () => {
     const factoryUid = w.aFactory("service_files");
     const [first] = await apply(factoryUid, 1, [webhookPart("ci")]);
     const [changed] = await apply(factoryUid, 2, [
@@ -78,7 +78,7 @@ describe("a definition's webhooks", () => {
     const [again] = await apply(factoryUid, 5, [webhookPart("ci")]);
     expect(again!.uid).not.toBe(first!.uid);
   });
-  test("keep the enabled state that a user set while the file is unchanged", async () => {
+  test("retain the enabled state that a user set while the file is unchanged", async () => {
     const factoryUid = w.aFactory("service_files");
     const [created] = await apply(factoryUid, 1, [webhookPart("ci")]);
     await w.client.replaceWebhook({ webhookUid: created!.uid, name: "ci", enabled: false }, as);

@@ -126,7 +126,7 @@ export const isSameButSwitch = (
 export type ProjectedChange = { readonly happened: "created" | "updated" | "deleted"; readonly automation: Automation };
 
 /**
- * Returns the changes that a definition makes to a factory's file automations: each keeps its uid while its file
+ * Returns the changes that a definition makes to a factory's file automations: each retains its uid while its file
  * exists, and `enabled` while the file is unchanged; without its file it is deleted.
  */
 export function projectAutomations(

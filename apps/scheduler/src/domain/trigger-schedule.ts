@@ -56,7 +56,7 @@ export function advanceSlots(
 
 /**
  * Returns the schedules of an automation from `since`. Precondition: the slots of `known` up to `since` have fired. An
- * unchanged rule keeps its next slot; a new one starts after `since` and after the last slot of any schedule with its
+ * unchanged rule retains its next slot; a new one starts after `since` and after the last slot of any schedule with its
  * name.
  */
 export function reconcile(

@@ -36,8 +36,8 @@ const BATCHING = { concurrency: 2, isPerTurn: true };
 /**
  * Returns a function that counts a delivery against its webhook's budget, claims its identity, stores it and publishes
  * its event. Deliveries that arrive during an insert share the next statement; of concurrent copies exactly one is
- * inserted. A counted delivery that is not inserted is a duplicate or was rejected: a separate statement logs it, which
- * keeps the batch fast.
+ * inserted. A counted delivery that is not inserted is a duplicate or was rejected: a separate statement logs it, so
+ * that the statement of the batch stays fast.
  */
 export function deliveryInserter(database: Database): (delivery: DeliveryRecord) => Promise<InsertResult> {
   const batcher = new Batcher(

@@ -141,7 +141,7 @@ export const discardDefinition = (
 
 /**
  * Rolls a factory's file webhooks forward to a staged version, in the caller's transaction; an older version changes
- * nothing. A webhook keeps its uid while its file exists, and `enabled` while its file is unchanged; without its file
+ * nothing. A webhook retains its uid while its file exists, and `enabled` while its file is unchanged; without its file
  * it is deleted. Returns the active version.
  *
  * Errors: stage_missing (conflict, retryable): the version was never staged here.
