@@ -1,9 +1,11 @@
 import { expect, test } from "@jest/globals";
-import { formatTraceparent, newTraceContext, parseTraceparent } from "./index.ts";
+import { isSpanContextValid, TraceFlags } from "@opentelemetry/api";
+import { parseTraceParent } from "@opentelemetry/core";
+import { formatTraceparent, newTraceContext, parseTraceparent, type TraceContext } from "./index.ts";
 
 const [TRACE, SPAN] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
 
-test.each([
+const CASES: readonly (readonly [text: string | undefined, context: TraceContext | undefined])[] = [
   [`00-${TRACE}-${SPAN}-01`, { traceId: TRACE, spanId: SPAN, isSampled: true }],
   [`00-${TRACE}-${SPAN}-00`, { traceId: TRACE, spanId: SPAN, isSampled: false }],
   [`00-${TRACE}-${SPAN}-03`, { traceId: TRACE, spanId: SPAN, isSampled: true }],
@@ -16,7 +18,21 @@ test.each([
   ["nonsense", undefined],
   ["", undefined],
   [undefined, undefined],
-])("the traceparent %j is %j", (text, expected) => expect(parseTraceparent(text)).toEqual(expected));
+];
+
+test.each(CASES)("the traceparent %j is %j", (text, expected) => expect(parseTraceparent(text)).toEqual(expected));
+
+test.each(CASES)("the traceparent %j is parsed as OpenTelemetry does", (text) => {
+  const theirs = parseTraceParent(text ?? "");
+  const context = theirs && isSpanContextValid(theirs) ? theirs : undefined;
+  expect(parseTraceparent(text)).toEqual(
+    context && {
+      traceId: context.traceId,
+      spanId: context.spanId,
+      isSampled: (context.traceFlags & TraceFlags.SAMPLED) === TraceFlags.SAMPLED,
+    },
+  );
+});
 
 test("a context is sent unchanged; a new one is valid, unrecorded and unique", () => {
   const context = { traceId: TRACE, spanId: SPAN, isSampled: true };
