@@ -27,8 +27,14 @@ const raw = (path: string, headers: Record<string, string> = {}) =>
     ).on("error", reject);
   });
 
-const scripts = (): string[] =>
-  [...(page.body as string).matchAll(/<script type="module" src="([^"]+)"><\/script>/g)].map(([, src]) => src!);
+const assets = (): string[] =>
+  [...(page.body as string).matchAll(/<(?:script defer src|link rel="stylesheet" href)="([^"]+)"/g)].map(
+    ([, path]) => path!,
+  );
+const contentTypes: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+};
 
 test("the reference is public and revalidated on every request", () => {
   expect([page.status, page.headers.get("content-type"), page.headers.get("cache-control")]).toEqual([
@@ -39,7 +45,7 @@ test("the reference is public and revalidated on every request", () => {
   expect(page.body).toContain("<title>API reference");
 });
 
-test("nothing on it comes from another host, and its policy lets nothing", async () => {
+test("nothing on it comes from another host or is inline, and its policy allows nothing else", async () => {
   const policy = Object.fromEntries(
     page.headers
       .get("content-security-policy")!
@@ -49,7 +55,7 @@ test("nothing on it comes from another host, and its policy lets nothing", async
   expect(policy).toEqual({
     "default-src": "'none'",
     "script-src": "'self'",
-    "style-src": "'self' 'unsafe-inline'",
+    "style-src": "'self'",
     "img-src": "'self' data:",
     "connect-src": "'self'",
     "base-uri": "'none'",
@@ -60,17 +66,19 @@ test("nothing on it comes from another host, and its policy lets nothing", async
   expect(links.filter((link) => !/^(?:\/(?!\/)|data:,)/.test(link))).toEqual([]);
   // in the example
   expect([...(page.body as string).matchAll(/https?:\/\/[^/\s<"]+/g)].map(([host]) => host)).toEqual([PUBLIC_URL]);
-  expect(page.body).toContain('load-fonts="false"');
-  expect((await api.call("GET", /spec-url="([^"]+)"/.exec(page.body)![1]!, { key: null })).body.openapi).toBe("3.1.0");
+  expect(page.body).not.toMatch(/<style|<script(?! defer src)|\bstyle=|\bon\w+=/);
+  const script = await raw(assets().find((path) => path.startsWith("/docs/docs-") && path.endsWith(".js"))!);
+  const document = /fetch\("([^"]+)"\)/.exec(script.body.toString())![1]!;
+  expect((await api.call("GET", document, { key: null })).body.openapi).toBe("3.1.0");
 });
 
-test("its scripts are named by their content, cached permanently and compressed", async () => {
-  expect(scripts()).toHaveLength(2);
-  for (const path of scripts()) {
+test("its assets are named by their content, cached permanently and compressed", async () => {
+  expect(assets()).toHaveLength(4);
+  for (const path of assets()) {
     const plain = await raw(path);
     expect([plain.status, plain.headers["content-type"], plain.headers["content-encoding"]]).toEqual([
       200,
-      "text/javascript; charset=utf-8",
+      contentTypes[path.split(".").at(-1)!],
       undefined,
     ]);
     expect(path).toContain(createHash("sha256").update(plain.body).digest("hex").slice(0, 16));
