@@ -83,6 +83,9 @@ export const textOptions = (values: Values, name: string): string[] => {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 };
 
+/** Returns undefined for an empty list, so that a request does not contain it. */
+export const nonEmpty = <T>(list: T[]): T[] | undefined => (list.length > 0 ? list : undefined);
+
 /** Returns the number that an argument or option holds. Throws `UsageError` if it holds none. */
 export function numberOf(text: string | undefined, name: string): number {
   const value = Number(text);

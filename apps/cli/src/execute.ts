@@ -91,7 +91,7 @@ function createCli(values: Values, around: Surroundings): Cli {
       const apiKey = textOption(values, "api-key") ?? around.env["MILLWRIGHT_API_KEY"] ?? login?.apiKey;
       if (!apiKey) throw new UsageError("No API key: set MILLWRIGHT_API_KEY, or run `millwright login`.");
       const teamUid = textOption(values, "team");
-      return new ApiClient({ url: checkedUrl(url), apiKey, ...(teamUid !== undefined && { teamUid }) });
+      return new ApiClient({ url: checkedUrl(url), apiKey, teamUid });
     },
   };
 }

@@ -56,8 +56,8 @@ export class LocalCommand {
       return { exitCode: NOT_STARTED, interrupted: false };
     }
     return {
-      ...(code === null ? {} : { exitCode: code }),
-      ...(signal === null ? {} : { signal }),
+      exitCode: code ?? undefined,
+      signal: signal ?? undefined,
       interrupted: this.#interrupted,
     };
   }

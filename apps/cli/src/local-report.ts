@@ -62,8 +62,8 @@ export class LocalReport {
       interrupted,
       output,
       truncated,
-      ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-      ...(signal === undefined ? {} : { signal }),
+      exit_code: exitCode,
+      signal,
     });
     this.isOver = true;
   }

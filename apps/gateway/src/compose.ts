@@ -3,7 +3,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { serviceCaller } from "@millwright/caller";
 import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, feedReader, Relay, type WakeupBus, type ConsumerDeps, type FeedReader } from "@millwright/events";
+import { Consumer, feedReader, Relay, type ConsumerDeps, type FeedReader } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
@@ -76,7 +76,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     source: string,
     read: FeedReader,
     react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
-  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, ...wakeupsOf(o) });
+  ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, wakeups: o.wakeups });
   const readFeed = (transport: Transport): FeedReader =>
     feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () =>
       call(serviceCaller("gateway", newUid())),
@@ -134,5 +134,3 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       ),
   };
 }
-
-const wakeupsOf = ({ wakeups }: GatewayOptions): { wakeups?: WakeupBus } => (wakeups ? { wakeups } : {});

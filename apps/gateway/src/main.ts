@@ -41,7 +41,7 @@ await runService({
     const gateway = await composeGateway({
       ...base,
       upstreams: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
-      ...(store && { blobs: { store, signingKey } }),
+      blobs: store && { store, signingKey },
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,

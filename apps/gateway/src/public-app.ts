@@ -194,7 +194,7 @@ const profileFinder =
     return new Map(
       found.map(({ type, uid, displayName, email }): [string, Profile] => [
         uid,
-        { type, uid, display_name: displayName, ...(email === undefined ? {} : { email }) },
+        { type, uid, display_name: displayName, email },
       ]),
     );
   };

@@ -2,7 +2,16 @@ import { text as readAll } from "node:stream/consumers";
 import { ApiClient } from "@millwright/api-client";
 import { table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
-import { checkedId, checkedUrl, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import {
+  checkedId,
+  checkedUrl,
+  textOption,
+  textOptions,
+  UsageError,
+  type Cli,
+  type Command,
+  nonEmpty,
+} from "../command.ts";
 import { writeLogin } from "../login-file.ts";
 
 type WhoAmI = {
@@ -136,10 +145,10 @@ export const accessCommands: Command[] = [
       const made = await cli.api().post<{ key: Key; api_key: string }>(`/team/${team}/keys`, {
         name,
         kind: values["worker"] ? "worker" : "api",
-        ...(textOption(values, "agent") && { agent_uid: textOption(values, "agent") }),
-        ...(values["all-teams"] && { all_teams: true }),
-        ...(scopes.length > 0 && { scopes }),
-        ...(textOption(values, "expires-at") && { expires_at: textOption(values, "expires-at") }),
+        agent_uid: textOption(values, "agent") || undefined,
+        all_teams: values["all-teams"] ? true : undefined,
+        scopes: nonEmpty(scopes),
+        expires_at: textOption(values, "expires-at") || undefined,
       });
       cli.show(made, () => `key ${made.key.uid}, shown once: ${made.api_key}`);
     },

@@ -1,5 +1,5 @@
 import { table } from "@millwright/terminal";
-import { textOption, textOptions, UsageError, type Command } from "../command.ts";
+import { textOption, textOptions, UsageError, type Command, nonEmpty } from "../command.ts";
 import { readText } from "../files.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 
@@ -33,8 +33,8 @@ export const agentCommands: Command[] = [
         description: textOption(values, "description"),
         base_model: textOption(values, "model"),
         environment_id: textOption(values, "environment"),
-        ...(secrets.length > 0 && { secrets: secrets.map((secret) => ({ name: secret })) }),
-        ...(skills.length > 0 && { skills }),
+        secrets: nonEmpty(secrets.map((secret) => ({ name: secret }))),
+        skills: nonEmpty(skills),
         ...(textOption(values, "factory") !== undefined && { factory_uid: await factoryUid(cli, values) }),
       });
       cli.show(made, () => `agent ${made.uid} (${made.name})`);

@@ -18,6 +18,7 @@ import {
   type Cli,
   type Command,
   type Values,
+  nonEmpty,
 } from "../command.ts";
 import { readJson } from "../files.ts";
 import { FACTORY } from "../which-factory.ts";
@@ -104,11 +105,11 @@ async function launchBody(cli: Cli, path: string, values: Values): Promise<objec
       : await cli.api().get<{ repetition_count: number }>(`${path}/${checkedId(replayed, "benchmark run")}`);
   return {
     repetition_count: numberOption(values, "repetitions", 1, 10_000) ?? earlier?.repetition_count ?? 1,
-    ...(configurations !== undefined && { configurations: await readJson(configurations) }),
-    ...(tasks.length > 0 && { tasks }),
-    ...(scorers.length > 0 && { scorer_selection: scorers }),
-    ...(replayed !== undefined && { historical_replay_run_uid: replayed }),
-    ...(parallelism !== undefined && { parallelism }),
+    configurations: configurations === undefined ? undefined : await readJson(configurations),
+    tasks: nonEmpty(tasks),
+    scorer_selection: nonEmpty(scorers),
+    historical_replay_run_uid: replayed,
+    parallelism,
   };
 }
 

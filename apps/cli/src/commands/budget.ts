@@ -1,6 +1,15 @@
 import { table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
-import { numberOf, textOption, textOptions, UsageError, type Cli, type Command, type Values } from "../command.ts";
+import {
+  numberOf,
+  textOption,
+  textOptions,
+  UsageError,
+  type Cli,
+  type Command,
+  type Values,
+  nonEmpty,
+} from "../command.ts";
 import { teamOf } from "./access.ts";
 
 type Budget = {
@@ -57,7 +66,7 @@ export const budgetCommands: Command[] = [
       const percents = textOptions(values, "threshold").map((text) => numberOf(text, "--threshold"));
       const settings = {
         limit_usd: numberOf(limit, "LIMIT_USD"),
-        ...(percents.length > 0 ? { thresholds_percent: percents } : {}),
+        thresholds_percent: nonEmpty(percents),
       };
       const { budgets } = await cli.api().get<{ budgets: Budget[] }>(path);
       const known = budgets.find(

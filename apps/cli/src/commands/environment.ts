@@ -1,5 +1,5 @@
 import { table } from "@millwright/terminal";
-import { textOption, textOptions, UsageError, type Command } from "../command.ts";
+import { textOption, textOptions, UsageError, type Command, nonEmpty } from "../command.ts";
 
 type Config = { name?: string; github_repos?: { owner: string; repo: string }[] };
 type Environment = { uid: string; config: Config; last_updated: string; scope?: { type: string } };
@@ -36,9 +36,9 @@ export const environmentCommands: Command[] = [
         github_repos: textOptions(values, "repo").map(repositoryOf),
         setup_commands: textOptions(values, "setup"),
         secrets: textOptions(values, "secret").map((secret) => ({ name: secret })),
-        ...(hosts.length > 0 && { allowed_hosts: hosts }),
+        allowed_hosts: nonEmpty(hosts),
       };
-      const body = { config, ...(values["personal"] === true && { team: false }) };
+      const body = { config, team: values["personal"] === true ? false : undefined };
       const made = await cli.api().post<Environment>("/agent/environments", body);
       cli.show(made, () => `environment ${made.uid} (${made.config.name ?? ""})`);
     },

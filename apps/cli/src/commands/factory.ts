@@ -46,7 +46,7 @@ export const factoryCommands: Command[] = [
     summary: "Create an empty factory.",
     run: async (cli, [name], values) => {
       const alias = textOption(values, "alias");
-      const factory = await cli.api().post<Factory>("/factory", { name, ...(alias !== undefined && { alias }) });
+      const factory = await cli.api().post<Factory>("/factory", { name, alias });
       cli.show(factory, () => `factory ${factory.uid} (${factory.name})`);
     },
   },
@@ -120,8 +120,8 @@ export const factoryCommands: Command[] = [
         .api()
         .post<{ run_id: string; foreman_agent: string; run_url?: string }>(`/factory/${uid}/runs`, {
           prompt,
-          ...(textOption(values, "title") && { title: textOption(values, "title") }),
-          ...(textOption(values, "ticket") && { ticket_ref: textOption(values, "ticket") }),
+          title: textOption(values, "title") || undefined,
+          ticket_ref: textOption(values, "ticket") || undefined,
         });
       cli.show(run, () => `run ${run.run_id} went to ${run.foreman_agent}\n${run.run_url ?? ""}`.trimEnd());
     },

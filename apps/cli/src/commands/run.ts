@@ -1,6 +1,6 @@
 import { describeRunEvent, table, type RunEventJson } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
-import { EXIT, textOption, textOptions, UsageError, type Cli, type Command } from "../command.ts";
+import { EXIT, textOption, textOptions, UsageError, type Cli, type Command, nonEmpty } from "../command.ts";
 import { readText } from "../files.ts";
 import { listAll } from "../list-all.ts";
 import { attachmentInputs, uploadFor } from "./attached-files.ts";
@@ -88,12 +88,12 @@ export const runCommands: Command[] = [
       const attachments = await attachmentInputs(textOptions(values, "attach"));
       const made = await cli.api().post<{ run_id: string; state: string }>("/agent/runs", {
         prompt: body,
-        ...(attachments.length > 0 && { attachments }),
-        ...(textOption(values, "title") && { title: textOption(values, "title") }),
-        ...(textOption(values, "agent") && { agent_identity_uid: textOption(values, "agent") }),
+        attachments: nonEmpty(attachments),
+        title: textOption(values, "title") || undefined,
+        agent_identity_uid: textOption(values, "agent") || undefined,
         config: {
-          ...(textOption(values, "model") && { model_id: textOption(values, "model") }),
-          ...(textOption(values, "environment") && { environment_id: textOption(values, "environment") }),
+          model_id: textOption(values, "model") || undefined,
+          environment_id: textOption(values, "environment") || undefined,
         },
       });
       if (!values["watch"]) return cli.show(made, () => `run ${made.run_id} is ${made.state.toLowerCase()}.`);
@@ -204,7 +204,7 @@ export const runCommands: Command[] = [
       const attachments = await uploadFor(cli, id!, paths);
       const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, {
         message: message ?? "",
-        ...(attachments.length > 0 && { attachments }),
+        attachments: nonEmpty(attachments),
       });
       cli.show(answer, () => `accepted: ${answer.outcome}`);
     },

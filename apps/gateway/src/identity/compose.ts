@@ -58,7 +58,7 @@ export function composeIdentity(o: IdentityOptions): Identity {
       clock,
     }),
   });
-  const eventLog = new EventLog({ database, clock, log, ...(wakeups ? { wakeups } : {}) });
+  const eventLog = new EventLog({ database, clock, log, wakeups });
   return {
     authenticator,
     operations: identityOperations(db, {

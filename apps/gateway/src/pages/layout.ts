@@ -7,7 +7,7 @@ h1 { font-size: 1.4rem; margin: 0 0 .3rem; } h2 { font-size: 1rem; margin: 2rem 
 .meta { color: #888; } .state { font-weight: 600; } .SUCCEEDED, .open { color: var(--good); } .FAILED, .ERROR, .CANCELLED { color: var(--bad); }
 .QUEUED, .PENDING, .CLAIMED, .INPROGRESS, .BLOCKED { color: var(--busy); }
 pre { background: var(--soft); padding: .6rem .8rem; border-radius: 6px; overflow-x: auto; font-size: 13px; line-height: 1.4; }
-.say { white-space: pre-wrap; margin: .4rem 0; } .role { color: #888; font-size: .8rem; text-transform: uppercase; }
+.message { white-space: pre-wrap; margin: .4rem 0; } .role { color: #888; font-size: .8rem; text-transform: uppercase; }
 table { border-collapse: collapse; } td { padding: .1rem 1rem .1rem 0; vertical-align: top; }
 .add { color: var(--good); } .del { color: var(--bad); } .hunk { color: #888; }
 .nested { border-left: 3px solid var(--line); padding-left: 1rem; margin: .6rem 0; }

@@ -9,7 +9,7 @@ export function pullRequestPage(pr: orchestrator.GetPullRequestResponse, runLink
     markup`<h1>${pr.title} <span class="meta">#${String(pr.number)}</span></h1>
 <p><span class="state ${pr.status}">${pr.status}</span> <span class="meta">${pr.owner}/${pr.repo} · ${pr.headBranch} → ${pr.baseBranch} · ${pr.headSha.slice(0, 10)}</span>
 · <a href="${runLink}">the run that opened it</a></p>
-<div class="say">${pr.body}</div>
+<div class="message">${pr.body}</div>
 <h2>Files</h2><table>${pr.files.map((file) => markup`<tr><td>${file.path}</td><td class="add">+${String(file.additions)}</td><td class="del">−${String(file.deletions)}</td></tr>`)}</table>
 <h2>Change</h2><pre>${pr.diff.split("\n").map(diffLine)}</pre>
 <h2>Merge</h2>

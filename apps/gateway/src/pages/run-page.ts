@@ -55,7 +55,7 @@ function messageBlock(message: Json): Markup {
 function contentBlock(block: Json): Markup {
   switch (block["type"]) {
     case "text":
-      return markup`<div class="say">${asText(block["text"])}</div>`;
+      return markup`<div class="message">${asText(block["text"])}</div>`;
     case "action":
       return markup`<pre>${block["name"] === "run_command" ? "" : `${asText(block["name"])} `}${compact(block["input"])}</pre>`;
     case "action_result":

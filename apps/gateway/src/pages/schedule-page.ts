@@ -18,7 +18,7 @@ export function schedulePage({ schedule, slots, runUrl }: SchedulePageData): str
     markup`<h1>${name}</h1>
 <p><code>${cron}</code> <span class="meta">${zone ?? "UTC"} · ${enabled ? `next ${history?.next_run ?? "never"}` : "paused"}</span></p>
 ${fault ? markup`<p class="del">${fault}</p>` : markup``}
-<div class="say">${prompt}</div>
+<div class="message">${prompt}</div>
 <h2>Slots</h2><table>${slots.map((slot) => slotRow(slot, runUrl))}</table>`,
   );
 }

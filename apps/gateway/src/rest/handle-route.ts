@@ -60,7 +60,7 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
       raw: { req: ctx.req, res: ctx.res },
       credentialHash: () => hashOf(credentialOf(options, ctx)),
       authenticateAgain: () => authenticated(options, ctx),
-      ...(idempotency ? { idempotency } : {}),
+      idempotency,
     },
   };
   return route.storesResponse && idempotency && input.caller

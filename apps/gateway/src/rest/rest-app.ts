@@ -79,9 +79,10 @@ const observe =
       const { route: declared, caller } = ctx.state;
       const { reason } = (ctx.body ?? {}) as { reason?: string };
       return {
-        ...(declared ? { method: declared.method, route: fullPath(declared) } : {}),
-        ...(caller ? { caller } : {}),
-        ...(ctx.status >= 400 && reason !== undefined ? { reason } : {}),
+        method: declared?.method,
+        route: declared && fullPath(declared),
+        caller,
+        reason: ctx.status >= 400 ? reason : undefined,
       };
     });
     ctx.state.requestId = requestId;

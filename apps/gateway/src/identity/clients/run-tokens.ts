@@ -41,16 +41,16 @@ export class RunTokens {
     return {
       principal: lease.agentUid ? { type: "agent", uid: lease.agentUid } : { type: "user", uid: lease.creatorUid },
       teams: lease.teamUid ? [{ teamUid, verbs: RUN_VERBS }] : [],
-      ...(lease.teamUid ? { activeTeamUid: teamUid } : {}),
+      activeTeamUid: lease.teamUid ? teamUid : undefined,
       // A team's run has no access to resources that its creator owns personally. A personal run acts within its own
       // tree.
-      ...(lease.ownerType === "user" ? { personal: RUN_VERBS } : {}),
+      personal: lease.ownerType === "user" ? RUN_VERBS : undefined,
       platformAdmin: false,
       requestId,
       run: {
         runUid: as<RunUid>(lease.runUid),
         rootRunUid: as<RunUid>(lease.rootRunUid),
-        ...(lease.factoryUid ? { factoryUid: lease.factoryUid } : {}),
+        factoryUid: lease.factoryUid || undefined,
         executionId,
         attempt,
       },

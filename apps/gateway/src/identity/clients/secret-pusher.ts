@@ -13,7 +13,7 @@ export const secretPusher =
   (client: Pick<Client<typeof webhooks.WebhookService>, "updateManagedSecret">): PushSecret =>
   async ({ teamUid, name, revision, value }) => {
     await client.updateManagedSecret(
-      { teamUid, name, revision, ...(value !== undefined && { value }) },
+      { teamUid, name, revision, value },
       call(serviceCaller("gateway", newUid()), { timeoutMs: PUSH_TIMEOUT_MS }),
     );
   };

@@ -19,7 +19,7 @@ const fact =
     entity,
     entityUid: uid,
     entityVersion: version,
-    ...(teamUid ? { teamUid } : {}),
+    teamUid: teamUid || undefined,
     payload,
     ...by,
   });

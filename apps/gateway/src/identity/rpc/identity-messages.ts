@@ -35,7 +35,7 @@ export const resolvedMessage = (
   teamConcurrencyLimit: resolved.team.concurrencyLimit,
   agentConcurrencyLimit: resolved.agent?.concurrencyLimit ?? 0,
   teamQueue: teamQueue(resolved.team),
-  ...(resolved.agent ? { agentQueue: agentQueue(resolved.agent) } : {}),
+  agentQueue: resolved.agent && agentQueue(resolved.agent),
   teamSecrets: [...resolved.teamSecrets],
 });
 
@@ -65,5 +65,5 @@ export const profileMessage = ({
   type,
   uid,
   displayName,
-  ...(email === undefined ? {} : { email }),
+  email,
 });

@@ -26,5 +26,5 @@ export async function findProfiles(
     query.emails,
     query.teamUids ?? null,
   ]);
-  return rows.map(({ email, ...profile }) => ({ ...profile, ...(email === null ? {} : { email }) }));
+  return rows.map(({ email, ...profile }) => ({ ...profile, email: email ?? undefined }));
 }

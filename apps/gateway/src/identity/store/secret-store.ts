@@ -15,7 +15,7 @@ export const listSecrets = (
   limit: number,
 ): Promise<Secret[]> =>
   prisma.managedSecret.findMany({
-    where: { teamUid, ...(after === undefined ? {} : { name: { gt: after } }) },
+    where: { teamUid, name: after === undefined ? undefined : { gt: after } },
     omit: SHOWN,
     orderBy: { name: "asc" },
     take: limit,

@@ -109,8 +109,8 @@ function callerOfKey(credential: Credential, teamHeader: string | undefined, req
   return {
     principal: { type: "user", uid: user.uid, displayName: user.displayName, email: user.email },
     teams,
-    ...(credential.personal ? { personal: withinScopes(VERBS, credential.scopes ?? []) } : {}),
-    ...(active ? { activeTeamUid: active } : {}),
+    personal: credential.personal ? withinScopes(VERBS, credential.scopes ?? []) : undefined,
+    activeTeamUid: active,
     platformAdmin: isPlatformAdmin(credential),
     requestId,
   };

@@ -66,7 +66,7 @@ export async function bootstrap(
     } as const;
     const { text } = await issueKey({ tx, clock: deps.clock }, by, {
       ...order,
-      ...(chosen.apiKey ? { text: chosen.apiKey } : {}),
+      text: chosen.apiKey,
     });
     return { apiKey: text, workerKey };
   });

@@ -70,7 +70,7 @@ async function orderOf(
     if (agentUid || userUid || allTeams || scopes.length > 0)
       throw invalid("A key of kind worker must not have user_uid, agent_uid, scopes or all_teams. Omit them.");
     requireVerb(caller, teamUid, "team.manage", "team");
-    return { kind, ...(limits.expiresAt && { expiresAt: limits.expiresAt }) };
+    return { kind, expiresAt: limits.expiresAt };
   }
   if (agentUid) {
     if (userUid || allTeams)
@@ -105,8 +105,7 @@ function withinOwn(
   const livesLonger = own?.expiresAt && expiresAt && expiresAt > own.expiresAt;
   if (!own || isWider || livesLonger)
     throw refused("The new key must not have more scopes or a later expires_at than the key that creates it.");
-  const end = expiresAt ?? own.expiresAt ?? undefined;
-  return { scopes: scopes.length > 0 ? scopes : limits, ...(end ? { expiresAt: end } : {}) };
+  return { scopes: scopes.length > 0 ? scopes : limits, expiresAt: expiresAt ?? own.expiresAt ?? undefined };
 }
 
 const mayReachAllTeams = ({ allTeams, personal, scopes, user }: OwnKey): boolean =>

@@ -272,7 +272,7 @@ const environmentRecord = (
   last_updated: isoTime(environment.lastUpdated!),
   setup_failed: environment.setupFailed,
   last_task_run_timestamp: environment.lastTaskRunTimestamp ? isoTime(environment.lastTaskRunTimestamp) : null,
-  ...(environment.lastTaskCreated ? { last_task_created: taskRecord(environment.lastTaskCreated) } : {}),
+  last_task_created: environment.lastTaskCreated && taskRecord(environment.lastTaskCreated),
   link_sharing: environment.linkSharing ?? false,
   access: (environment.access || "owned") as "owned",
   scope: { type: environment.ownerType === "team" ? "Team" : "User", uid: environment.ownerUid },

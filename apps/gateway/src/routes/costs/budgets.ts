@@ -125,7 +125,7 @@ export function budgetRoutes({ budgets }: Pick<Upstreams, "budgets">): Route[] {
       handler: async (input) => {
         const { body, params } = input;
         const changes = {
-          ...(body.limit_usd === undefined ? {} : { limitMicros: toMicros(body.limit_usd) }),
+          limitMicros: body.limit_usd === undefined ? undefined : toMicros(body.limit_usd),
           ...thresholdsOf(body),
         };
         return budgetRecord(

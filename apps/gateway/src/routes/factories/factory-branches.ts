@@ -214,5 +214,5 @@ const branchRecord = (branch: proto.Branch): z.input<typeof BranchStatus> => ({
     : null,
   created_at: isoTime(branch.createdAt!),
   updated_at: isoTime(branch.updatedAt!),
-  ...(branch.deletedAt && { deleted_at: isoTime(branch.deletedAt) }),
+  deleted_at: branch.deletedAt && isoTime(branch.deletedAt),
 });

@@ -65,7 +65,7 @@ export function factoryRecord(
     repositories: factory.repositories.map((repository) => ({
       owner: repository.owner,
       repo: repository.repo,
-      ...(repository.codeForge ? { code_forge: repository.codeForge as "GITHUB" } : {}),
+      code_forge: (repository.codeForge || undefined) as "GITHUB" | undefined,
     })),
     credential_strategy: factory.credentialStrategy as "EXECUTOR",
     default_environment: factory.defaultEnvironment ?? null,

@@ -83,7 +83,7 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
         return {
           valid: response.valid,
           diagnostics: response.diagnostics.map(diagnosticRecord),
-          ...(verb === "plan" ? { plan: response.plan.map(planRecord) } : {}),
+          plan: verb === "plan" ? response.plan.map(planRecord) : undefined,
         };
       },
     });
@@ -133,8 +133,8 @@ export function factorySourceRoutes({ factories }: Pick<Upstreams, "factories">)
                 repositoryUrl: body.repository_url,
                 branch: body.branch ?? "main",
                 directory: body.directory ?? "",
-                ...(body.secret_name && { secretName: body.secret_name }),
-                ...(body.username && { username: body.username }),
+                secretName: body.secret_name || undefined,
+                username: body.username || undefined,
               };
         return sourceRecord((await factories.putSource({ factoryUid: params.uid, source }, onBehalf(input))).source!);
       },

@@ -106,7 +106,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           outputs: (standing?.outputs ?? []).map(artifactItem),
           ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
         }),
-        ...(include.currentRun && standing && !standing.hidden && { current_run: currentRun(standing) }),
+        current_run: include.currentRun && standing && !standing.hidden ? currentRun(standing) : undefined,
       };
     });
   };

@@ -144,7 +144,7 @@ export function agentRecord(agent: Agent): z.input<typeof AgentRecord> {
     prompt: agent.prompt,
     factory_uid: agent.factoryUid,
     default_runner_uid: default_runner_uid ?? (runner && agent.factoryUid ? runnerUidOf(agent.factoryUid, runner) : ""),
-    ...(config.harness?.type ? { base_harness: config.harness.type as (typeof HARNESS_TYPES)[number] } : {}),
+    base_harness: (config.harness?.type || undefined) as (typeof HARNESS_TYPES)[number] | undefined,
     skills: skills ?? [],
     secrets: secrets ?? [],
     concurrency_limit: agent.concurrencyLimit,

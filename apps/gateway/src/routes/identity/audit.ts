@@ -54,7 +54,7 @@ const auditRecord = (entry: AuditEntry): z.input<typeof AuditRecord> => ({
   entity_uid: entry.entityUid,
   actor: { type: entry.actorType, uid: entry.actorUid },
   request_id: entry.requestId,
-  ...(entry.cause ? { cause: entry.cause } : {}),
+  cause: entry.cause ?? undefined,
   occurred_at: entry.occurredAt.toISOString(),
   payload: entry.payload as Record<string, unknown>,
 });

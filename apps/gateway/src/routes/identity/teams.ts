@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
+import { present } from "@millwright/json";
 import { pathUid, route, type Route } from "../../rest/index.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, IssuedKey, keyRecord, teamRecord, TeamRecord } from "./identity-schemas.ts";
@@ -83,23 +84,15 @@ export function teamRoutes({ identity: { teams }, createOnce }: IdentityRouteDep
       body: TeamPatch,
       response: TeamRecord,
       handler: async ({ caller, params: { uid }, body }) => {
-        const {
-          name,
-          capabilities,
-          concurrency_limit: concurrencyLimit,
-          queue_weight: queueWeight,
-          queue_paused: queuePaused,
-          agent_defaults: agentDefaults,
-        } = body;
-        const changes = {
-          ...(name === undefined ? {} : { name }),
-          ...(capabilities?.factory_branches === undefined ? {} : { factoryBranches: capabilities.factory_branches }),
-          ...(capabilities?.metadata_filter === undefined ? {} : { metadataFilter: capabilities.metadata_filter }),
-          ...(concurrencyLimit === undefined ? {} : { concurrencyLimit }),
-          ...(queueWeight === undefined ? {} : { queueWeight }),
-          ...(queuePaused === undefined ? {} : { queuePaused }),
-          ...(agentDefaults === undefined ? {} : { agentDefaults }),
-        };
+        const changes = present({
+          name: body.name,
+          factoryBranches: body.capabilities?.factory_branches,
+          metadataFilter: body.capabilities?.metadata_filter,
+          concurrencyLimit: body.concurrency_limit,
+          queueWeight: body.queue_weight,
+          queuePaused: body.queue_paused,
+          agentDefaults: body.agent_defaults,
+        });
         return teamRecord(await teams.update(caller, { teamUid: uid, changes }));
       },
     }),

@@ -57,17 +57,17 @@ export const whoAmIRoute = ({ teams, members }: Pick<IdentityOperations, "teams"
                 ? ("worker" as const)
                 : ("user" as const),
           uid: principal.uid,
-          ...(principal.displayName ? { display_name: principal.displayName } : {}),
-          ...(principal.email ? { email: principal.email } : {}),
+          display_name: principal.displayName || undefined,
+          email: principal.email || undefined,
         },
         platform_admin: caller.platformAdmin,
-        ...(names.has(caller.activeTeamUid ?? "") ? { active_team_uid: caller.activeTeamUid } : {}),
+        active_team_uid: names.has(caller.activeTeamUid ?? "") ? caller.activeTeamUid : undefined,
         teams: caller.teams.map(({ teamUid, verbs }) => {
           const role = roles?.get(teamUid);
-          return { uid: teamUid, name: names.get(teamUid) ?? "", ...(role ? { role } : {}), permissions: [...verbs] };
+          return { uid: teamUid, name: names.get(teamUid) ?? "", role, permissions: [...verbs] };
         }),
         personal_permissions: [...(caller.personal ?? [])],
-        ...(run ? { run_id: run.runUid } : {}),
+        run_id: run?.runUid,
       };
     },
   });

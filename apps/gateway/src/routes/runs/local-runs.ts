@@ -158,7 +158,7 @@ export function localRunRoutes({ localRuns }: Pick<Upstreams, "localRuns">): Rou
 const eventMessage = (reported: z.output<typeof LocalRunEvent>): orchestrator.LocalEvent =>
   create(orchestrator.LocalEventSchema, {
     seq: BigInt(reported.seq),
-    ...(reported.at ? { at: timestampFromDate(reported.at) } : {}),
+    at: reported.at && timestampFromDate(reported.at),
     event: eventOf(reported),
   });
 

@@ -10,7 +10,7 @@ export type RunJson = z.input<typeof RunItem>;
 type Links = { sessionLink(run: orchestrator.Run): string };
 
 /**
- * Returns the public records of runs with the profiles of their creators and executors. Looks up all profiles in one
+ * Returns the public records of runs with the profiles of their creators and executors. Reads all profiles in one
  * call, without the caller's own profile, which is known.
  */
 export async function runRecords(
@@ -57,7 +57,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     is_run_type_cancellable: run.isRunTypeCancellable,
     debug_agent_available: run.debugAgentAvailable,
     artifacts: run.artifacts.map(artifactItem),
-    ...(run.promptTruncated ? { prompt_truncated: true } : {}),
+    prompt_truncated: run.promptTruncated ? true : undefined,
     ...present({
       parent_run_id: run.parentRunUid,
       retry_of_run_id: run.retryOfRunUid,

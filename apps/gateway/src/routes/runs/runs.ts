@@ -337,8 +337,10 @@ function idempotencyOf(caller: Caller, key: string | undefined): { causeKey?: st
  * request.
  */
 const createdRun = ({ run, atCapacity }: orchestrator.CreatedRun): z.input<typeof CreatedRun> => ({
-  ...{ run_id: run!.uid, task_id: run!.uid, state: "QUEUED" },
-  ...(atCapacity ? { at_capacity: true } : {}),
+  run_id: run!.uid,
+  task_id: run!.uid,
+  state: "QUEUED",
+  at_capacity: atCapacity ? true : undefined,
 });
 
 /** Returns the image with a file name. The default is its position and type: "image-1.png". */

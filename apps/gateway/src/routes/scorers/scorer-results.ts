@@ -219,7 +219,7 @@ function metricsRecord(
       ...countsOf(sum(series.map((each) => each.pass_count)), sum(series.map((each) => each.fail_count))),
       series,
     },
-    ...(includeCost && { cost: { dollars: sum(micros) / 1e6, series: micros.map((each) => each / 1e6) } }),
+    cost: includeCost ? { dollars: sum(micros) / 1e6, series: micros.map((each) => each / 1e6) } : undefined,
   };
 }
 

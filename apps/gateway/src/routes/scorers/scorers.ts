@@ -12,7 +12,7 @@ export const SCORER = `${BASE}/{scorer_uid}`;
 
 const RECENT_OUTCOMES = 50;
 const LEGACY_DATE =
-  "Legacy: validated, but without effect. `start_date` and `end_date` must be sent together, the start before the end.";
+  "Legacy: validated, but without effect. `start_date` and `end_date` must both be sent, the start before the end.";
 
 const ListQuery = z
   .object({

@@ -37,7 +37,7 @@ export function automationRoutes({ automations }: Pick<Upstreams, "automations">
   const automationPath = "/factory/{uid}/automations/{automationUid}";
   const definitionOf = (body: { agent?: string | null | undefined }): JsonObject => {
     const { agent, ...keys } = body;
-    return parseStored(JSON.stringify({ ...keys, ...(agent && { agent }) })) as JsonObject;
+    return parseStored(JSON.stringify({ ...keys, agent: agent || undefined })) as JsonObject;
   };
   return [
     route({

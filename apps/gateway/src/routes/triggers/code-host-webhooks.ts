@@ -120,7 +120,7 @@ export function codeHostWebhookRoutes(
           { ...refOf(host), provider: host.kind, ...settingsOf(input.body) },
           onBehalf(input),
         );
-        return { ...webhookRecord(webhook!), ...(secret && { secret }) };
+        return { ...webhookRecord(webhook!), secret: secret || undefined };
       },
     }),
     route({
@@ -147,7 +147,7 @@ export function codeHostWebhookRoutes(
           { ...(await find(input)), secret: input.body?.secret ?? "" },
           onBehalf(input),
         );
-        return { ...webhookRecord(webhook!), ...(secret && { secret }) };
+        return { ...webhookRecord(webhook!), secret: secret || undefined };
       },
     }),
     route({
@@ -218,8 +218,8 @@ const settingsOf = ({
   enabled,
   bot_login: botLogin,
 }: { enabled?: boolean | undefined; bot_login?: string | null | undefined } = {}) => ({
-  ...(enabled !== undefined && { enabled }),
-  ...(botLogin !== undefined && { botLogin: botLogin ?? "" }),
+  enabled,
+  botLogin: botLogin === null ? "" : botLogin,
 });
 
 const webhookRecord = (webhook: webhooks.CodeHostWebhook): z.input<typeof CodeHostWebhook> => ({

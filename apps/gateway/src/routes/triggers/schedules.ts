@@ -217,7 +217,7 @@ export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   time_zone: schedule.timeZone ?? null,
   enabled: schedule.enabled,
   prompt: schedule.prompt,
-  ...(schedule.promptTruncated ? { prompt_truncated: true } : {}),
+  prompt_truncated: schedule.promptTruncated ? true : undefined,
   created_at: isoTime(schedule.createdAt!),
   updated_at: isoTime(schedule.updatedAt!),
   mode: (schedule.mode || "normal") as NonNullable<ScheduleJson["mode"]>,

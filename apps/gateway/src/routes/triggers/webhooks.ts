@@ -102,7 +102,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
       { webhook: newWebhook, secret: body.secret ?? "", idempotencyKey: input.request.idempotency?.key ?? "" },
       onBehalf(input),
     );
-    return { ...webhookRecord(made!), ...(secret && { secret }) };
+    return { ...webhookRecord(made!), secret: secret || undefined };
   };
   const test = async (factoryUid: string, body: z.output<typeof FilterTest>, input: Caller) => {
     const tested = await webhooks.testFilter(
@@ -258,7 +258,7 @@ export function webhookRoutes({ webhooks, automations }: Pick<Upstreams, "webhoo
             { ...ref(input.params), secret: input.body?.secret ?? "" },
             onBehalf(input),
           );
-          return { ...webhookRecord(changed!), ...(secret && { secret }) };
+          return { ...webhookRecord(changed!), secret: secret || undefined };
         },
       }),
       route({
