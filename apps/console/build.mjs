@@ -98,6 +98,8 @@ function hashOfSources() {
   const paths = globSync(["src/**/*", "*.mjs", "index.html"], { cwd: app, exclude: ["**/*.test.ts"] });
   for (const path of paths.filter((each) => statSync(join(app, each)).isFile()).sort())
     hash.update(`${path}\0`).update(readFileSync(join(app, path)));
+  for (const path of globSync("libs/terminal/src/*.ts", { cwd: root }).sort())
+    hash.update(readFileSync(join(root, path)));
   hash.update(readFileSync(join(root, "package-lock.json")));
   return hash.digest("hex");
 }

@@ -1,4 +1,4 @@
-import { defineConfig } from "vite";
+import { defaultClientConditions, defineConfig } from "vite";
 
 /** The platform that the development server forwards requests to. */
 const PLATFORM = process.env.MILLWRIGHT_URL ?? "http://127.0.0.1:8080";
@@ -6,6 +6,7 @@ const PLATFORM = process.env.MILLWRIGHT_URL ?? "http://127.0.0.1:8080";
 export default defineConfig({
   root: import.meta.dirname,
   clearScreen: false,
+  resolve: { conditions: ["@millwright/source", ...defaultClientConditions] },
   oxc: { jsx: { runtime: "automatic" } },
   server: {
     port: 5173,

@@ -9,6 +9,8 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/components.css";
 import "./styles/shell.css";
+import "./styles/run.css";
+import "./styles/work.css";
 
 applyTheme();
 createRoot(document.querySelector("#root")!).render(

@@ -9,6 +9,7 @@ import { CONSOLE_DIR, consoleSite } from "./console/console-site.ts";
 import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
+import { runFileRoutes } from "./pages/run-files.ts";
 import { signInMount } from "./pages/sign-in.ts";
 import { restApp, type RespondOnce, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
 import { aboutErrorsRoute } from "./routes/platform/about-errors.ts";
@@ -45,6 +46,7 @@ import { priceRoutes } from "./routes/costs/prices.ts";
 import type { FindProfiles, Profile } from "./routes/identity/profiles.ts";
 import { localRunRoutes } from "./routes/runs/local-runs.ts";
 import { followupRoutes } from "./routes/conversations/followups.ts";
+import { runPullRequestRoutes } from "./routes/runs/pull-requests.ts";
 import { runViewRoutes } from "./routes/runs/run-views.ts";
 import { runRoutes } from "./routes/runs/runs.ts";
 import { scheduleRoutes } from "./routes/triggers/schedules.ts";
@@ -60,6 +62,7 @@ import { teamRoutes } from "./routes/identity/teams.ts";
 import { webhookRoutes } from "./routes/triggers/webhooks.ts";
 import { whoAmIRoute } from "./routes/identity/whoami.ts";
 import { browserSessions } from "./sessions/browser-sessions.ts";
+import { linkViewer } from "./sessions/link-viewer.ts";
 import { sessionRoutes } from "./sessions/session-routes.ts";
 import type { CreateOnce } from "./store/idempotency-store.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
@@ -149,6 +152,8 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...factoryMetricsRoutes({ upstreams, limitMetrics }),
     ...factoryCostRoutes({ upstreams, limitMetrics }),
     ...factoryPullRequestRoutes({ upstreams, limitMetrics }),
+    ...runPullRequestRoutes(upstreams),
+    ...runFileRoutes(upstreams, links),
     ...pageRoutes({ ...shared, signIn }),
     ...sessionRoutes({ authenticate, sessions, publicUrl: o.publicUrl }),
     ...consoleRoutes(site),
@@ -169,6 +174,7 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     mounts,
     authenticate,
     sessionCredential: sessions.credential,
+    linkCaller: linkViewer(links),
     navigationPage: site.page,
     respondOnce,
     teamHeaders,

@@ -57,31 +57,14 @@ describe("work on a repository", () => {
     expect(git(bare, "diff", "--name-only", `main...${branch}`).trim().split("\n")).toEqual(["src/a.txt", "src/b.txt"]);
     expect(git(bare, "show", "main:src/a.txt")).toBe("old\n");
   });
-  test("has a page with its diff, for those with the run's link or a key", async () => {
-    const view = new URL(run.session_link).search;
-    const page = await api.fetch(pullRequest().url + view);
-    const html = page.text;
-    expect([page.status, html.includes("Use &lt;new&gt; prices"), html.includes("+new")]).toEqual([200, true, true]);
-    const diff = (await api.fetch(`${pullRequest().url}.diff${view}`)).text;
-    expect(diff).toMatch(/^-old$/m);
-    expect((await api.fetch(pullRequest().url)).status).toBe(401);
-    const form = new URLSearchParams({ key: api.key, next: new URL(pullRequest().url).pathname });
-    const signedIn = await api.fetch(`${platform.url}/sign-in/`, { method: "POST", body: form, redirect: "manual" });
-    const cookie = signedIn.headers.get("set-cookie")!.split(";")[0]!;
-    expect((await api.fetch(platform.url + signedIn.headers.get("location")!, { headers: { cookie } })).status).toBe(
-      200,
-    );
-  });
-  test("is merged by the commands that its page shows, in a clone", async () => {
-    const { text } = await api.fetch(pullRequest().url + new URL(run.session_link).search);
-    const [, commands = ""] = /<h2>Merge<\/h2>[^]*?<pre>([^<]*)<\/pre>/.exec(text) ?? [];
-    expect(commands.split("\n")).toHaveLength(5);
-    // A second repository represents the code host, so that the pull request stays open for the other tests.
-    const host = platform.path("merged.git");
-    git(platform.dir, "clone", "--quiet", "--mirror", bare, host);
-    git(platform.dir, "clone", "--quiet", host, "clone");
-    for (const command of commands.split("\n")) git(platform.path("clone"), ...command.split(" ").slice(1));
-    expect(git(host, "show", "main:src/a.txt")).toBe("new\n");
+  test("is readable with its diff, for those with the run's link or a key", async () => {
+    const { search } = new URL(run.session_link);
+    const uid = new URL(pullRequest().url).pathname.split("/").at(-1);
+    const seen = await api.get(`/agent/runs/${run.run_id}/pull-requests/${uid}`);
+    expect(seen).toMatchObject({ title: "Use <new> prices", head_branch: pullRequest().branch, base_branch: "main" });
+    expect(seen.diff).toContain("+new");
+    expect((await api.fetch(`${pullRequest().url}.diff${search}`)).text).toMatch(/^-old$/m);
+    expect((await api.fetch(`${pullRequest().url}.diff`)).status).toBe(401);
   });
   test("is an output of its task", async () => {
     // The task is created when the factories service consumes the event of the run.

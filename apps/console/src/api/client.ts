@@ -4,11 +4,15 @@ import { ApiError, errorOf } from "./problem.ts";
 import { activeTeam } from "./active-team.ts";
 
 const TEAM_HEADER = "X-Service-Team-Uid";
+/** The gateway accepts the token for reading the run of the link. A session has precedence. */
+const VIEW_HEADER = "X-Millwright-View";
+
+/** Returns the token of the session link that the page was opened with. */
+export const viewToken = (): string | undefined => new URLSearchParams(location.search).get("view") ?? undefined;
 
 const middleware: Middleware = {
   onRequest({ request }) {
-    const team = activeTeam.get();
-    if (team !== undefined) request.headers.set(TEAM_HEADER, team);
+    for (const [name, value] of Object.entries(requestHeaders())) request.headers.set(name, value);
     return request;
   },
   async onResponse({ request, response }) {
@@ -31,10 +35,13 @@ export const api = createClient<paths>({
 });
 api.use(middleware);
 
-/** Returns the headers of requests that the typed client does not send: event streams and downloads. */
+/** Returns the headers of every request: the active team, and the token of a session link. */
 export function requestHeaders(): Record<string, string> {
-  const team = activeTeam.get();
-  return team === undefined ? {} : { [TEAM_HEADER]: team };
+  const [team, view] = [activeTeam.get(), viewToken()];
+  return {
+    ...(team === undefined ? {} : { [TEAM_HEADER]: team }),
+    ...(view === undefined ? {} : { [VIEW_HEADER]: view }),
+  };
 }
 
 /** Returns the body of a response. Use with calls of `api`, whose failures throw. */

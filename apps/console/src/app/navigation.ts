@@ -1,4 +1,4 @@
-import { Play, type LucideIcon } from "lucide-react";
+import { Play, SquareKanban, type LucideIcon } from "lucide-react";
 import type { LinkProps } from "@tanstack/react-router";
 
 export type NavigationEntry = { readonly label: string; readonly to: LinkProps["to"]; readonly icon: LucideIcon };
@@ -7,6 +7,9 @@ export type NavigationGroup = { readonly label?: string; readonly entries: reado
 /** What the sidebar and the command palette list, in order. */
 export const NAVIGATION: readonly NavigationGroup[] = [
   {
-    entries: [{ label: "Runs", to: "/runs", icon: Play }],
+    entries: [
+      { label: "Work", to: "/work", icon: SquareKanban },
+      { label: "Runs", to: "/runs", icon: Play },
+    ],
   },
 ];

@@ -1,19 +1,21 @@
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { runRoutes } from "../pages/run/routes.ts";
 import { runsRoutes } from "../pages/runs/routes.ts";
 import { parseSearch, stringifySearch } from "../ui/search-params.ts";
 import { ErrorView } from "../ui/error-view.tsx";
+import { workRoutes } from "../pages/work/routes.ts";
 import { rootRoute } from "./root-route.tsx";
 
 const homeRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/",
   beforeLoad: () => {
-    throw redirect({ to: "/runs", replace: true });
+    throw redirect({ to: "/work", replace: true });
   },
 });
 
 /** Every page of the console. An area adds its routes here, and its entry to `navigation.ts`. */
-const routeTree = rootRoute.addChildren([homeRoute, ...runsRoutes]);
+const routeTree = rootRoute.addChildren([homeRoute, ...runsRoutes, ...runRoutes, ...workRoutes]);
 
 export const router = createRouter({
   routeTree,

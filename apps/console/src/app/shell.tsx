@@ -14,7 +14,7 @@ const CommandPalette = lazy(() => import("./command-palette.tsx"));
 
 /** Draws the navigation, the breadcrumb and the page. Moves the focus to the page when its path changes. */
 export function Shell({ children }: { children: ReactNode }): ReactNode {
-  const { team } = useSession();
+  const { team, isLinkViewer } = useSession();
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const content = useRef<HTMLElement>(null);
@@ -36,6 +36,15 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  if (isLinkViewer)
+    return (
+      <main className="content link-viewer" id="content">
+        <p className="notice">
+          You view one run by its link. <a href={location.pathname}>Sign in</a> to see more.
+        </p>
+        {children}
+      </main>
+    );
   return (
     <TeamEventsProvider team={team?.uid}>
       <a className="skip-link" href="#content">

@@ -33,6 +33,3 @@ const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (letter
 
 /** Returns a value of an open JSON object as text, or "" if it is not a string. */
 export const asText = (value: unknown): string => (typeof value === "string" ? value : "");
-
-/** Returns the href of a link that an agent may have chosen: http and https URLs only, else "#". */
-export const safeHref = (url: unknown): string => (typeof url === "string" && /^https?:\/\//i.test(url) ? url : "#");

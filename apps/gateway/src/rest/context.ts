@@ -37,6 +37,8 @@ export type RestOptions = {
   readonly authenticate: Authenticate;
   /** Returns the credential of a browser session from the Cookie header, or undefined without a valid session. */
   readonly sessionCredential?: (cookies: string | undefined) => string | undefined;
+  /** Returns the caller of a session link's token for a run, or undefined if it is not valid for that run. */
+  readonly linkCaller?: (token: string, runUid: string, requestId: string) => Caller | undefined;
   /** Responds to browser navigations to paths that no route has. */
   readonly navigationPage?: () => Promise<Reply>;
   /** Used by routes with `storesResponse`. */
@@ -78,6 +80,8 @@ export function credentialOf(options: RestOptions, ctx: RestContext): string | u
  */
 export async function authenticated(options: RestOptions, ctx: RestContext): Promise<Caller> {
   const bearer = credentialOf(options, ctx);
+  const viewer = bearer === undefined ? linkCallerOf(options, ctx) : undefined;
+  if (viewer) return viewer;
   if (!bearer)
     throw new DomainError({
       kind: "unauthenticated",
@@ -86,4 +90,14 @@ export async function authenticated(options: RestOptions, ctx: RestContext): Pro
     });
   const teamUid = options.teamHeaders.map((name) => ctx.get(name)).find((text) => text !== "");
   return options.authenticate({ bearer, teamUid, requestId: ctx.state.requestId });
+}
+
+/** Header with the token of a session link. It is accepted for reading the run of the link. */
+const LINK_HEADER = "x-millwright-view";
+
+function linkCallerOf({ linkCaller }: RestOptions, ctx: RestContext): Caller | undefined {
+  const token = ctx.get(LINK_HEADER);
+  const runUid = (ctx["params"] as Readonly<Record<string, string>> | undefined)?.["runId"];
+  if (token === "" || runUid === undefined || ctx.method !== "GET") return undefined;
+  return linkCaller?.(token, runUid, ctx.state.requestId);
 }

@@ -25,9 +25,12 @@ import { connectUpstreams } from "../../src/clients/upstreams.ts";
 import { docsRoutes } from "../../src/pages/docs-page.ts";
 import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
 import { pageRoutes } from "../../src/pages/page-routes.ts";
+import { runFileRoutes } from "../../src/pages/run-files.ts";
 import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
+import { linkViewer } from "../../src/sessions/link-viewer.ts";
 import { browserSessions } from "../../src/sessions/browser-sessions.ts";
+import { runPullRequestRoutes } from "../../src/routes/runs/pull-requests.ts";
 import { artifactRoutes } from "../../src/routes/runs/artifacts.ts";
 import { automationRoutes } from "../../src/routes/triggers/automations.ts";
 import { benchmarkRunRoutes } from "../../src/routes/benchmarks/benchmark-runs.ts";
@@ -209,6 +212,8 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...factoryBranchRoutes({ ...deps, hasFactoryBranches: async () => capabilities.factoryBranches }),
     ...factoryFilesRoutes,
     ...taskRoutes(deps),
+    ...runPullRequestRoutes(upstreams),
+    ...runFileRoutes(upstreams, links),
     ...pageRoutes(deps),
     ...automationRoutes(upstreams),
     ...webhookRoutes(upstreams),
@@ -233,6 +238,8 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
       routes: all,
       mounts,
       authenticate,
+      sessionCredential: sessions.credential,
+      linkCaller: linkViewer(links),
       respondOnce: (_caller, _key, act) => act(),
       teamHeaders: ["x-service-team-uid"],
       clock,

@@ -217,6 +217,8 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
     runs: run,
     tasks: task.uid,
     conversations: conversation,
+    // no run of this world opens one: the id is nobody's
+    "pull-requests": randomUUID(),
     artifacts: uidOf(artifacts, "FILE"),
     screenshots: uidOf(artifacts, "SCREENSHOT"),
     environments: environment.uid,

@@ -1,8 +1,9 @@
 import { useCallback, type ReactNode } from "react";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { api, dataOf } from "../../api/client.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands } from "../../ui/copy.tsx";
+import { dollars } from "../../ui/money.ts";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ListView } from "../../ui/list-view.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
@@ -21,9 +22,9 @@ const COLUMNS: readonly Column<RunItem>[] = [
     title: "Run",
     sortBy: "title",
     cell: (run) => (
-      <a href={`/runs/${run.run_id}`} className="primary-link truncate">
+      <Link to="/runs/$runId" params={{ runId: run.run_id }} className="primary-link truncate">
         <SafeText>{run.title}</SafeText>
-      </a>
+      </Link>
     ),
   },
   { title: "State", cell: (run) => <StateBadge state={run.state} /> },
@@ -41,8 +42,8 @@ const COLUMNS: readonly Column<RunItem>[] = [
 
 function costText({ request_usage: usage }: RunItem): string {
   if (!usage) return "–";
-  const total = (usage.inference_cost_usd ?? 0) + (usage.compute_cost_usd ?? 0) + (usage.platform_cost_usd ?? 0);
-  return `$${total.toFixed(total > 0 && total < 0.01 ? 4 : 2)}`;
+  const { inference_cost_usd: inference = 0, compute_cost_usd: compute = 0, platform_cost_usd: platform = 0 } = usage;
+  return dollars(inference + compute + platform);
 }
 
 /** Every run of the team that matches the filters. */

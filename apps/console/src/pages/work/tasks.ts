@@ -1,0 +1,69 @@
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf } from "../../api/client.ts";
+import type { components } from "../../gen/api.ts";
+import { useToasts } from "../../ui/toasts.tsx";
+
+export type Task = components["schemas"]["FactoryTask"];
+export type Stage = components["schemas"]["TaskStage"];
+
+/** The stages in the order of the work. */
+export const STAGES: readonly (readonly [stage: Stage, label: string])[] = [
+  ["TRIAGE", "Triage"],
+  ["SPEC", "Spec"],
+  ["IMPLEMENT", "Implement"],
+  ["REVIEW", "Review"],
+  ["COMPLETE", "Complete"],
+  ["CANCELLED", "Cancelled"],
+];
+export const stageLabel = (stage: Stage): string => STAGES.find(([each]) => each === stage)?.[1] ?? stage;
+
+const PAGE_SIZE = 30;
+const FACTORIES_MAX = 100;
+
+/** The factories of the active team, by name. */
+export const factoriesQuery = queryOptions({
+  queryKey: ["factories", "choices"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/factory", { params: { query: { limit: FACTORIES_MAX } }, signal })),
+});
+
+/** The tasks of one stage, latest change first, page by page. */
+export const tasksQuery = (factoryUid: string, stage: Stage, q: string | undefined) =>
+  infiniteQueryOptions({
+    queryKey: ["tasks", factoryUid, stage, q ?? ""],
+    queryFn: ({ pageParam, signal }) =>
+      dataOf(
+        api.GET("/api/v1/factory/{uid}/tasks", {
+          params: {
+            path: { uid: factoryUid },
+            query: {
+              stage: [stage],
+              include_current_run: true,
+              limit: PAGE_SIZE,
+              ...(q === undefined ? {} : { q }),
+              ...(pageParam === undefined ? {} : { cursor: pageParam }),
+            },
+          },
+          signal,
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ page_info: info }) => info.next_cursor,
+  });
+
+/** Returns a mutation that moves a task to a stage. */
+export function useMoveTask(factoryUid: string) {
+  const queries = useQueryClient();
+  const toasts = useToasts();
+  return useMutation({
+    mutationFn: ({ task, stage }: { task: Pick<Task, "uid" | "title">; stage: Stage }) =>
+      dataOf(
+        api.PATCH("/api/v1/factory/{uid}/tasks/{task_uid}", {
+          params: { path: { uid: factoryUid, task_uid: task.uid } },
+          body: { stage },
+        }),
+      ),
+    onSuccess: ({ title, stage }) => toasts.success(`“${title}” is in ${stageLabel(stage)}.`),
+    onError: (error: unknown) => toasts.failure(error),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["tasks", factoryUid] }),
+  });
+}

@@ -1,0 +1,86 @@
+import { useState, type ReactNode } from "react";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Plus, Send } from "lucide-react";
+import { useMay } from "../../app/session.tsx";
+import { Button } from "../../ui/button.tsx";
+import { CopyCommands } from "../../ui/copy.tsx";
+import { ErrorView } from "../../ui/error-view.tsx";
+import { TextFilter } from "../../ui/filters.tsx";
+import { EmptyState, Page } from "../../ui/page.tsx";
+import { Board } from "./board.tsx";
+import { CreateTaskDialog } from "./create-task-dialog.tsx";
+import { DispatchDialog } from "./dispatch-dialog.tsx";
+import { factoriesQuery } from "./tasks.ts";
+
+/** The tasks of a factory by stage. */
+export default function WorkPage(): ReactNode {
+  const search = getRouteApi("/work").useSearch();
+  const navigate = useNavigate({ from: "/work" });
+  const [dialog, setDialog] = useState<"dispatch" | "create">();
+  const mayDispatch = useMay("run.create");
+  const mayManage = useMay("task.manage");
+  const { data, error, refetch } = useQuery(factoriesQuery);
+  const factories = data?.factories ?? [];
+  const factory = factories.find(({ uid }) => uid === search.factory) ?? factories[0];
+  if (error)
+    return (
+      <Page title="Work">
+        <ErrorView error={error} onRetry={() => void refetch()} />
+      </Page>
+    );
+  if (!data) return <p className="soft">Loading…</p>;
+  if (!factory)
+    return (
+      <Page title="Work">
+        <EmptyState title="No factory yet">
+          A factory receives work and dispatches it to its agents. Create one with{" "}
+          <code>npx millwright factory create</code>, then apply its definition.
+        </EmptyState>
+      </Page>
+    );
+  return (
+    <Page
+      title="Work"
+      actions={
+        <>
+          <Button disabled={!mayManage} onClick={() => setDialog("create")}>
+            <Plus size={14} aria-hidden />
+            Create task
+          </Button>
+          <Button look="primary" disabled={!mayDispatch} onClick={() => setDialog("dispatch")}>
+            <Send size={14} aria-hidden />
+            Dispatch work
+          </Button>
+          <CopyCommands
+            path={`/factory/${factory.uid}/tasks?include_current_run=true`}
+            cli={`task list --factory ${factory.uid}`}
+          />
+        </>
+      }
+    >
+      <div className="filters">
+        <select
+          className="select"
+          aria-label="Factory"
+          value={factory.uid}
+          onChange={(event) => void navigate({ search: { factory: event.target.value } })}
+        >
+          {factories.map(({ uid, name }) => (
+            <option key={uid} value={uid}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <TextFilter
+          label="Search tasks"
+          value={search.q}
+          onChange={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
+        />
+      </div>
+      <Board factoryUid={factory.uid} q={search.q} mayMove={mayManage} />
+      {dialog === "dispatch" && <DispatchDialog factory={factory} onClose={() => setDialog(undefined)} />}
+      {dialog === "create" && <CreateTaskDialog factoryUid={factory.uid} onClose={() => setDialog(undefined)} />}
+    </Page>
+  );
+}
