@@ -72,7 +72,7 @@ onDeployments(["standalone", "processes"], (name) => {
         status_message: { error_code: "resource_unavailable", retryable: true },
       });
       expect(run.status_message.message).toMatch(
-        /The sandbox could not be started\. It did not answer within 0\.001 s\./,
+        /The sandbox could not be started\. It did not respond within 0\.001 s\./,
       );
       const failures = (await eventsOf(api, runId)).filter(({ kind }) => kind === "attempt_failed");
       expect(failures.map(({ payload }) => [payload.attempt, payload.reason])).toEqual(

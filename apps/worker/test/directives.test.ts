@@ -211,7 +211,7 @@ test("stopping at once kills active runs, returns their leases and claims no oth
 
 test("an execution whose sandbox did not start is returned with the cause, which counts as a lost worker", async () => {
   const started = await testWorker({
-    runExecution: () => Promise.reject(new SandboxStartFailed("It did not answer within 15 s.", undefined)),
+    runExecution: () => Promise.reject(new SandboxStartFailed("It did not respond within 15 s.", undefined)),
   });
   running.push(started);
   const attempt = started.platform.offer(1n);
@@ -221,7 +221,7 @@ test("an execution whose sandbox did not start is returned with the cause, which
       executionId: 1n,
       attempt: 1,
       reason: "sandbox_start_failed",
-      message: "It did not answer within 15 s.",
+      message: "It did not respond within 15 s.",
       failure: true,
     },
   ]);

@@ -163,7 +163,7 @@ describe("an execution in the real process", () => {
     expect(platform.returned).toMatchObject([
       {
         reason: "sandbox_start_failed",
-        message: expect.stringContaining("did not answer within 0.001 s"),
+        message: expect.stringContaining("did not respond within 0.001 s"),
         failure: true,
       },
     ]);

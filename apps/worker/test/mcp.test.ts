@@ -81,7 +81,7 @@ inEachSandbox("servers of tools", (kind) => {
       const [died, added, flooded, long, babbled, again, over] = answers(events) as [string, string][];
       expect(died).toEqual([
         "failed",
-        expect.stringMatching(/^The MCP server calc did not answer: It has ended \(exit code 7\): out of ideas/),
+        expect.stringMatching(/^The MCP server calc did not respond: It has ended \(exit code 7\): out of ideas/),
       ]);
       expect(added).toEqual(["completed", "2"]);
       expect(flooded).toEqual(["failed", expect.stringContaining("it wrote too much without a response")]);
@@ -90,7 +90,7 @@ inEachSandbox("servers of tools", (kind) => {
       expect(ends(events)[3]).toMatchObject({ output: { truncated: true } });
       expect(babbled).toEqual(["failed", expect.stringContaining("A line is longer than the protocol allows")]);
       expect(again![0]).toBe("failed");
-      expect(over).toEqual(["failed", expect.stringContaining("is not started again")]);
+      expect(over).toEqual(["failed", expect.stringContaining("is not restarted")]);
     }));
 
   test("that cannot be started are reported as missing, and the run continues without them", () =>
@@ -174,7 +174,7 @@ inBubblewrap("servers of tools", () => {
       ["greet", "huge"],
       [
         ["completed", "hello"],
-        ["failed", expect.stringContaining("The answer has more than 16777216 bytes")],
+        ["failed", expect.stringContaining("The response exceeds 16777216 bytes")],
       ],
     ],
     ["sseUrl", "sse", ["greet"], [["completed", "hello"]]],
