@@ -19,7 +19,7 @@ export type Setting = Pick<SettingDescription, "name" | "isSecret">;
 const SET_BY_TEMPLATES: readonly RegExp[] = [
   /^(?:DATABASE|NATS|MILLWRIGHT_PUBLIC|MILLWRIGHT_WEBHOOK|MILLWRIGHT_BLOB)_URL$/,
   /^(?:GATEWAY|ORCHESTRATOR|FACTORIES|SCHEDULER|SCORING|METRICS|WEBHOOK_INGRESS)_(?:JWKS_)?URL$/,
-  /^(?:HOST|PORT|GRPC_PORT|OPS_PORT|BLOB_DIR|TLS_(?:CERT|KEY|CA)_FILE|MASTER_KEY|SERVICE_KEY)$/,
+  /^(?:HOST|PORT|GRPC_PORT|OPS_PORT|BLOB_DIR|TLS_(?:CERT|KEY|CA)_FILE|MASTER_KEY|MASTER_KEY_SECONDARY|SERVICE_KEY)$/,
   /^AWS_(?:REGION|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/,
   /^(?:ANTHROPIC|OPENAI|GOOGLE|OPENAI_COMPATIBLE)_API_KEY$/,
   /^MILLWRIGHT_(?:BOOTSTRAP_API_KEY|WORKER_KEY|GIT_CA_FILE)$/,
@@ -31,6 +31,7 @@ const SET_BY_TEMPLATES: readonly RegExp[] = [
 export const WITHOUT_USE: Readonly<Record<string, string>> = {
   MASTER_KEY_FILE:
     "The key is in a Secret; files of Secrets are readable by the pod's group, which the services refuse.",
+  MASTER_KEY_SECONDARY_FILE: "As MASTER_KEY_FILE.",
   SERVICE_KEY_FILE: "As MASTER_KEY_FILE.",
   MILLWRIGHT_WORKER_OFFER: "Set by a worker for the Jobs that it creates.",
   MILLWRIGHT_WORKER_OFFER_FILE: "Set by a worker for the Jobs that it creates.",

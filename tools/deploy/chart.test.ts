@@ -376,7 +376,7 @@ const LOADERS: Readonly<Record<string, (env: Env) => unknown>> = {
 /** Returns a valid value of a variable that is in a Secret. */
 function secretFor(name: string): string {
   if (name.endsWith("_URL")) return `${name === "NATS_URL" ? "nats" : "postgres"}://user:word@server/name`;
-  return name === "MASTER_KEY" || name === "SERVICE_KEY"
+  return ["MASTER_KEY", "MASTER_KEY_SECONDARY", "SERVICE_KEY"].includes(name)
     ? Buffer.alloc(32, 7).toString("base64")
     : "mw_0123456789abcdefgh";
 }

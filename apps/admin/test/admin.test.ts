@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
 import { migrationsDir as metricsMigrations } from "@millwright/metrics/compose";
 import { testDatabase } from "@millwright/testing";
-import { execute } from "../src/execute.ts";
+import { admin } from "./support/admin.ts";
 
 type TestDatabase = Awaited<ReturnType<typeof testDatabase>>;
 let [gateway, metrics]: TestDatabase[] = [];
@@ -15,17 +15,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([gateway?.close(), metrics?.close()]);
 });
-
-async function admin(line: string, env: NodeJS.ProcessEnv = {}) {
-  const printed: string[] = [];
-  const errors: string[] = [];
-  const code = await execute(line === "" ? [] : line.split(" "), {
-    env,
-    print: (text) => void printed.push(text),
-    printError: (text) => void errors.push(text),
-  });
-  return { code, printed: printed.join("\n"), errors: errors.join("\n") };
-}
 
 describe("the command line", () => {
   test.each(["", "--help", "-h"])("lists all commands for %p", async (line) => {

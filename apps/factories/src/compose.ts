@@ -10,7 +10,7 @@ import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
 import { allowServices } from "@millwright/rpc";
 import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { composeAutomations, type AutomationsOptions } from "./compose-automations.ts";
 import { definitionOwners } from "./clients/definition-owners.ts";
@@ -116,7 +116,7 @@ export async function composeFactories(o: FactoriesOptions) {
       caFile: o.gitCaFile,
       secretOf: (teamUid, name) => agents.secretOf(teamUid, name),
     }),
-    cursors: new Cursors(deriveKey(o.masterKey, "factories page tokens")),
+    cursors: new Cursors(...deriveKeys(o, "factories page tokens")),
     activationWaitMs: o.activationWaitMs ?? 10_000,
     clock,
     log,

@@ -8,7 +8,7 @@ import { newUid } from "@millwright/ids";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, type ServerOptions } from "@millwright/rpc";
 import { watchService } from "@millwright/service";
-import { deriveKey, Vault } from "@millwright/vault";
+import { deriveKeys, Vault } from "@millwright/vault";
 import { connectUpstreams } from "./clients/upstreams.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -51,7 +51,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   });
   const identity = composeIdentity({ ...o, database });
   const { eventLog } = identity;
-  const vault = Vault.fromMasterKey(o.masterKey);
+  const vault = Vault.fromMasterKeys(o);
   const responses = openResponses(vault);
   const upstreams = connectUpstreams(o.upstreams, o.signer);
   const limitMetrics = limitMetricsRequests({
@@ -64,7 +64,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     identity: identity.operations,
     sql: database.sql,
     vault,
-    cursors: new Cursors(deriveKey(o.masterKey, "cursors")),
+    cursors: new Cursors(...deriveKeys(o, "cursors")),
     createOnce: createOnce({ transaction: identity.operations.transaction, responses, clock }),
     upstreams,
     respondOnce: respondOnce({ sql: database.sql, responses, clock }),

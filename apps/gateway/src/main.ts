@@ -2,7 +2,7 @@ import { blobDirectory, directoryBlobs } from "@millwright/blobs";
 import { worker } from "@millwright/contracts";
 import { forwardService, mountHttp1, RemoteKeys } from "@millwright/rpc";
 import { runService } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys } from "@millwright/vault";
 import { composeGateway, migrationsDir } from "./compose.ts";
 import { loadConfig } from "./config.ts";
 
@@ -24,7 +24,7 @@ await runService({
     base,
     { orchestrator, factories, scheduler, scoring, metrics, "webhook-ingress": webhookIngress },
   ) => {
-    const signingKey = deriveKey(base.masterKey, "blob urls");
+    const [signingKey, ...acceptedKeys] = deriveKeys(base, "blob urls");
     const dir = blobDirectory(config);
     const store =
       dir === undefined ? undefined : directoryBlobs({ dir, publicUrl: base.publicUrl, signingKey, clock: base.clock });
@@ -41,7 +41,7 @@ await runService({
     const gateway = await composeGateway({
       ...base,
       upstreams: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
-      blobs: store && { store, signingKey },
+      blobs: store && { store, signingKey, acceptedKeys },
       egressRanges: config.egressRanges,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,

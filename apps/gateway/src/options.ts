@@ -16,7 +16,7 @@ export type GatewayOptions = ServiceOptions &
       webhookIngress: Transport;
     };
     /** Serves the store's signed URLs under `/blobs/…`. Absent if signed URLs point to a bucket. */
-    readonly blobs?: { store: BlobStore; signingKey: Uint8Array };
+    readonly blobs?: { store: BlobStore; signingKey: Uint8Array; acceptedKeys?: readonly Uint8Array[] };
     /** The orchestrator's listener for workers, mounted under `/rpc/`. */
     readonly workerListener?: RequestListener;
     /** The webhook ingress's listener, mounted under `/webhooks/`. Absent if the webhook ingress has its own port. */

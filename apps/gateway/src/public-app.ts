@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { Cursors } from "@millwright/paging";
-import { deriveKey, type Vault } from "@millwright/vault";
+import { deriveKeys, type Vault } from "@millwright/vault";
 import type { Upstreams } from "./clients/upstreams.ts";
 import type { IdentityOperations } from "./identity/index.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -88,7 +88,8 @@ type PublicAppDeps = {
 /** Returns the public HTTP application: REST below `/api/v1`, pages, signed blobs and the workers' listener. */
 export function publicApp(deps: PublicAppDeps): RestApp {
   const { options: o, authenticate, identity, upstreams, respondOnce, limitMetrics } = deps;
-  const links = pageLinks({ publicUrl: o.publicUrl, signingKey: deriveKey(o.masterKey, "page links"), clock: o.clock });
+  const [signingKey, ...acceptedKeys] = deriveKeys(o, "page links");
+  const links = pageLinks({ publicUrl: o.publicUrl, signingKey, acceptedKeys, clock: o.clock });
   const sessions = browserSessions({
     vault: deps.vault,
     clock: o.clock,

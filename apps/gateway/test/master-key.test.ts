@@ -11,7 +11,8 @@ let db: TestDatabase;
 beforeEach(async () => void (db = await testDatabase(migrationsDir)));
 afterEach(() => db.close());
 
-const verify = (key: Uint8Array) => verifyMasterKey(db.database.sql, key);
+const verify = (masterKey: Uint8Array, secondaryMasterKey?: Uint8Array) =>
+  verifyMasterKey(db.database.sql, { masterKey, secondaryMasterKey });
 
 test("records the first key, and rejects every other key with its id", async () => {
   await verify(KEY);
@@ -32,4 +33,18 @@ test("verifies the key with the newest secret if no key is recorded", async () =
   await expect(verify(OTHER)).rejects.toThrow("Put back the original key");
   await verify(KEY);
   await expect(verify(OTHER)).rejects.toThrow("Put back the original key");
+});
+
+test("accepts the recorded key as either one during a rotation, and refuses a retired key", async () => {
+  await verify(KEY);
+  await verify(KEY, OTHER);
+  await verify(OTHER, KEY);
+  await db.database.sql.query("UPDATE master_key SET key_id = $1, retired_key_ids = ARRAY[$2]", [
+    masterKeyId(OTHER),
+    masterKeyId(KEY),
+  ]);
+  await verify(OTHER, KEY);
+  await verify(OTHER);
+  await expect(verify(KEY, OTHER)).rejects.toThrow(`The master key (${masterKeyId(KEY)}) was retired by a rotation`);
+  await expect(verify(KEY)).rejects.toThrow("was retired by a rotation");
 });

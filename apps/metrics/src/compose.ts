@@ -3,7 +3,7 @@ import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { Database } from "@millwright/database";
 import { Cursors } from "@millwright/paging";
 import { watchService, type ServiceOptions } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { composeDeliveries } from "./compose-deliveries.ts";
@@ -72,7 +72,7 @@ export function composeMetrics(o: MetricsOptions) {
         principals: identityClient(upstreams.identity, signer, log),
         asOf: freshnessOf(database, clock, feeds),
         ...metricsQueries(database),
-        cursors: new Cursors(deriveKey(o.masterKey, "metrics page tokens")),
+        cursors: new Cursors(...deriveKeys(o, "metrics page tokens")),
       }),
     async start(): Promise<void> {
       ingestion.start();

@@ -19,7 +19,7 @@ import type { OutboundRule } from "@millwright/outbound";
 import { Cursors } from "@millwright/paging";
 import { call, clientFor, mountHttp1, type PublicKey, type ServerOptions } from "@millwright/rpc";
 import { watchService, type ServiceOptions } from "@millwright/service";
-import { deriveKey, Vault } from "@millwright/vault";
+import { deriveKeys, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { workerKeysClient } from "./leases/clients/worker-keys-client.ts";
 import { catalogAllowList, composeCatalog } from "./compose-catalog.ts";
@@ -80,7 +80,7 @@ export type Orchestrator = {
   /** Registers WorkerService, for a server that accepts requests without a caller token. */
   readonly workerRoutes: (router: ConnectRouter) => void;
   /** The public key that verifies run tokens. */
-  readonly runTokenJwk: PublicKey;
+  readonly runTokenJwks: readonly PublicKey[];
   start(): Promise<void>;
   /**
    * Stops the consumers and the work queue, which are what call upstream services on their own. The service still
@@ -109,8 +109,8 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "orchestrator" });
   const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
   const eventLog = new EventLog({ database, clock, log, ...wakeups });
-  const vault = Vault.fromMasterKey(o.masterKey);
-  const tokens = await runTokenKeys(o.masterKey);
+  const vault = Vault.fromMasterKeys(o);
+  const tokens = await runTokenKeys(o);
 
   const counts = runMetrics(o.metrics, database, timings);
   const life = composeRuns({
@@ -140,7 +140,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     wakeups: life.wakeups,
     liveTexts: life.liveTexts,
     eventLog,
-    cursors: new Cursors(deriveKey(o.masterKey, "orchestrator page tokens")),
+    cursors: new Cursors(...deriveKeys(o, "orchestrator page tokens")),
     identity: o.upstreams.identity,
     publicUrl: o.publicUrl,
     localRepositoryRoots: o.localRepositoryRoots ?? [],
@@ -222,7 +222,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     allow: mergeAllowed(ALLOWED_SERVICES, catalogAllowList),
     workerRoutes: toWorkers,
     workerListener: mountHttp1(toWorkers, workerServer, WORKER_PATH),
-    runTokenJwk: tokens.jwk,
+    runTokenJwks: tokens.jwks,
     async start() {
       eventLog.start();
       relay?.start();

@@ -2,7 +2,7 @@ import { blobDirectory, directoryBlobs, openBucket } from "@millwright/blobs";
 import { worker } from "@millwright/contracts";
 import { outboundRule } from "@millwright/outbound";
 import { runService } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys } from "@millwright/vault";
 import { composeOrchestrator, migrationsDir, QUIET_METHODS } from "./compose.ts";
 import { loadConfig } from "./config.ts";
 import { platformProviders } from "./catalog/model-settings.ts";
@@ -25,7 +25,7 @@ await runService({
     const dir = blobDirectory(config);
     const signing = {
       publicUrl: base.publicUrl,
-      signingKey: deriveKey(base.masterKey, "blob urls"),
+      signingKey: deriveKeys(base, "blob urls")[0],
       clock: base.clock,
     };
     const blobs =
@@ -54,7 +54,7 @@ await runService({
       },
       open: [worker.WorkerService.typeName],
       quiet: QUIET_METHODS,
-      publicKeys: [orchestrator.runTokenJwk],
+      publicKeys: orchestrator.runTokenJwks,
     };
   },
 });

@@ -183,7 +183,7 @@ test("a worker drives a run from the first poll to its end through its server", 
   );
   expect(heartbeat.directives).toEqual([]);
   const token = heartbeat.leases[0]!.runToken;
-  const { payload } = await jwtVerify(token.slice("mwr_".length), createLocalJWKSet({ keys: [own.runTokenJwk] }));
+  const { payload } = await jwtVerify(token.slice("mwr_".length), createLocalJWKSet({ keys: [...own.runTokenJwks] }));
   expect(payload).toMatchObject({
     run: runUid,
     root: runUid,

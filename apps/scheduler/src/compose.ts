@@ -6,7 +6,7 @@ import { Consumer, EventLog, Relay, serveEventFeed } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
 import { allowServices } from "@millwright/rpc";
 import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { environmentClient, orchestratorClient } from "./clients/orchestrator-client.ts";
 import { onlyScheduledRuns } from "./clients/run-feed.ts";
@@ -97,7 +97,7 @@ export function composeScheduler(o: SchedulerOptions) {
     slots: ledger,
     agents: identityClient(o.upstreams.identity, signer),
     environments: environmentClient(o.upstreams.orchestrator, signer),
-    cursors: new Cursors(deriveKey(o.masterKey, "scheduler page tokens")),
+    cursors: new Cursors(...deriveKeys(o, "scheduler page tokens")),
   };
   const consuming = { database, clock, log, tracer: o.tracer, wakeups: o.wakeups };
   const consumers = [

@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { Database } from "@millwright/database";
 import { Cursors } from "@millwright/paging";
 import type { ServiceOptions } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys, type MasterKeys } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { launchCatalogClient } from "./clients/launch-catalog-client.ts";
 import { sourceRunsClient } from "./clients/source-runs-client.ts";
@@ -15,7 +15,8 @@ import { managedScorerStore } from "./store/managed-scorer-store.ts";
 import { suiteStore } from "./store/suite-store.ts";
 import { trialRecordStore } from "./store/trial-record-store.ts";
 
-export type BenchmarksOptions = Pick<ServiceOptions, "clock" | "signer" | "masterKey"> & {
+export type BenchmarksOptions = Pick<ServiceOptions, "clock" | "signer"> & {
+  readonly masterKeys: MasterKeys;
   readonly database: Database;
   readonly upstreams: {
     readonly identity: Transport;
@@ -30,14 +31,14 @@ export function composeBenchmarks({
   database,
   clock,
   signer,
-  masterKey,
+  masterKeys,
   upstreams,
   scorers,
 }: BenchmarksOptions): BenchmarkRoutesDeps {
   const catalog = launchCatalogClient(upstreams.orchestrator, signer);
   return {
     clock,
-    cursors: new Cursors(deriveKey(masterKey, "benchmark page tokens")),
+    cursors: new Cursors(...deriveKeys(masterKeys, "benchmark page tokens")),
     factories: factoriesClient(upstreams.factories, signer),
     agents: suiteAgentsClient(upstreams.identity, signer),
     runs: sourceRunsClient(upstreams.orchestrator, signer),

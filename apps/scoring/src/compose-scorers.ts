@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { Database } from "@millwright/database";
 import { Cursors } from "@millwright/paging";
 import type { ServiceOptions } from "@millwright/service";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys, type MasterKeys } from "@millwright/vault";
 import { identityClient } from "./clients/identity-client.ts";
 import { modelsClient } from "./clients/models-client.ts";
 import { orchestratorClient } from "./clients/orchestrator-client.ts";
@@ -12,15 +12,15 @@ import { selfImprovementStore } from "./store/self-improvement-store.ts";
 import { enqueueCancel } from "./usecases/cancel-judge-run.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
 
-export type ScorersOptions = Pick<ServiceOptions, "clock" | "signer" | "masterKey"> &
-  ScopeDeps & { readonly database: Database; readonly identity: Transport; readonly orchestrator: Transport };
+export type ScorersOptions = Pick<ServiceOptions, "clock" | "signer"> &
+  ScopeDeps & { readonly masterKeys: MasterKeys; readonly database: Database; readonly identity: Transport; readonly orchestrator: Transport };
 
 /** Composes scorers, reads of their results, and scorers defined in files. */
 export function composeScorers({
   database,
   clock,
   signer,
-  masterKey,
+  masterKeys,
   factories,
   identity,
   orchestrator,
@@ -35,7 +35,7 @@ export function composeScorers({
       agents,
       models,
       runs: orchestratorClient(orchestrator, signer),
-      cursors: new Cursors(deriveKey(masterKey, "scoring page tokens")),
+      cursors: new Cursors(...deriveKeys(masterKeys, "scoring page tokens")),
       clock,
     },
     definitions: { database, agents, models, clock },

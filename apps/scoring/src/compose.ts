@@ -54,11 +54,11 @@ export function composeScoring(o: ScoringOptions) {
   const factories = factoriesClient(o.upstreams.factories, signer);
   const base = { database, clock, log, signer, factories, orchestrator, timeScale };
   const judging = composeJudging({ ...base, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });
-  const scorers = composeScorers({ ...base, masterKey: o.masterKey, identity: o.upstreams.identity });
+  const scorers = composeScorers({ ...base, masterKeys: o, identity: o.upstreams.identity });
   const benchmarkEngine = composeBenchmarkEngine({ ...base, trialsPerTeam: o.trialsPerTeam ?? TRIALS_PER_TEAM });
   const benchmarks = composeBenchmarks({
     ...base,
-    masterKey: o.masterKey,
+    masterKeys: o,
     upstreams: o.upstreams,
     scorers: scorers.routes.scorers,
   });

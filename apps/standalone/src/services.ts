@@ -34,7 +34,7 @@ import {
   migrationsDir as scoringMigrations,
 } from "@millwright/scoring/compose";
 import type { Logger, Metrics, Tracing } from "@millwright/telemetry";
-import { deriveKey } from "@millwright/vault";
+import { deriveKeys, type MasterKeys } from "@millwright/vault";
 import {
   allowedServices as webhooksAllow,
   composeWebhookIngress,
@@ -47,7 +47,7 @@ import { deferredTransport } from "./deferred-transport.ts";
 export type ServicesOptions = {
   config: StandaloneConfig;
   databases: Databases;
-  masterKey: Uint8Array;
+  masterKeys: MasterKeys;
   publicUrl: string;
   log: Logger;
   metrics: Metrics;
@@ -82,7 +82,7 @@ export type Services = {
  * in-process transports.
  */
 export async function composeServices(options: ServicesOptions): Promise<Services> {
-  const { config, databases, masterKey, publicUrl, log, metrics, tracing } = options;
+  const { config, databases, masterKeys, publicUrl, log, metrics, tracing } = options;
   const [gatewayUrl, orchestratorUrl, factoriesUrl, schedulerUrl, scoringUrl, metricsUrl, webhooksUrl] =
     await Promise.all([
       prepareDatabase(databases, "gateway", gatewayMigrations),
@@ -112,7 +112,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     metrics: deferredTransport(),
     webhookIngress: deferredTransport(),
   };
-  const blobSigningKey = deriveKey(masterKey, "blob urls");
+  const [blobSigningKey, ...acceptedKeys] = deriveKeys(masterKeys, "blob urls");
   const blobs =
     config.blobUrl === undefined
       ? directoryBlobs({
@@ -126,7 +126,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, "standalone", log);
   const shared = {
     ...(nats && { nats }),
-    masterKey,
+    ...masterKeys,
     publicUrl,
     verifier,
     clock: systemClock,
@@ -223,12 +223,12 @@ export async function composeServices(options: ServicesOptions): Promise<Service
       webhookIngress: transports.webhookIngress,
     },
     webhookListener: webhooks.requestListener,
-    ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey } }),
+    ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey, acceptedKeys } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     egressRanges: config.egressRanges,
     publicMetrics: { metricsKey: config.metricsKey },
     workerListener: orchestrator.workerListener,
-    runTokenKeys: localKeys([orchestrator.runTokenJwk]),
+    runTokenKeys: localKeys(orchestrator.runTokenJwks),
   });
   const serving = (service: string, more: Partial<ServerOptions>): ServerOptions => ({
     service,

@@ -8,7 +8,7 @@ import { startDatabases, type Databases } from "./databases.ts";
 import { logFile } from "./log-file.ts";
 import { rotateLogs } from "./log-rotation.ts";
 import { takeDirectory } from "./instance-lock.ts";
-import { hasPlatform, openMasterKey } from "./master-key.ts";
+import { hasPlatform, openMasterKeys } from "./master-key.ts";
 import { composeServices, type Services } from "./services.ts";
 import { StartupWarnings } from "./startup-warnings.ts";
 import { workerLog, WorkerSupervisor, type WorkerSettings } from "./worker-supervisor.ts";
@@ -32,7 +32,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   const isExisting = hasPlatform(config.dataDir);
   prepareDataDirectory(config.dataDir);
   const giveBack = takeDirectory(config.dataDir);
-  const masterKey = openMasterKey(config.dataDir, isExisting);
+  const masterKeys = openMasterKeys(config.dataDir, isExisting);
   const { log, started } = openLog(config);
   const metrics = new Metrics({ processMetrics: true });
   const tracing = await startTracing(config.tracing, { log, metrics });
@@ -62,7 +62,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
         services = await composeServices({
           config,
           databases: databases!,
-          masterKey,
+          masterKeys,
           publicUrl,
           log,
           metrics,

@@ -70,7 +70,7 @@ beforeAll(async () => {
   services = await composeServices({
     config,
     databases: { url, stop: async () => {} },
-    masterKey: new Uint8Array(32).fill(7),
+    masterKeys: { masterKey: new Uint8Array(32).fill(7) },
     publicUrl: "http://mill.test",
     log: memoryLog(),
     metrics: new Metrics(),

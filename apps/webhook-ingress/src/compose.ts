@@ -7,7 +7,7 @@ import { IdempotencyStore } from "@millwright/idempotency";
 import { Cursors } from "@millwright/paging";
 import { allowServices } from "@millwright/rpc";
 import { upstreamFeed, watchService, type ServiceOptions } from "@millwright/service";
-import { deriveKey, Vault } from "@millwright/vault";
+import { deriveKeys, Vault } from "@millwright/vault";
 import { factoriesClient } from "./clients/factories-client.ts";
 import { identityClient } from "./clients/identity-client.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
@@ -60,7 +60,7 @@ export type WebhookIngressOptions = Omit<ServiceOptions, "verifier"> & {
 export function composeWebhookIngress(o: WebhookIngressOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
-  const vault = Vault.fromMasterKey(o.masterKey);
+  const vault = Vault.fromMasterKeys(o);
   const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
@@ -76,7 +76,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions) {
     deliveries,
     factories: factoriesClient(o.upstreams.factories, signer),
     teamSecrets,
-    cursors: new Cursors(deriveKey(o.masterKey, "webhook-ingress page tokens")),
+    cursors: new Cursors(...deriveKeys(o, "webhook-ingress page tokens")),
     webhookBase: o.webhookBase,
     clock,
   };

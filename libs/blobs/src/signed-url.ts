@@ -13,7 +13,12 @@ export type SignedRequest = { readonly key: string; readonly contentType: string
   | { readonly method: "PUT"; readonly sizeMax: number }
 );
 
-export type UrlSigning = { readonly signingKey: Uint8Array; readonly clock: Clock };
+export type UrlSigning = {
+  readonly signingKey: Uint8Array;
+  /** URLs that these keys signed are valid, too, such as those of the previous key during a rotation. */
+  readonly acceptedKeys?: readonly Uint8Array[];
+  readonly clock: Clock;
+};
 
 type Method = SignedRequest["method"];
 type Signing = UrlSigning & { readonly publicUrl: string };
@@ -50,15 +55,22 @@ function sign(
  *
  * @param target path and query as received, such as "/blobs/runs/1/log?m=GET&…"
  */
-export function verifySignedRequest({ signingKey, clock }: UrlSigning, method: string, target: string): SignedRequest {
+export function verifySignedRequest(
+  { signingKey, acceptedKeys = [], clock }: UrlSigning,
+  method: string,
+  target: string,
+): SignedRequest {
   const url = URL.parse(target, "http://localhost");
   if (!url?.pathname.startsWith(PATH_PREFIX)) throw invalid();
   const key = validKey(url.pathname.slice(PATH_PREFIX.length));
   const query = url.searchParams;
   const given = Buffer.from(query.get("sig") ?? "", "base64url");
   query.delete("sig");
-  const expected = signature(signingKey, key, query);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalid();
+  const isSigned = [signingKey, ...acceptedKeys].some((signer) => {
+    const expected = signature(signer, key, query);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  if (!isSigned) throw invalid();
   if (Number(query.get("exp")) * 1000 <= clock.now().getTime()) throw invalid();
   const permitted = query.get("m");
   if (permitted !== (method === "HEAD" ? "GET" : method)) throw invalid();

@@ -54,3 +54,10 @@ test.each([
 ])("a page size of %s returns %i rows", (requested, expected) =>
   expect(clampPageSize(requested, { default: 20, max: 100 })).toBe(expected),
 );
+
+test("a cursor of an accepted key opens, and new ones are of the first key", () => {
+  const [current, previous] = [new Uint8Array(32).fill(9), new Uint8Array(32).fill(7)];
+  const rotating = new Cursors(current, previous);
+  expect(rotating.open("runs", bind, cursors.seal("runs", bind, position))).toEqual(position);
+  expect(new Cursors(current).open("runs", bind, rotating.seal("runs", bind, position))).toEqual(position);
+});

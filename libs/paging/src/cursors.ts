@@ -9,12 +9,15 @@ const MAC_BYTES = 16;
  * filters. A cursor is not secret: it contains the sort key of the last row, which its holder has seen.
  */
 export class Cursors {
-  readonly #key: Uint8Array;
+  readonly #keys: readonly [Uint8Array, ...Uint8Array[]];
 
-  /** `key`: at least 32 bytes, the same on every replica. */
-  constructor(key: Uint8Array) {
-    if (key.length < 32) throw new Error("the cursor key must have at least 32 bytes");
-    this.#key = key;
+  /**
+   * `key`: at least 32 bytes, the same on every replica. Cursors of the `accepted` keys are opened, too, such as those
+   * of the previous key during a rotation.
+   */
+  constructor(key: Uint8Array, ...accepted: readonly Uint8Array[]) {
+    this.#keys = [key, ...accepted];
+    if (this.#keys.some(({ length }) => length < 32)) throw new Error("the cursor key must have at least 32 bytes");
   }
 
   /**
@@ -25,7 +28,7 @@ export class Cursors {
    */
   seal(list: string, bind: Readonly<Record<string, unknown>>, position: readonly unknown[]): string {
     const body = Buffer.from(JSON.stringify(position));
-    return Buffer.concat([this.#mac(list, bind, body), body]).toString("base64url");
+    return Buffer.concat([mac(this.#keys[0], list, bind, body), body]).toString("base64url");
   }
 
   /**
@@ -36,16 +39,17 @@ export class Cursors {
     const bytes = Buffer.from(cursor, "base64url");
     if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) throw invalidCursor();
     const body = bytes.subarray(MAC_BYTES);
-    if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), this.#mac(list, bind, body))) throw invalidCursor();
+    const given = bytes.subarray(0, MAC_BYTES);
+    if (!this.#keys.some((key) => timingSafeEqual(given, mac(key, list, bind, body)))) throw invalidCursor();
     return JSON.parse(body.toString("utf8")) as unknown[];
   }
+}
 
-  #mac(list: string, bind: Readonly<Record<string, unknown>>, body: Uint8Array): Buffer {
-    const scope = createHash("sha256")
-      .update(canonicalJson([list, bind]))
-      .digest();
-    return createHmac("sha256", this.#key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
-  }
+function mac(key: Uint8Array, list: string, bind: Readonly<Record<string, unknown>>, body: Uint8Array): Buffer {
+  const scope = createHash("sha256")
+    .update(canonicalJson([list, bind]))
+    .digest();
+  return createHmac("sha256", key).update(scope).update(body).digest().subarray(0, MAC_BYTES);
 }
 
 const invalidCursor = (): DomainError =>

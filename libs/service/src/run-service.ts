@@ -119,7 +119,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
   ) as Record<N, UpstreamTransport>;
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, plan.name, log);
   const { databaseUrl, databasePool: poolSize, publicUrl, host } = config;
-  const { masterKey } = secrets;
+  const { masterKey, secondaryMasterKey } = secrets;
   const wakeups = nats?.wakeups() ?? localWakeupBus();
 
   const lifecycle = new Lifecycle();
@@ -155,6 +155,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
             databaseUrl,
             poolSize,
             masterKey,
+            secondaryMasterKey,
             publicUrl,
             signer,
             verifier,

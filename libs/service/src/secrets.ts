@@ -1,21 +1,35 @@
 import { readFileSync } from "node:fs";
-import { parseKey, readKeyFile } from "@millwright/vault";
+import { parseKey, readKeyFile, type MasterKeys } from "@millwright/vault";
 
-export type Secrets = { readonly masterKey: Uint8Array; readonly serviceKey: Uint8Array };
+export type Secrets = MasterKeys & { readonly serviceKey: Uint8Array };
 
 /** Returns the keys of the service. Throws a plain Error that names the faulty variables, never their values. */
 export const readSecrets = (settings: KeySettings): Secrets => ({
-  masterKey: readMasterKey(settings),
+  ...readMasterKeys(settings),
   serviceKey: readServiceKey(settings),
 });
 
-type KeySettings = Readonly<
-  Record<"masterKey" | "masterKeyFile" | "serviceKey" | "serviceKeyFile", string | undefined>
+type MasterKeySettings = Readonly<
+  Record<"masterKey" | "masterKeyFile" | "secondaryMasterKey" | "secondaryMasterKeyFile", string | undefined>
 >;
+type KeySettings = MasterKeySettings & Readonly<Record<"serviceKey" | "serviceKeyFile", string | undefined>>;
+
+/** Returns the platform's master keys. Throws like `readSecrets`. */
+export const readMasterKeys = (settings: MasterKeySettings): MasterKeys => ({
+  masterKey: readMasterKey(settings),
+  secondaryMasterKey: readSecondaryMasterKey(settings),
+});
 
 /** Returns the platform's master key. Throws like `readSecrets`. */
-export const readMasterKey = ({ masterKey, masterKeyFile }: KeySettings): Uint8Array =>
+export const readMasterKey = ({ masterKey, masterKeyFile }: MasterKeySettings): Uint8Array =>
   secret("MASTER_KEY", masterKey, masterKeyFile);
+
+/** Returns the other master key of a rotation; undefined if none is set. Throws like `readSecrets`. */
+export const readSecondaryMasterKey = ({
+  secondaryMasterKey: text,
+  secondaryMasterKeyFile: file,
+}: MasterKeySettings): Uint8Array | undefined =>
+  text === undefined && file === undefined ? undefined : secret("MASTER_KEY_SECONDARY", text, file);
 
 /** Returns the service's own secret. Throws like `readSecrets`. */
 export const readServiceKey = ({ serviceKey, serviceKeyFile }: KeySettings): Uint8Array =>

@@ -9,6 +9,8 @@ export type ServiceOptions = {
   readonly poolSize?: number;
   /** 32 bytes; further keys are derived from it, such as the key of page tokens. */
   readonly masterKey: Uint8Array;
+  /** During a rotation: another master key, whose secrets, tokens and links are accepted, too. */
+  readonly secondaryMasterKey?: Uint8Array | undefined;
   /** Public URL of the platform: the origin of links and signed URLs. */
   readonly publicUrl: string;
   readonly signer: CallerSigner;

@@ -1,6 +1,6 @@
 import { optional, required, type Rule, type Setting, type ValuesOf } from "@millwright/config";
 import { logLevel, tracingSettings } from "@millwright/telemetry";
-import { readMasterKey, readServiceKey, readTls } from "./secrets.ts";
+import { readMasterKey, readSecondaryMasterKey, readServiceKey, readTls } from "./secrets.ts";
 
 /** The range of a port's number; 0 selects a free port. */
 export const PORT = { max: 65_535 };
@@ -41,6 +41,11 @@ export const serviceSettings = {
     "The platform's master key, the same for all services: 32 random bytes in base64 (`openssl rand -base64 32`), for secrets at rest, page tokens, signed URLs and run tokens. Either this or the file.",
   ),
   masterKeyFile: optional.string("MASTER_KEY_FILE", "A file with the master key, mode 0600."),
+  secondaryMasterKey: optional.secret(
+    "MASTER_KEY_SECONDARY",
+    "During a [rotation of the master key](secure.md#rotate-the-master-key): the next or previous master key, with which secrets are decrypted and tokens verified, too.",
+  ),
+  secondaryMasterKeyFile: optional.string("MASTER_KEY_SECONDARY_FILE", "A file with that key, mode 0600."),
   serviceKey: optional.secret(
     "SERVICE_KEY",
     "This service's own secret, the same for its replicas, from which its [signing key](../decisions/0002-services-publish-their-keys.md) is derived: 32 random bytes in base64. Either this or the file.",
@@ -63,6 +68,10 @@ export const serviceRules: readonly Rule<ServiceSettings>[] = [
   {
     variables: ["MASTER_KEY", "MASTER_KEY_FILE"],
     check: (values) => void readMasterKey(values),
+  },
+  {
+    variables: ["MASTER_KEY_SECONDARY", "MASTER_KEY_SECONDARY_FILE"],
+    check: (values) => void readSecondaryMasterKey(values),
   },
   {
     variables: ["SERVICE_KEY", "SERVICE_KEY_FILE"],

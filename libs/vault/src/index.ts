@@ -1,3 +1,11 @@
 export { masterKeyId, Vault, type Sealed } from "./vault.ts";
-export { deriveKey, loadOrCreateMasterKey, parseKey, readKeyFile } from "./master-key.ts";
+export {
+  deriveKey,
+  deriveKeys,
+  loadOrCreateMasterKey,
+  platformWorkerKey,
+  parseKey,
+  readKeyFile,
+} from "./master-key.ts";
+export type { MasterKeys } from "./master-key.ts";
 export { signingKeyOf } from "./signing-key.ts";

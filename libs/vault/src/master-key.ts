@@ -12,6 +12,22 @@ export const deriveKey = (master: Uint8Array, purpose: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", master, new Uint8Array(0), `millwright ${purpose}`, KEY_BYTES));
 
 /**
+ * The platform's master keys. `masterKey` encrypts and signs. During a rotation, what `secondaryMasterKey` encrypted or
+ * signed is accepted, too.
+ */
+export type MasterKeys = { readonly masterKey: Uint8Array; readonly secondaryMasterKey?: Uint8Array | undefined };
+
+/** Returns the keys of one purpose, derived from each master key; the first one signs. */
+export const deriveKeys = (keys: MasterKeys, purpose: string): [Uint8Array, ...Uint8Array[]] => [
+  deriveKey(keys.masterKey, purpose),
+  ...(keys.secondaryMasterKey ? [deriveKey(keys.secondaryMasterKey, purpose)] : []),
+];
+
+/** Returns the worker key for runs of every team that a platform has unless its operator chose one. */
+export const platformWorkerKey = (masterKey: Uint8Array): string =>
+  `mww_${Buffer.from(deriveKey(masterKey, "platform worker key")).toString("base64url")}`;
+
+/**
  * Reads the master key (32 bytes, base64 text) from a file, creating file (mode 0600) and directory on first use.
  * Processes that start concurrently agree on one key.
  *

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, statSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { deriveKey, loadOrCreateMasterKey, Vault } from "./index.ts";
+import { deriveKey, deriveKeys, loadOrCreateMasterKey, Vault } from "./index.ts";
 
 const oldKey = new Uint8Array(32).fill(1);
 const newKey = new Uint8Array(32).fill(2);
@@ -47,6 +47,15 @@ test("rotation: old records stay readable, are rewrapped without their place, an
   expect(both.rewrap(rewrapped)).toBe(rewrapped);
   expect(Vault.fromMasterKey(newKey).open(rewrapped, "secret:1")).toBe("hunter2");
   expect(() => vault.open(rewrapped, "secret:1")).toThrow(unreadable);
+});
+
+test("during a rotation both master keys decrypt, sign and verify; the first one encrypts", () => {
+  const rotating = { masterKey: newKey, secondaryMasterKey: oldKey };
+  const both = Vault.fromMasterKeys(rotating);
+  expect(both.open(vault.seal("hunter2", "a"), "a")).toBe("hunter2");
+  expect(Vault.fromMasterKey(newKey).open(both.seal("hunter2", "a"), "a")).toBe("hunter2");
+  expect(deriveKeys(rotating, "cursors")).toEqual([deriveKey(newKey, "cursors"), deriveKey(oldKey, "cursors")]);
+  expect(deriveKeys({ masterKey: newKey }, "cursors")).toEqual([deriveKey(newKey, "cursors")]);
 });
 
 test("derived keys differ by purpose and by master key", () => {

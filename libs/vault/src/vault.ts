@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { DomainError } from "@millwright/errors";
-import { deriveKey } from "./master-key.ts";
+import { deriveKey, type MasterKeys } from "./master-key.ts";
 
 /** An encrypted record as text: `v1.<master key id>.<wrapped data key>.<ciphertext>`, URL-safe. */
 export type Sealed = string & { readonly __sealed?: never };
@@ -26,6 +26,11 @@ export class Vault {
   /** `key` encrypts; `older` keys still decrypt. 32 bytes each. */
   static fromMasterKey(key: Uint8Array, older: readonly Uint8Array[] = []): Vault {
     return new Vault([masterKey(key), ...older.map(masterKey)]);
+  }
+
+  /** The secondary key of a rotation decrypts, too. */
+  static fromMasterKeys({ masterKey: key, secondaryMasterKey: secondary }: MasterKeys): Vault {
+    return Vault.fromMasterKey(key, secondary ? [secondary] : []);
   }
 
   /** `aad` names the place of the record ("secret:<uid>"): a copy elsewhere does not decrypt. */

@@ -15,7 +15,10 @@ import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
 import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
 
-export type IdentityOptions = Pick<ServiceOptions, "masterKey" | "signer" | "clock" | "log" | "wakeups"> & {
+export type IdentityOptions = Pick<
+  ServiceOptions,
+  "masterKey" | "secondaryMasterKey" | "signer" | "clock" | "log" | "wakeups"
+> & {
   /** Database that the process shares with the rest of the gateway. */
   readonly database: Database;
   readonly upstreams: { readonly orchestrator: Transport; readonly webhookIngress: Transport };
@@ -44,9 +47,9 @@ export type Identity = {
 
 /** Returns the identity module: teams, members, keys, secrets, agents, and the authentication of callers. */
 export function composeIdentity(o: IdentityOptions): Identity {
-  const { clock, database, log, masterKey, signer, upstreams, wakeups } = o;
+  const { clock, database, log, signer, upstreams, wakeups } = o;
   const db = new IdentityDb(database);
-  const vault = Vault.fromMasterKey(masterKey);
+  const vault = Vault.fromMasterKeys(o);
   const authenticator = new Authenticator({
     findCredential: credentialReader(database, clock),
     recordUse: (keyUid, now) => recordUse(database.sql, keyUid, now),
@@ -71,6 +74,6 @@ export function composeIdentity(o: IdentityOptions): Identity {
     factoryEventHandlers: onFactoryEvents({ clock }),
     routes: rpcRoutes({ db, clock, vault, authenticator, eventLog }),
     allow: ALLOWED_SERVICES,
-    bootstrap: () => bootstrap({ db, clock, masterKey }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
+    bootstrap: () => bootstrap({ db, clock, masterKeys: o }, { apiKey: o.bootstrapApiKey, workerKey: o.workerKey }),
   };
 }

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from "node:crypto";
 import type { Clock } from "@millwright/clock";
 
 /** What the bearer of a view token can see: one run and the resources that belong to it. */
@@ -26,15 +26,18 @@ const HOUR_MS = 3_600_000;
 export function pageLinks({
   publicUrl,
   signingKey,
+  acceptedKeys = [],
   clock,
 }: {
   publicUrl: string;
   signingKey: Uint8Array;
+  /** Links that these keys signed are valid, too. */
+  acceptedKeys?: readonly Uint8Array[];
   clock: Clock;
 }): PageLinks {
   // created once: createHmac would import key bytes on every call, which takes longer than signing
-  const key = createSecretKey(signingKey);
-  const sign = (payload: string) => createHmac("sha256", key).update(payload).digest("base64url");
+  const [key, ...older] = [signingKey, ...acceptedKeys].map((bytes) => createSecretKey(bytes)) as [KeyObject];
+  const sign = (payload: string, signer = key) => createHmac("sha256", signer).update(payload).digest("base64url");
   const runUrl = (runUid: string) => `${publicUrl}/runs/${runUid}`;
   return {
     runUrl,
@@ -46,9 +49,12 @@ export function pageLinks({
     openView(token, runUid) {
       const [uid, ownerType, ownerUid, expires, signature, ...rest] = token.split("~");
       if (uid !== runUid || !ownerType || !ownerUid || !expires || !signature || rest.length > 0) return undefined;
-      const expected = Buffer.from(sign([uid, ownerType, ownerUid, expires].join("~")));
       const given = Buffer.from(signature);
-      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+      const isSigned = [key, ...older].some((signer) => {
+        const expected = Buffer.from(sign([uid, ownerType, ownerUid, expires].join("~"), signer));
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+      if (!isSigned) return undefined;
       if (Number(expires) * HOUR_MS <= clock.now().getTime()) return undefined;
       return { runUid, ownerType, ownerUid };
     },

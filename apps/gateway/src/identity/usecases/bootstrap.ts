@@ -1,6 +1,6 @@
 import type { Clock } from "@millwright/clock";
 import { newUid } from "@millwright/ids";
-import { deriveKey } from "@millwright/vault";
+import { platformWorkerKey, type MasterKeys } from "@millwright/vault";
 import { hashOfKey } from "../domain/credentials.ts";
 import { facts, type Cause } from "../events/facts.ts";
 import { appendEvents } from "@millwright/events";
@@ -29,15 +29,14 @@ const OWNER_EMAIL = "owner@localhost";
  * Errors: those of `verifyMasterKey`.
  */
 export async function bootstrap(
-  deps: { db: IdentityDb; clock: Clock; masterKey: Uint8Array },
+  deps: { db: IdentityDb; clock: Clock; masterKeys: MasterKeys },
   chosen: { apiKey?: string | undefined; workerKey?: string | undefined },
 ): Promise<Bootstrap> {
   const by: Cause = { actor: { type: "service", uid: "gateway" }, requestId: newUid() };
-  const workerKey =
-    chosen.workerKey ?? `mww_${Buffer.from(deriveKey(deps.masterKey, "platform worker key")).toString("base64url")}`;
+  const workerKey = chosen.workerKey ?? platformWorkerKey(deps.masterKeys.masterKey);
   return deps.db.transaction(async (tx) => {
     await tx.sql.query("SELECT pg_advisory_xact_lock(hashtextextended('bootstrap', 0))::text");
-    await verifyMasterKey(tx.sql, deps.masterKey);
+    await verifyMasterKey(tx.sql, deps.masterKeys);
     const known = await tx.prisma.apiKey.findUnique({ where: { hash: hashOfKey(workerKey) } });
     if (!known)
       await issueKey({ tx, clock: deps.clock }, by, {

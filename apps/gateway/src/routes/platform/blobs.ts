@@ -8,6 +8,7 @@ import { asDomainError, problemOf } from "@millwright/errors";
 export type BlobMountDeps = {
   store: BlobStore;
   signingKey: Uint8Array;
+  acceptedKeys?: readonly Uint8Array[];
   publicUrl: string;
   clock: Clock;
   log: Pick<Logger, "error">;
