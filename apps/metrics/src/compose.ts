@@ -1,3 +1,4 @@
+import { freshnessMetrics } from "./freshness-metrics.ts";
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { Database } from "@millwright/database";
@@ -50,6 +51,7 @@ export function composeMetrics(o: MetricsOptions) {
   const { work } = deliveries;
   const feeds = [ingestion.followed, deliveries.followed];
   const consumers = feeds.map(({ consumer }) => consumer);
+  const stopCounting = freshnessMetrics(metrics, database, clock);
   const unwatch = watchService({ service: "metrics", metrics, database, consumers, work });
   const pause = async (): Promise<void> =>
     void (await Promise.all([
@@ -85,6 +87,7 @@ export function composeMetrics(o: MetricsOptions) {
     pause,
     async stop(): Promise<void> {
       unwatch();
+      stopCounting();
       await pause();
       reconciliation.close();
       await database.close();

@@ -1,3 +1,4 @@
+import { scoringMetrics } from "./scoring-metrics.ts";
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { events } from "@millwright/contracts";
@@ -92,6 +93,7 @@ export function composeScoring(o: ScoringOptions) {
     handlers: { ...judging.work, ...benchmarkEngine.handlers },
     concurrency: WORK_CONCURRENCY,
   });
+  const stopCounting = scoringMetrics(o.metrics, database, clock);
   const unwatch = watchService({ service: "scoring", metrics: o.metrics, database, consumers, work });
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pause = async (): Promise<void> =>
@@ -128,6 +130,7 @@ export function composeScoring(o: ScoringOptions) {
     pause,
     async stop(): Promise<void> {
       unwatch();
+      stopCounting();
       await pause();
       await relay?.stop();
       await eventLog.stop();

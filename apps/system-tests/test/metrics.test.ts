@@ -140,9 +140,4 @@ test("the documentation lists every metric, and the documentation, alerts and da
     expect([name, labelNames.has(name)]).toEqual([name, true]);
     for (const label of labels) expect([name, label, labelNames.get(name)!.has(label)]).toEqual([name, label, true]);
   }
-  const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, alert]) => alert!);
-  const explained = [...fileAt("docs/operations/observability.md").matchAll(/^\| `(Millwright\w+)` *\|/gm)].map(
-    ([, alert]) => alert!,
-  );
-  expect(explained).toEqual(alerts);
 });
