@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { readConfig } from "@millwright/config";
 import { readMasterKeys, serviceSettings } from "@millwright/service";
 import { masterKeyId, platformWorkerKey, readKeyFile, Vault, type MasterKeys } from "@millwright/vault";
 import { UsageError, type Admin, type Command } from "../command.ts";
+import { withClient } from "../databases.ts";
 import { dataDirectoryOf, withPlatform, type PlatformDatabases } from "../platform.ts";
 
 type SealedColumn = { readonly table: string; readonly column: string };
@@ -142,15 +143,4 @@ async function retire(db: Client, keys: BothKeys): Promise<void> {
     createHash("sha256").update(platformWorkerKey(keys.secondaryMasterKey)).digest("hex"),
   ]);
   await db.query("COMMIT");
-}
-
-async function withClient<T>(url: string, f: (db: Client) => Promise<T>): Promise<T> {
-  const db = new Client({ connectionString: url, application_name: "rotate-master-key" });
-  db.on("error", () => {}); // the running statement reports it
-  await db.connect();
-  try {
-    return await f(db);
-  } finally {
-    await db.end();
-  }
 }
