@@ -77,7 +77,7 @@ const GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;
 export async function composeFactories(o: FactoriesOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "factories" });
-  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, wakeups: o.wakeups });
   const prisma = openPrisma(database);
   const changes = changesOf(prisma, () => {
     eventLog.wake();

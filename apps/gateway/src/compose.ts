@@ -15,6 +15,7 @@ import type { GatewayOptions } from "./options.ts";
 import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
+import { pruneAudit } from "./store/audit-store.ts";
 import { createOnce, openResponses, respondOnce } from "./store/idempotency-store.ts";
 import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { composeIdentity, type Bootstrap } from "./identity/index.ts";
@@ -42,6 +43,7 @@ export type Gateway = {
 };
 
 const PRUNE_COUNTS_EVERY_MS = 60_000;
+const PRUNE_AUDIT_EVERY_MS = 3_600_000;
 
 export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const { clock, log } = o;
@@ -96,6 +98,11 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   ];
   const relay = o.nats && new Relay({ eventLog, database, nats: o.nats, log });
   const pruner = responses.pruner({ sql: database.sql, clock, log });
+  const auditPruner = new BackgroundLoop({
+    everyMs: PRUNE_AUDIT_EVERY_MS,
+    step: async () => ((await pruneAudit(database.sql, clock.now(), o.auditRetentionDays ?? 0)) ? "again" : "idle"),
+    onError: (error) => log.warn({ component: "audit pruner", error }, "pruning failed"),
+  });
   const countPruner = new BackgroundLoop({
     everyMs: PRUNE_COUNTS_EVERY_MS,
     step: () => pruneMetricsRequests(database.sql, clock.now()).then(() => "idle" as const),
@@ -104,7 +111,12 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
 
   const unwatch = watchService({ service: "gateway", metrics: o.metrics, database, consumers });
   const pause = async (): Promise<void> =>
-    void (await Promise.all([pruner.stop(), countPruner.stop(), ...consumers.map((each) => each.stop())]));
+    void (await Promise.all([
+      pruner.stop(),
+      auditPruner.stop(),
+      countPruner.stop(),
+      ...consumers.map((each) => each.stop()),
+    ]));
 
   return {
     routes: identity.routes,
@@ -117,6 +129,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       relay?.start();
       for (const each of consumers) each.start();
       pruner.start();
+      auditPruner.start();
       countPruner.start();
     },
     pause,

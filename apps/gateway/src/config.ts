@@ -15,6 +15,11 @@ export const settings = {
   /** Files in a directory are served here under `/blobs/*`; signed URLs of a bucket point to the bucket. */
   ...blobSettings,
   egressRanges: egressRangesSetting,
+  auditRetentionDays: optional.int(
+    "MILLWRIGHT_AUDIT_RETENTION_DAYS",
+    "Days for which the audit log retains its entries; 0: forever.",
+    { default: 0, max: 36_500 },
+  ),
   bootstrapApiKey: required.custom(
     "MILLWRIGHT_BOOTSTRAP_API_KEY",
     "API key (`mw_…`) of the first team's owner, created on the first start of the platform and ignored afterwards.",

@@ -43,6 +43,7 @@ await runService({
       upstreams: { orchestrator, factories, scheduler, scoring, metrics, webhookIngress },
       blobs: store && { store, signingKey, acceptedKeys },
       egressRanges: config.egressRanges,
+      auditRetentionDays: config.auditRetentionDays,
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
       workerListener: mountHttp1(

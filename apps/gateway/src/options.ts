@@ -27,6 +27,8 @@ export type GatewayOptions = ServiceOptions &
     readonly consoleDir?: string;
     /** Networks that requests of service-hosted agents come from, in canonical form. Default: none. */
     readonly egressRanges?: readonly string[];
+    /** For how many days the audit log retains its entries; 0 or absent: forever. */
+    readonly auditRetentionDays?: number;
     /** Alternative names of the active-team header, in addition to the specification's name. */
     readonly teamHeaderAliases?: readonly string[];
   };

@@ -108,7 +108,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
   const timings = scaleTimings(o.timeScale ?? 1);
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "orchestrator" });
   const wakeups = o.wakeups ? { wakeups: o.wakeups } : {};
-  const eventLog = new EventLog({ database, clock, log, ...wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, ...wakeups });
   const vault = Vault.fromMasterKeys(o);
   const tokens = await runTokenKeys(o);
 

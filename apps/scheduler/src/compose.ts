@@ -56,7 +56,7 @@ const TRIGGER_BATCH = 1_000;
 export function composeScheduler(o: SchedulerOptions) {
   const { clock, log, signer, timeScale = 1, databaseTime = DATABASE_TIME } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 6, applicationName: "scheduler" });
-  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, wakeups: o.wakeups });
   const wakeLoops = (): void => {
     eventLog.wake();
     slots.wake();

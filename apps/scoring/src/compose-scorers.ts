@@ -13,7 +13,12 @@ import { enqueueCancel } from "./usecases/cancel-judge-run.ts";
 import type { ScopeDeps } from "./usecases/scope.ts";
 
 export type ScorersOptions = Pick<ServiceOptions, "clock" | "signer"> &
-  ScopeDeps & { readonly masterKeys: MasterKeys; readonly database: Database; readonly identity: Transport; readonly orchestrator: Transport };
+  ScopeDeps & {
+    readonly masterKeys: MasterKeys;
+    readonly database: Database;
+    readonly identity: Transport;
+    readonly orchestrator: Transport;
+  };
 
 /** Composes scorers, reads of their results, and scorers defined in files. */
 export function composeScorers({

@@ -51,7 +51,7 @@ export function composeScoring(o: ScoringOptions) {
   const { clock, log, signer, timeScale = 1 } = o;
   const { orchestrator } = o.upstreams;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 8, applicationName: "scoring" });
-  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, wakeups: o.wakeups });
   const factories = factoriesClient(o.upstreams.factories, signer);
   const base = { database, clock, log, signer, factories, orchestrator, timeScale };
   const judging = composeJudging({ ...base, coolDownMs: o.coolDownMs ?? COOL_DOWN_MS });

@@ -10,7 +10,7 @@ import { defaultInternalHosts } from "@millwright/outbound";
 import { modelSettings } from "@millwright/orchestrator/compose";
 import { settings as scheduler } from "@millwright/scheduler/config";
 import { settings as scoring } from "@millwright/scoring/config";
-import { PORT } from "@millwright/service";
+import { eventRetentionDays, PORT } from "@millwright/service";
 import { logLevel, tracingOf, tracingSettings } from "@millwright/telemetry";
 import { settings as webhookIngress } from "@millwright/webhook-ingress/config";
 import { settings as worker } from "@millwright/worker/config";
@@ -71,6 +71,8 @@ export const settings = {
   scoringCoolDownMs: scoring.coolDownMs,
   scoringTrialsPerTeam: scoring.trialsPerTeam,
   slotDays: scheduler.slotDays,
+  eventRetentionDays,
+  auditRetentionDays: gateway.auditRetentionDays,
   timeScale: orchestrator.timeScale,
   log: optional.string(
     "MILLWRIGHT_LOG",

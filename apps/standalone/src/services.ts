@@ -131,6 +131,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     verifier,
     clock: systemClock,
     metrics,
+    eventRetentionDays: config.eventRetentionDays,
     poolSize: POOL_SIZE,
     wakeups: localWakeupBus(),
   };
@@ -226,6 +227,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...(config.blobUrl === undefined && { blobs: { store: blobs, signingKey: blobSigningKey, acceptedKeys } }),
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     egressRanges: config.egressRanges,
+    auditRetentionDays: config.auditRetentionDays,
     publicMetrics: { metricsKey: config.metricsKey },
     workerListener: orchestrator.workerListener,
     runTokenKeys: localKeys(orchestrator.runTokenJwks),

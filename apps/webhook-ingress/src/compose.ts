@@ -61,7 +61,7 @@ export function composeWebhookIngress(o: WebhookIngressOptions) {
   const { clock, log, signer } = o;
   const database = Database.open(o.databaseUrl, { max: o.poolSize ?? 10, applicationName: "webhook-ingress" });
   const vault = Vault.fromMasterKeys(o);
-  const eventLog = new EventLog({ database, clock, log, wakeups: o.wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, wakeups: o.wakeups });
   const deliveries = deliveryStore(database, vault);
   const codeHostDeliveries = codeHostDeliveryStore(database, vault);
   const webhookRows = webhookStore(database, vault);

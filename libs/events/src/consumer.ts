@@ -291,5 +291,6 @@ const entityOf = (type: string): string => type.split(".")[1] ?? "";
 function whyUnreadable(cursor: Cursor, page: FeedPage): string | undefined {
   if (cursor.logUid !== null && cursor.logUid !== page.logUid) return "log_replaced";
   if (cursor.position > page.head) return "cursor_beyond_head";
+  if (cursor.logUid !== null && page.first !== undefined && cursor.position < page.first - 1) return "events_expired";
   return undefined;
 }

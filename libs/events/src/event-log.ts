@@ -4,6 +4,7 @@ import type { Logger } from "@millwright/telemetry";
 import { EVENTS_APPENDED } from "./append-events.ts";
 import type { WakeupBus } from "./wakeup-bus.ts";
 import type { FeedPage, FeedRange, StoredEvent } from "./event.ts";
+import { deleteExpiredEvents } from "./expired-events.ts";
 import { sequence } from "./sequencer.ts";
 
 export type EventLogDeps = {
@@ -12,6 +13,8 @@ export type EventLogDeps = {
   log: Logger;
   /** Notified of each entity whose events were moved into the log. */
   wakeups?: WakeupBus;
+  /** For how many days events are retained; absent: forever. */
+  retentionDays?: number | undefined;
 };
 
 export type ReadRange = FeedRange & {
@@ -24,6 +27,8 @@ const POLL_MS = 250;
 /** While commits follow each other, their events are collected for this long; the first of them is moved at once. */
 const REST_MS = 25;
 const LIMIT_MAX = 1000;
+const PRUNE_EVERY_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 /** Maximum number of events that are scanned per read with a type filter. */
 const LOOKED_THROUGH_MAX = 10_000;
 
@@ -31,6 +36,7 @@ const LOOKED_THROUGH_MAX = 10_000;
 export class EventLog {
   readonly #deps: EventLogDeps;
   readonly #loop: BackgroundLoop;
+  readonly #pruner: BackgroundLoop;
   readonly #waiting = new Set<() => void>();
   #head = 0;
   #isStopped = false;
@@ -53,6 +59,18 @@ export class EventLog {
           "the sequencer failed; it will be retried",
         ),
     });
+    this.#pruner = new BackgroundLoop({
+      everyMs: PRUNE_EVERY_MS,
+      step: async () => ((await this.prune()) ? "again" : "idle"),
+      onError: (error) => deps.log.warn({ component: "event log pruner", error }, "deleting expired events failed"),
+    });
+  }
+
+  /** Deletes a batch of expired events; `start` repeats it. Returns whether there may be more. */
+  async prune(): Promise<boolean> {
+    const { database, clock, retentionDays } = this.#deps;
+    if (retentionDays === undefined) return false;
+    return deleteExpiredEvents(database, new Date(clock.now().getTime() - retentionDays * DAY_MS));
   }
 
   /** Starts sequencing: after each commit that announced events, and by polling. */
@@ -60,6 +78,7 @@ export class EventLog {
     this.#isStopped = false;
     this.#unsubscribe = this.#deps.database.onCommit((topics) => topics.has(EVENTS_APPENDED) && this.wake());
     this.#loop.start();
+    if (this.#deps.retentionDays !== undefined) this.#pruner.start();
   }
 
   /** Stops the sequencer of this process and ends every wait. */
@@ -67,7 +86,7 @@ export class EventLog {
     this.#isStopped = true;
     this.#unsubscribe();
     this.#wakeAll();
-    await this.#loop.stop();
+    await Promise.all([this.#loop.stop(), this.#pruner.stop()]);
   }
 
   /** Wakes the sequencer for events of a transaction that could not announce them (Prisma). */
@@ -108,12 +127,13 @@ export class EventLog {
     const { rows } = await (types.length === 0
       ? this.#deps.database.sql.query<PageRow>(PAGE, [after, limit])
       : this.#deps.database.sql.query<PageRow>(PAGE_OF_TYPES, [after, limit, JSON.stringify(types)]));
-    const { logUid = "", head = 0 } = rows[0] ?? {};
+    const { logUid = "", head = 0, first = 1 } = rows[0] ?? {};
     const events = rows.flatMap((row) => (row.position === null ? [] : [toEvent(row)]));
     const last = events.at(-1)?.position ?? after;
     return {
       logUid,
       head,
+      first,
       through:
         types.length === 0 || events.length === limit
           ? last
@@ -161,7 +181,8 @@ export class EventLog {
 
 /** Uses one statement, so that head and events are consistent; an empty page is one row without a position. */
 const page = (which: string): string => `
-  SELECT m.log_uid AS "logUid", m.head, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
+  SELECT m.log_uid AS "logUid", m.head,
+         coalesce((SELECT position FROM stream.event_log ORDER BY position LIMIT 1), m.head + 1) AS first, e.uid, e.position, e.type, e.entity, e.entity_uid AS "entityUid", e.entity_version AS "entityVersion",
          e.team_uid AS "teamUid", e.actor_type AS "actorType", e.actor_uid AS "actorUid", e.request_id AS "requestId", e.cause,
          e.traceparent, e.occurred_at AS "occurredAt", e.payload
     FROM stream.event_meta AS m
@@ -179,7 +200,7 @@ type EventRow = Omit<StoredEvent, "actor" | "teamUid" | "cause" | "traceparent">
   cause: string | null;
   traceparent: string | null;
 };
-type PageRow = { logUid: string; head: number } & EventRow & { position: number | null };
+type PageRow = { logUid: string; head: number; first: number } & EventRow & { position: number | null };
 
 function toEvent(row: EventRow): StoredEvent {
   return {

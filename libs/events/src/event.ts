@@ -30,6 +30,8 @@ export type FeedPage = {
   logUid: string;
   /** Newest position of the log; 0 when empty. */
   head: number;
+  /** Oldest position that is retained, or the next one if there is none; absent if the source does not report it. */
+  first?: number;
   /** Position of the end of the page: the next page starts after it. */
   through: number;
   events: StoredEvent[];

@@ -22,6 +22,7 @@ export function serveEventFeed(log: EventLog): ServiceImpl<typeof events.EventFe
       return {
         logUid: page.logUid,
         head: BigInt(page.head),
+        first: BigInt(page.first ?? 0),
         through: BigInt(page.through),
         events: page.events.map(toMessage),
       };
@@ -42,6 +43,7 @@ export function feedReader(
     return {
       logUid: page.logUid,
       head: Number(page.head),
+      ...(page.first > 0n && { first: Number(page.first) }),
       through: Number(page.through) || (found.at(-1)?.position ?? after),
       events: found,
     };

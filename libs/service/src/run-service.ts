@@ -118,7 +118,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
     upstreams.map(([name, { urls }]) => [name, upstreamTransport(urls, tls)]),
   ) as Record<N, UpstreamTransport>;
   const nats = config.natsUrl === undefined ? undefined : NatsLink.open(config.natsUrl, plan.name, log);
-  const { databaseUrl, databasePool: poolSize, publicUrl, host } = config;
+  const { databaseUrl, databasePool: poolSize, publicUrl, host, eventRetentionDays } = config;
   const { masterKey, secondaryMasterKey } = secrets;
   const wakeups = nats?.wakeups() ?? localWakeupBus();
 
@@ -156,6 +156,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
             poolSize,
             masterKey,
             secondaryMasterKey,
+            eventRetentionDays,
             publicUrl,
             signer,
             verifier,

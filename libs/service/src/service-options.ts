@@ -24,4 +24,6 @@ export type ServiceOptions = {
   readonly wakeups?: WakeupBus;
   /** Where the events of this service are published; absent: not published. */
   readonly nats?: NatsLink;
+  /** For how many days this service's events are retained in its log; absent: forever. */
+  readonly eventRetentionDays?: number | undefined;
 };

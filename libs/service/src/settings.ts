@@ -12,6 +12,12 @@ export const timeScale = optional.int(
   { default: 1, min: 1, max: 10_000 },
 );
 
+export const eventRetentionDays = optional.int(
+  "MILLWRIGHT_EVENT_RETENTION_DAYS",
+  "Days for which a service's log retains its events for other services and NATS. A consumer that was off for longer [stops](retention.md#the-event-log).",
+  { default: 90, min: 7, max: 36_500 },
+);
+
 /** Settings of every service; its own `config.ts` adds the rest. */
 export const serviceSettings = {
   databaseUrl: required.url(
@@ -57,6 +63,7 @@ export const serviceSettings = {
     "TLS_CA_FILE",
     "CA certificates (PEM) for upstream services with `https:` addresses. Absent: those of the system.",
   ),
+  eventRetentionDays,
   logLevel,
   tracing: tracingSettings,
 };

@@ -22,15 +22,11 @@ export const ofOwner: RowsOf = ({ team, users }) =>
  * Responses to requests of the team's agents and members, which contain what was created. They would expire within a
  * day; without them, a request that a member repeats is executed again.
  */
-const ofPrincipals =
-  (column: string): RowsOf =>
-  ({ agents, members }) =>
-    `${column} ~ ANY ('{${[...agents, ...members].join(",")}}'::text[])`;
+export const ofPrincipals: RowsOf = ({ agents, members }) =>
+  `principal_uid ~ ANY ('{${[...agents, ...members].join(",")}}'::text[])`;
 
 /** Returns the rows whose `column` is in a query of another table. */
 export const through =
   (column: string, query: (scope: TeamScope) => string): RowsOf =>
   (scope) =>
     `${column} IN (${query(scope)})`;
-
-export const idempotencyKeys = { gateway: ofPrincipals("principal"), others: ofPrincipals("principal_uid") };

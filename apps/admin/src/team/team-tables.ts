@@ -1,4 +1,4 @@
-import { idempotencyKeys, ofFactories, ofOwner, ofTeam, through, uuids, type RowsOf } from "./team-scope.ts";
+import { ofFactories, ofOwner, ofPrincipals, ofTeam, through, uuids, type RowsOf } from "./team-scope.ts";
 
 /** Rows of no team: settings of the platform, aggregates over teams that name none, and positions. */
 const OF_NO_TEAM = undefined;
@@ -65,7 +65,7 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     active_definitions: ofFactories,
     definition_stages: ofTeam,
     closed_factories: ofFactories,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
     model_prices: OF_NO_TEAM,
     reaper_ticks: OF_NO_TEAM,
   },
@@ -78,13 +78,13 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     definition_versions: ofFactories,
     definition_sources: ofFactories,
     factories: ofTeam,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
   },
   scheduler: {
     slots: through("schedule_uid", (scope) => `SELECT uid FROM schedules WHERE ${ofOwner(scope)}`),
     schedules: ofOwner,
     trigger_schedules: ofTeam,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
   },
   scoring: {
     trial_scores: trials,
@@ -101,7 +101,7 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     finished_runs: ofTeam,
     definition_stages: ofTeam,
     definition_versions: ofFactories,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
   },
   metrics: {
     stale_runs: through("run_uid", (scope) => `SELECT run_uid FROM run_facts WHERE ${ofTeam(scope)}`),
@@ -123,7 +123,7 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     repository_merge_days: ofTeam,
     polled_pull_requests: ofTeam,
     polled_repositories: ofTeam,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
     compute_prices: OF_NO_TEAM,
     repricings: OF_NO_TEAM,
     rebuilds: OF_NO_TEAM,
@@ -139,10 +139,10 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     code_host_webhooks: ofTeam,
     definition_stages: ofTeam,
     definition_versions: ofFactories,
-    idempotency_keys: idempotencyKeys.others,
+    idempotency_keys: ofPrincipals,
   },
   gateway: {
-    idempotency_keys: idempotencyKeys.gateway,
+    idempotency_keys: ofPrincipals,
     metrics_requests: ofFactories,
     managed_secrets: ofTeam,
     api_keys: ({ team, users }) => `(team_uid = '${team}' OR user_uid = ANY (${uuids(users)}))`,

@@ -17,7 +17,7 @@ import { bootstrap, type Bootstrap } from "./usecases/bootstrap.ts";
 
 export type IdentityOptions = Pick<
   ServiceOptions,
-  "masterKey" | "secondaryMasterKey" | "signer" | "clock" | "log" | "wakeups"
+  "eventRetentionDays" | "masterKey" | "secondaryMasterKey" | "signer" | "clock" | "log" | "wakeups"
 > & {
   /** Database that the process shares with the rest of the gateway. */
   readonly database: Database;
@@ -61,7 +61,7 @@ export function composeIdentity(o: IdentityOptions): Identity {
       clock,
     }),
   });
-  const eventLog = new EventLog({ database, clock, log, wakeups });
+  const eventLog = new EventLog({ database, clock, log, retentionDays: o.eventRetentionDays, wakeups });
   return {
     authenticator,
     operations: identityOperations(db, {

@@ -48,3 +48,20 @@ export async function listAuditEntries(
   );
   return rows;
 }
+
+const PRUNED = 5_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * Deletes a batch of entries older than that number of days; 0 retains all. Uids of events begin with their time, so
+ * the oldest entries are the first ones of the primary key. Returns whether there may be more.
+ */
+export async function pruneAudit(sql: Sql, now: Date, days: number): Promise<boolean> {
+  if (days === 0) return false;
+  const { rowCount } = await sql.query(
+    `DELETE FROM audit_log
+      WHERE uid IN (SELECT uid FROM audit_log ORDER BY uid LIMIT ${PRUNED}) AND occurred_at < $1`,
+    [new Date(now.getTime() - days * DAY_MS).toISOString()],
+  );
+  return rowCount === PRUNED;
+}
