@@ -24,8 +24,8 @@ try {
   const config = loadConfig(process.env);
   if (config.databaseUrl !== undefined) {
     throw new Error(
-      "The databases of this platform are on a PostgreSQL server of yours (MILLWRIGHT_DATABASE_URL). Use a base backup or a snapshot of that " +
-        "server, which has all databases of one instant, and store blobs and the master key with it, each in its own place.",
+      "The databases of this platform are on a PostgreSQL server of yours (MILLWRIGHT_DATABASE_URL). Use " +
+        "millwright-admin backup, or a backup of that server with all databases of one instant: docs/operations/backup.md.",
     );
   }
   const usesBucket = config.blobUrl !== undefined;
