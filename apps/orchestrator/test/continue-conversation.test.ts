@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { domainError } from "@millwright/testing";
 import type { NewRun } from "../src/runs/domain/new-run.ts";
-import { conversationsByUrl } from "../src/runs/store/run-list-store.ts";
+import { conversationsByUrl } from "../src/runs/store/conversation-run-store.ts";
 import { acceptExecution, startExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { domainError } from "@millwright/testing";
-import { followupsOf } from "../src/runs/store/message-store.ts";
+import { followupsOf } from "../src/runs/store/followup-store.ts";
 import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, resolvedFor, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 

@@ -4,7 +4,7 @@ import { domainError } from "@millwright/testing";
 import type { MessageMode } from "../src/runs/domain/message.ts";
 import { followupState } from "../src/runs/domain/followup.ts";
 import { assignmentMessage } from "../src/leases/rpc/worker-messages.ts";
-import { followupsOf } from "../src/runs/store/message-store.ts";
+import { followupsOf } from "../src/runs/store/followup-store.ts";
 import * as listing from "../src/conversations/usecases/list-followups.ts";
 import { acceptExecution, startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { aCaller, aRun, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";

@@ -58,8 +58,10 @@ function aReader() {
     getVisibleRun: async () => ({ uid: "run" }) as unknown as Run,
     isSettled: async () => isSettled,
     listRunEvents: async (_uid: string, after: number) => events.filter(({ seq }) => seq > after),
-    waitForEvents: (_uid: string, _ms: number, signal: AbortSignal) =>
-      new Promise<void>((resolve) => ((wake = resolve), signal.addEventListener("abort", () => resolve()))),
+    wakeups: {
+      wait: (_topic: string, _ms: number, signal?: AbortSignal) =>
+        new Promise<void>((resolve) => ((wake = resolve), signal?.addEventListener("abort", () => resolve()))),
+    },
     clock: systemClock,
     timings: { keepAliveMs: 3_600_000, pollMs: 3_600_000 },
     liveTexts,

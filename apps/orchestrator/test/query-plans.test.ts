@@ -10,10 +10,9 @@ import {
   findByReference,
   listChildren,
   listOfConversation,
-  listRuns,
   listTreeUids,
-  type ListedRun,
-} from "../src/runs/store/run-list-store.ts";
+} from "../src/runs/store/conversation-run-store.ts";
+import { listRuns, type ListedRun } from "../src/runs/store/run-list-store.ts";
 import { pullRequestStore } from "../src/artifacts/store/pull-request-store.ts";
 import { readQueuedLanes } from "../src/leases/store/queue-status-store.ts";
 import { countLiveRuns, findNewestOfConversation, findRun, liveRunsOfAgent } from "../src/runs/store/run-store.ts";

@@ -24,9 +24,9 @@ async function applyEvent(
   );
 }
 const teamUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
-  applyEvent(onIdentityQueueSettings(platform.life), "millwright.team.updated.v1", uid, version, payload);
+  applyEvent(onIdentityQueueSettings(platform.deps), "millwright.team.updated.v1", uid, version, payload);
 const factoryUpdated = (uid: string, version: number, payload: Record<string, unknown>) =>
-  applyEvent(onFactoryQueueSettings(platform.life), "millwright.factory.updated.v1", uid, version, payload);
+  applyEvent(onFactoryQueueSettings(platform.deps), "millwright.factory.updated.v1", uid, version, payload);
 
 test("a changed limit applies to queued runs, and wakes the waiting workers", async () => {
   const caller = aCaller();

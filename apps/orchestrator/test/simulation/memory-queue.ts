@@ -1,7 +1,6 @@
 import type { CapacityDefaults, ScopeSettings } from "../../src/catalog/domain/queue-settings.ts";
 import { PRIORITY_STEP_MS } from "../../src/catalog/domain/queue-settings.ts";
-import type { CapacitySubject } from "../../src/runs/domain/run-transaction.ts";
-import type { RunRecord } from "../../src/runs/domain/run-record.ts";
+import type { RunRecord, CapacitySubject } from "../../src/runs/domain/run-record.ts";
 import type { CapacityRow, ExecutionRow, Rows, SessionRow } from "./rows.ts";
 
 /** Returns the lane of a run. The same workers may claim all executions of a lane, under the same caps. */

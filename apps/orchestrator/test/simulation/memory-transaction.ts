@@ -1,9 +1,9 @@
 import { DomainError } from "@millwright/errors";
 import type { RunUid } from "@millwright/ids";
-import type { LockedExecution, LockedRun } from "../../src/runs/domain/run-change.ts";
+import type { LockedExecution, LockedRun, RunOfExecution } from "../../src/runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../src/runs/domain/run-events.ts";
 import type { RunRecord } from "../../src/runs/domain/run-record.ts";
-import type { RunOfExecution, RunTransaction } from "../../src/runs/domain/run-transaction.ts";
+import type { RunTransaction } from "../../src/runs/store/run-transaction.ts";
 import { isTerminal, type Run } from "../../src/runs/domain/run.ts";
 import { ensureCapacity, laneOf } from "./memory-queue.ts";
 import { saveChange } from "./memory-save.ts";
@@ -64,7 +64,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
           !isTerminal(state) || rows.executionsOf(uid).some((execution) => execution.state === "DEBUG"),
       )
       .map(({ record }) => record.uid),
-  async save(changes) {
+  async saveChanges(changes) {
     for (const change of changes) saveChange(rows, change);
   },
   appendRunEvents: async (runUid, events) => appendEvents(rows, runUid, events),

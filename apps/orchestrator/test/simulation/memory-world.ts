@@ -24,7 +24,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
     };
   };
   const ownedLease = (
-    session: WorkerSession,
+    session: Pick<WorkerSession, "uid">,
     { executionId, attempt }: { executionId: number; attempt: number },
   ): LeaseRow | undefined => {
     const lease = rows.leases.get(executionId);
@@ -79,7 +79,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
           rows.directives.patch(`${executionId} ${directive.seq}`, { isAcked: true });
       }
     },
-    pendingDirectives: async (session) =>
+    listPendingDirectives: async (session) =>
       rows.directives
         .all()
         .filter((directive) => !directive.isAcked && ownedLease(session, directive)?.isAccepted)

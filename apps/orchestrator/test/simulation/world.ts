@@ -5,7 +5,8 @@ import type { Directive } from "../../src/runs/domain/directive.ts";
 import type { NewRun } from "../../src/runs/domain/new-run.ts";
 import type { CapacityDefaults } from "../../src/catalog/domain/queue-settings.ts";
 import { DEFAULT_QUEUE_SETTINGS } from "../../src/catalog/domain/queue-settings.ts";
-import type { InRunTransaction, RunOfExecution } from "../../src/runs/domain/run-transaction.ts";
+import type { InRunTransaction } from "../../src/runs/store/run-transaction.ts";
+import type { RunOfExecution } from "../../src/runs/domain/run-change.ts";
 import type { Run } from "../../src/runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { acceptOffers } from "../../src/leases/usecases/accept-offers.ts";
@@ -39,9 +40,12 @@ export type World = {
   runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
   findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
-  renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
-  ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
-  pendingDirectives(session: WorkerSession): Promise<readonly Directive[]>;
+  renewLeases(session: Pick<WorkerSession, "uid">, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
+  ackDirectives(
+    session: Pick<WorkerSession, "uid">,
+    acks: readonly (LeaseRef & { readonly seq: number })[],
+  ): Promise<void>;
+  listPendingDirectives(session: Pick<WorkerSession, "uid">): Promise<readonly Directive[]>;
   tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
@@ -89,9 +93,9 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           findTrialSettings: unused,
           findNewestOfConversation: unused,
           findByCauses: async () => [],
-          putFile: unused,
-          dropFile: unused,
-          getRun: async () => Promise.reject(new Error("every run here is new")),
+          blobs: { put: never, delete: unused },
+          log: { warn: () => {} },
+          findRun: unused,
         },
         caller,
         [request],
@@ -107,13 +111,13 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           listSharedRuns: async () => [],
           findPrepared: never,
           settlePrepared: unused,
-          uploads: { get: unused, put: never },
+          blobs: { get: unused, put: never },
         },
         caller,
         request,
       ),
     cancel: (caller: Caller, request: CancelRequest) =>
-      cancelRun({ runs, getVisibleRun, offerTtlMs: 1_000 }, caller, request),
+      cancelRun({ runs, getVisibleRun, timings: { offerTtlMs: 1_000 } }, caller, request),
     interrupt: (caller: Caller, target: RunTarget) =>
       interruptRun(
         { runs, getVisibleRun, findNewestOfConversation: unused, listSharedRuns: async () => [] },
@@ -152,8 +156,8 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
           touchSession: unused,
           renewLeases: (who, leases) => step(() => world.renewLeases(who, leases)),
           ackDirectives: (who, acks) => step(() => world.ackDirectives(who, acks)),
-          pendingDirectives: (who) =>
-            step(async () => (await world.pendingDirectives(who)).map((directive) => ({ ...directive, files: [] }))),
+          listPendingDirectives: (who) => step(() => world.listPendingDirectives(who)),
+          downloadUrl: async () => "",
           mintRunToken: async () => "token",
           watchDispatches: async () => [],
         },

@@ -21,9 +21,11 @@ import {
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { WorkQueue } from "@millwright/work";
-import { catalogAllowList, composeCatalog } from "../../src/compose-catalog.ts";
+import { composeCatalog } from "../../src/compose-catalog.ts";
+import { ALLOWED_SERVICES, routes as orchestratorRoutes, workerRoutes } from "../../src/rpc/routes.ts";
 import type { ManagedMcpServers } from "../../src/catalog/domain/mcp-servers.ts";
 import type { PlatformProvider } from "../../src/catalog/domain/model-providers.ts";
+import { DEFAULT_TIMINGS } from "../../src/runs/domain/timings.ts";
 import { testPlatform } from "./platform.ts";
 
 type AgentAnswer = MessageInitShape<typeof identity.ResolveAgentResponseSchema>;
@@ -87,7 +89,7 @@ export async function catalogPlatform(
   });
   const us = ["orchestrator"];
   const allowed = {
-    ...catalogAllowList,
+    ...ALLOWED_SERVICES,
     "millwright.identity.v1.IdentityService/ResolveSecrets": us,
     "millwright.identity.v1.IdentityService/ResolveAgent": us,
   };
@@ -99,11 +101,12 @@ export async function catalogPlatform(
   const platform = await testPlatform({
     poolSize: overrides.poolSize ?? 8,
     resolveRun: (caller, request) => catalogLater.it!.resolveRun(caller, request),
-    readBudgets: (runUid) => catalogLater.it!.readBudgets(runUid),
     prepareAssignment: (job, session) => catalogLater.it!.prepareAssignment(job, session),
     blobs,
+    clock,
+    timings: { ...DEFAULT_TIMINGS, keepAliveMs: 200, pollMs: 50 },
   });
-  const { database, life } = platform;
+  const { database, deps } = platform;
   const eventLog = new EventLog({ database, clock: systemClock, log: memoryLog() });
   const catalog = composeCatalog({
     ...{
@@ -112,33 +115,26 @@ export async function catalogPlatform(
       clock,
       snapshotDays: 30,
       signer: own!,
-      wakeups: life.wakeups,
-      liveTexts: life.liveTexts,
+      runs: deps,
+      runTokenLimit: 0,
       eventLog,
       publicUrl: "http://public.test",
       modelProviders: overrides.modelProviders ?? [],
       modelAliases: {},
       managedMcpServers: overrides.managedMcpServers ?? {},
     },
-    timings: { keepAliveMs: 200, pollMs: 50 },
     cursors: new Cursors(new Uint8Array(32).fill(3)),
     identity: inProcess(known.routes, server("gateway")),
     localRepositoryRoots: overrides.localRepositoryRoots ?? [],
     fetch: overrides.fetch,
   });
   catalogLater.it = catalog;
-  const stopNotifying = database.onCommit((change) => life.wakeups.notify(change));
+  const stopNotifying = database.onCommit((change) => deps.wakeups.notify(change));
   const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
 
-  const transport = inProcess((router) => {
-    catalog.routes(router);
-    router.service(orchestrator.RunService, catalog.runViewMethods);
-    router.service(orchestrator.ConversationService, catalog.conversationViewMethods);
-  }, server("orchestrator"));
-  const sessionOf = (context: { requestHeader: Headers }) =>
-    life.worker.authenticate(context.requestHeader.get("authorization")?.slice("Bearer ".length) ?? "");
+  const transport = inProcess((router) => orchestratorRoutes(router, catalog.deps), server("orchestrator"));
   const workerTransport = inProcess(
-    (router) => void router.service(worker.WorkerService, catalog.workerArtifactMethods(sessionOf)),
+    (router) => workerRoutes(router, catalog.deps),
     server("worker", { authenticate: async () => undefined }),
   );
 

@@ -1,16 +1,18 @@
 import { aCaller, memoryLog, testDatabase, type TestDatabase } from "@millwright/testing";
 import { Readable } from "node:stream";
 import type { Caller } from "@millwright/caller";
+import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { newUid, type RunUid, type TeamUid } from "@millwright/ids";
-import { composeRuns, type RunLifeOptions } from "../../src/compose-runs.ts";
+import { composeRuns, type RunOptions } from "../../src/compose-runs.ts";
 import type { NewRun } from "../../src/runs/domain/new-run.ts";
 import { DEFAULT_QUEUE_SETTINGS, type CapacityDefaults } from "../../src/catalog/domain/queue-settings.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../../src/runs/domain/resolved-run.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../../src/runs/domain/timings.ts";
 import type { WorkerRegistration, WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { claim } from "../../src/leases/store/queue-store.ts";
+import { useCasesWith } from "./use-cases.ts";
 import { listRunEvents } from "../../src/runs/store/run-events-store.ts";
 
 export const MIGRATIONS = new URL("../../prisma/migrations", import.meta.url).pathname;
@@ -67,7 +69,7 @@ export const resolvedFor = (
 
 export type TestPlatform = Awaited<ReturnType<typeof testPlatform>>;
 
-const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] => ({
+const memoryBlobs = (stored: Map<string, Uint8Array>): RunOptions["blobs"] => ({
   put: async (key, body) => {
     stored.set(key, body as Uint8Array);
     return { size: 0, sha256: "" };
@@ -82,7 +84,7 @@ const memoryBlobs = (stored: Map<string, Uint8Array>): RunLifeOptions["blobs"] =
 });
 
 type WorkerKeys = Map<string, { keyUid: string; teamUid?: string }>;
-type Overrides = Partial<RunLifeOptions> & {
+type Overrides = Partial<RunOptions> & {
   limits?: Partial<CapacityDefaults>;
   queueSettings?: (request: ResolveRunRequest) => Partial<ResolvedRun["queueSettings"]>;
   poolSize?: number;
@@ -101,12 +103,12 @@ export async function testPlatform(overrides: Overrides = {}) {
   const timings: Timings = overrides.timings ?? { ...DEFAULT_TIMINGS, pollMs: 50 };
   const stored = new Map<string, Uint8Array>();
   const keys = beside?.keys ?? (new Map() as WorkerKeys);
-  const life = composeRuns({
+  const { deps, ...loops } = composeRuns({
+    clock: systemClock,
     capacityDefaults: { team: 1000, agent: 1000, factory: 1000, ...overrides.limits },
     log: memoryLog(),
     resolveRun: async (_caller, request) => resolvedFor(request, overrides.queueSettings?.(request)),
     resolveQueueSettings: async (_caller, request) => resolvedFor({ ...request, config: {} }).queueSettings,
-    readBudgets: async () => [],
     prepareAssignment: async () => ({ repositories: [], secrets: { TOKEN: "s3cret" } }),
     mintRunToken: async ({ executionId, attempt }) => `mwr_${executionId}.${attempt}`,
     blobs: memoryBlobs(stored),
@@ -121,9 +123,11 @@ export async function testPlatform(overrides: Overrides = {}) {
     database,
     timings,
   });
+  const life = { ...loops, ...useCasesWith(deps) };
   return {
     db,
     database,
+    deps,
     life,
     timings,
     keys,

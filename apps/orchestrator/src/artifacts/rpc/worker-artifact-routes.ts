@@ -1,7 +1,9 @@
+import { bearerOf } from "../../leases/rpc/worker-routes.ts";
+import { requireLease } from "../../leases/store/lease-store.ts";
+import { authenticateSession, type AuthenticateSessionDeps } from "../../leases/usecases/authenticate-session.ts";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SignedUpload } from "@millwright/blobs";
 import type { worker } from "@millwright/contracts";
-import type { Sql } from "@millwright/database";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import { commitArtifact, type CommitArtifactDeps } from "../usecases/commit-artifact.ts";
 import { createArtifact, type CreateArtifactDeps } from "../usecases/create-artifact.ts";
@@ -20,20 +22,7 @@ type Bound = CommitArtifactDeps &
   ReportUsageDeps &
   ReserveCostDeps;
 
-export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & {
-  /** Returns the session of the call. Errors: session_invalid. */
-  readonly sessionOf: (context: HandlerContext) => Promise<{ readonly uid: string }>;
-  /**
-   * Throws `lease_lost` if the attempt has lost its lease or another session owns it. With `orStopping`, an execution
-   * that is being stopped is accepted too: it may still save its workspace and transcript.
-   */
-  readonly requireLease: (
-    tx: Sql,
-    executionId: number,
-    attempt: number,
-    options: { sessionUid: string; orStopping?: boolean },
-  ) => Promise<{ readonly runUid: string }>;
-};
+export type WorkerArtifactDeps = Omit<Bound, "requireLease"> & AuthenticateSessionDeps;
 
 /** The methods of WorkerService with which an attempt stores what it has produced. */
 export type WorkerArtifactMethods = Pick<
@@ -49,12 +38,12 @@ export type WorkerArtifactMethods = Pick<
 
 /** Returns the methods of WorkerService with which an attempt stores artifacts, pull requests, usage and files. */
 export function workerArtifactMethods(deps: WorkerArtifactDeps): WorkerArtifactMethods {
+  /** With `orStopping`, an execution that is being stopped may still store its workspace and transcript. */
   const within = async (context: HandlerContext, options: { orStopping?: boolean } = {}): Promise<Bound> => {
-    const { uid: sessionUid } = await deps.sessionOf(context);
+    const { uid: sessionUid } = await authenticateSession(deps, bearerOf(context));
     return {
       ...deps,
-      requireLease: (tx, executionId, attempt) =>
-        deps.requireLease(tx, executionId, attempt, { sessionUid, ...options }),
+      requireLease: (tx, executionId, attempt) => requireLease(tx, executionId, attempt, { sessionUid, ...options }),
     };
   };
   return {

@@ -1,10 +1,10 @@
+import type { ArtifactStore } from "../store/artifact-store.ts";
+import { appendRunEvents } from "../../runs/store/run-events-store.ts";
 import { createHash } from "node:crypto";
 import type { BlobStore } from "@millwright/blobs";
-import type { Sql } from "@millwright/database";
 import { DomainError, notFound } from "@millwright/errors";
 import { artifactCreated } from "../domain/artifact-event.ts";
 import type { StoredArtifact } from "../domain/artifact.ts";
-import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease } from "../../runs/usecases/require-lease.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
@@ -12,11 +12,7 @@ import type { Transaction } from "../../storage/store/transaction.ts";
 export type CommitArtifactDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
-  readonly artifacts: {
-    findOfRun(sql: Sql, runUid: string, uid: string): Promise<StoredArtifact | undefined>;
-    commit(tx: Sql, uid: string): Promise<boolean>;
-  };
+  readonly artifacts: Pick<ArtifactStore, "findOfRun" | "commit">;
   readonly blobs: Pick<BlobStore, "get" | "delete">;
 };
 
@@ -42,7 +38,7 @@ export async function commitArtifact(deps: CommitArtifactDeps, lease: LeaseRef, 
   await deps.transaction(async (tx) => {
     await deps.requireLease(tx, lease.executionId, lease.attempt);
     if (await deps.artifacts.commit(tx, artifact.uid))
-      return deps.appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
+      return appendRunEvents(tx, artifact.runUid, [artifactCreated(artifact, lease.executionId)]);
     const now = await deps.artifacts.findOfRun(tx, artifact.runUid, artifact.uid);
     if (!now?.isCommitted) throw notFound("artifact"); // announced again, or swept
   });

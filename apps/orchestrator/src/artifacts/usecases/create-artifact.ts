@@ -1,3 +1,5 @@
+import type { ArtifactStore } from "../store/artifact-store.ts";
+import { appendRunEvents } from "../../runs/store/run-events-store.ts";
 import { createHash } from "node:crypto";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import type { BlobStore, SignedUpload } from "@millwright/blobs";
@@ -13,7 +15,6 @@ import {
 } from "../domain/artifact.ts";
 import { artifactCreated, artifactUpdated } from "../domain/artifact-event.ts";
 import { artifactKey } from "../../storage/domain/blob-keys.ts";
-import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease } from "../../runs/usecases/require-lease.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
@@ -21,15 +22,10 @@ import type { Transaction } from "../../storage/store/transaction.ts";
 export type CreateArtifactDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
-  readonly artifacts: {
-    findByClientId(sql: Sql, runUid: string, clientArtifactId: string): Promise<StoredArtifact | undefined>;
-    insert(tx: Sql, artifact: ArtifactInsert): Promise<boolean>;
-    findPlan(sql: Sql, runUid: string, title: string): Promise<StoredArtifact | undefined>;
-    updatePlan(tx: Sql, uid: string, content: string): Promise<void>;
-    countOfRun(sql: Sql, runUid: string): Promise<number>;
-    dropUncommitted(tx: Sql, uid: string): Promise<boolean>;
-  };
+  readonly artifacts: Pick<
+    ArtifactStore,
+    "findByClientId" | "insert" | "findPlan" | "updatePlan" | "countOfRun" | "dropUncommitted"
+  >;
   readonly blobs: Pick<BlobStore, "put" | "signUpload">;
 };
 
@@ -86,7 +82,7 @@ export async function createArtifact(deps: CreateArtifactDeps, input: CreateArti
     const plan = await findPlan(deps, tx, known.runUid, checked);
     if (plan) return updatePlan(deps, tx, plan, insert);
     if (!(await deps.artifacts.insert(tx, insert))) return findAnother();
-    if (insert.isCommitted) await deps.appendRunEvents(tx, known.runUid, [artifactCreated(insert, lease.executionId)]);
+    if (insert.isCommitted) await appendRunEvents(tx, known.runUid, [artifactCreated(insert, lease.executionId)]);
     return insert;
   });
   // Undefined if the announcement was swept concurrently; its client id is then free again.
@@ -109,7 +105,7 @@ async function updatePlan(
 ): Promise<StoredArtifact> {
   if (plan.content === content) return plan;
   await deps.artifacts.updatePlan(tx, plan.uid, content);
-  await deps.appendRunEvents(tx, runUid, [artifactUpdated(plan, executionId)]);
+  await appendRunEvents(tx, runUid, [artifactUpdated(plan, executionId)]);
   return { ...plan, content };
 }
 

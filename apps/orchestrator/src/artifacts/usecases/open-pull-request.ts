@@ -1,3 +1,7 @@
+import { findRunWithFrozen } from "../../runs/store/frozen-store.ts";
+import type { ArtifactStore } from "../store/artifact-store.ts";
+import type { PullRequestStore } from "../store/pull-request-store.ts";
+import { appendRunEvents } from "../../runs/store/run-events-store.ts";
 import type { Sql } from "@millwright/database";
 import type { Diff, LocalHost, Repository } from "@millwright/code-host";
 import { DomainError, invalidArgument, isDomainError, notFound } from "@millwright/errors";
@@ -11,7 +15,6 @@ import {
   type PullRequest,
 } from "../../catalog/domain/pull-request.ts";
 import type { FrozenConfig } from "../../runs/domain/resolved-run.ts";
-import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import type { PullRequestSize } from "../../catalog/domain/pull-request.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
@@ -23,34 +26,8 @@ import { readToken, type OpenCodeHosts, type ResolveSecrets } from "../../catalo
 export type OpenPullRequestDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly findRunWithFrozen: (
-    sql: Sql,
-    uid: string,
-  ) => Promise<{ readonly run: Run; readonly frozen: FrozenConfig } | undefined>;
-  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
-  readonly pullRequests: {
-    findByHead(
-      sql: Sql,
-      key: Pick<PullRequest, "runUid" | "owner" | "repo" | "headBranch">,
-    ): Promise<PullRequest | undefined>;
-    nextLocalNumber(tx: Sql, repository: Pick<PullRequest, "codeHostUid" | "owner" | "repo">): Promise<number>;
-    insert(tx: Sql, pull: Omit<PullRequest, "createdAt">, size: PullRequestSize | undefined): Promise<void>;
-    moveHead(sql: Sql, uid: string, headSha: string, size: PullRequestSize | undefined): Promise<void>;
-  };
-  readonly artifacts: {
-    insert(
-      tx: Sql,
-      artifact: Pick<PullRequest, "runUid"> & {
-        uid: ArtifactUid;
-        clientArtifactId: string;
-        executionId: number;
-        type: "PULL_REQUEST";
-        data: object & Record<string, unknown>;
-        isPublic: boolean;
-        isCommitted: boolean;
-      },
-    ): Promise<boolean>;
-  };
+  readonly pullRequests: Pick<PullRequestStore, "findByHead" | "nextLocalNumber" | "insert" | "moveHead">;
+  readonly artifacts: Pick<ArtifactStore, "insert">;
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
   readonly identity: ResolveSecrets;
   readonly openCodeHost: OpenCodeHosts;
@@ -107,7 +84,7 @@ export async function openPullRequest(
     );
   const { run, frozen, existing } = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
-    const found = await deps.findRunWithFrozen(tx, runUid);
+    const found = await findRunWithFrozen(tx, runUid);
     if (!found) throw notFound("run");
     return {
       ...found,
@@ -166,9 +143,7 @@ export async function openPullRequest(
       isPublic: false,
       isCommitted: true,
     });
-    await deps.appendRunEvents(tx, run.uid, [
-      artifactCreated({ ...artifact, data: { ...data, title } }, lease.executionId),
-    ]);
+    await appendRunEvents(tx, run.uid, [artifactCreated({ ...artifact, data: { ...data, title } }, lease.executionId)]);
     return { url, number, artifactUid, adopted: opened.adopted };
   });
 }

@@ -1,5 +1,5 @@
+import type { SnapshotStore } from "../../runs/store/snapshot-store.ts";
 import type { BlobContent, BlobStore, SignedUpload } from "@millwright/blobs";
-import type { Sql } from "@millwright/database";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { SNAPSHOT_TYPE, snapshotKeyOf } from "../../storage/domain/blob-keys.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
@@ -9,12 +9,7 @@ import type { Transaction } from "../../storage/store/transaction.ts";
 export type PutSnapshotDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly snapshots: {
-    put(
-      tx: Sql,
-      snapshot: { key: string; runUid: string; executionId: number; attempt: number; sizeBytes: number },
-    ): Promise<void>;
-  };
+  readonly snapshots: Pick<SnapshotStore, "put">;
   readonly blobs: Pick<BlobStore, "signUpload">;
 };
 

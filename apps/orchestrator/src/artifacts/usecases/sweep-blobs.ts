@@ -1,3 +1,5 @@
+import { enqueueBlobDeletion } from "../../storage/store/blob-work.ts";
+import type { sweepStore } from "../store/sweep-store.ts";
 import type { BlobStore, ListedBlob } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
@@ -7,15 +9,8 @@ import type { Transaction } from "../../storage/store/transaction.ts";
 export type SweepBlobsDeps = {
   readonly clock: Clock;
   readonly transaction: Transaction;
-  readonly files: {
-    dropUncommittedArtifacts(tx: Sql, before: Date, limit: number): Promise<string[]>;
-    dropUnreferencedSnapshots(tx: Sql, before: Date, limit: number): Promise<string[]>;
-    dropExpiredSnapshots(tx: Sql, times: { before: Date; retainedSince: Date }, limit: number): Promise<string[]>;
-  };
-  /** Schedules a blob for deletion after all links to it have expired. */
-  readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
-  /** Returns the keys to which a row refers, or that are scheduled for deletion. */
-  readonly knownKeys: (keys: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly sql: Sql;
+  readonly sweeps: typeof sweepStore;
   readonly blobs: Pick<BlobStore, "list" | "delete" | "deleteDrafts">;
   /** How long the newest workspace of a conversation is retained for a follow-up, in days. */
   readonly snapshotDays: number;
@@ -40,9 +35,9 @@ export async function sweepBlobs(deps: SweepBlobsDeps, signal: AbortSignal): Pro
   const nowMs = deps.clock.now().getTime();
   const before = new Date(nowMs - ABANDONED_AFTER_MS);
   const retainedSince = new Date(nowMs - deps.snapshotDays * 24 * HOUR_MS);
-  await deleteRows(deps, signal, (tx) => deps.files.dropUncommittedArtifacts(tx, before, BATCH));
-  await deleteRows(deps, signal, (tx) => deps.files.dropUnreferencedSnapshots(tx, before, BATCH));
-  await deleteRows(deps, signal, (tx) => deps.files.dropExpiredSnapshots(tx, { before, retainedSince }, BATCH));
+  await deleteRows(deps, signal, (tx) => deps.sweeps.dropUncommittedArtifacts(tx, before, BATCH));
+  await deleteRows(deps, signal, (tx) => deps.sweeps.dropUnreferencedSnapshots(tx, before, BATCH));
+  await deleteRows(deps, signal, (tx) => deps.sweeps.dropExpiredSnapshots(tx, { before, retainedSince }, BATCH));
   for (const folder of BLOB_FOLDERS) {
     for await (const blobs of inBatches(deps.blobs.list(folder), ({ storedAt }) => storedAt < before)) {
       signal.throwIfAborted();
@@ -68,14 +63,14 @@ async function deleteRows(
     signal.throwIfAborted();
     dropped = await deps.transaction(async (tx) => {
       const keys = await drop(tx);
-      for (const key of keys) await deps.deleteLater(tx, key);
+      for (const key of keys) await enqueueBlobDeletion(tx, key, deps.clock.now());
       return keys.length;
     });
   }
 }
 
 async function deleteUnknown(deps: SweepBlobsDeps, keys: readonly string[]): Promise<void> {
-  const known = await deps.knownKeys(keys);
+  const known = await deps.sweeps.known(deps.sql, keys);
   for (const key of keys) if (!known.has(key)) await deps.blobs.delete(key);
 }
 

@@ -1,3 +1,6 @@
+import { once } from "../../storage/store/idempotency-store.ts";
+import { budgetEvents } from "../events/budget-events.ts";
+import type { BudgetStore } from "../store/budget-store.ts";
 import { actorOf, requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
@@ -12,31 +15,15 @@ import {
   type Budget,
   type BudgetSettings,
   type CountedPeriod,
-  type NewBudget,
 } from "../domain/budget.ts";
-import type { OnceRequest } from "../../storage/domain/once-request.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
-import { inPeriodAt, publishReached, type SpendBudgetsDeps } from "./spend-budgets.ts";
+import { inPeriodAt, publishReached } from "./spend-budgets.ts";
 
 export type BudgetsDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly transaction: Transaction;
-  readonly once: <T>(tx: Sql, request: OnceRequest, f: () => Promise<T>) => Promise<T>;
-  readonly announce: Announcements & SpendBudgetsDeps["announce"];
-  readonly budgets: Pick<SpendBudgetsDeps["budgets"], "sums" | "raise" | "publishThresholds"> & {
-    list(sql: Sql, teamUid: string): Promise<Budget[]>;
-    find(sql: Sql, teamUid: string, uid: string, isLocked?: boolean): Promise<Budget | undefined>;
-    insert(tx: Sql, budget: NewBudget & { uid: string; teamUid: string; now: Date }): Promise<Budget>;
-    update(tx: Sql, uid: string, settings: BudgetSettings, now: Date): Promise<Budget>;
-    delete(tx: Sql, uid: string): Promise<void>;
-  };
-};
-
-type Announcements = {
-  created(tx: Sql, budget: Budget, caller: Caller): Promise<void>;
-  updated(tx: Sql, budget: Budget, changed: readonly string[], caller: Caller): Promise<void>;
-  deleted(tx: Sql, budget: Budget, caller: Caller): Promise<void>;
+  readonly budgets: BudgetStore;
 };
 
 /** A budget and its current period. */
@@ -81,14 +68,14 @@ export async function createBudget(
     checked.thresholdsPercent,
   ];
   const { uid } = await deps.transaction((tx) =>
-    deps.once(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
+    once(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
       const budget = await deps.budgets.insert(tx, {
         ...checked,
         uid: newUid(),
         teamUid: requested.teamUid,
         now: deps.clock.now(),
       });
-      await deps.announce.created(tx, budget, caller);
+      await budgetEvents.created(tx, budget, caller);
       return { uid: budget.uid };
     }),
   );
@@ -119,7 +106,7 @@ export async function updateBudget(
     const before = await requireBudget(deps, tx, teamUid, uid, true);
     if (changed.length === 0) return before;
     const after = await deps.budgets.update(tx, uid, { ...before, ...changes }, deps.clock.now());
-    await deps.announce.updated(tx, after, changed, caller);
+    await budgetEvents.updated(tx, after, changed, caller);
     await publishPassed(deps, tx, after);
     return after;
   });
@@ -139,7 +126,7 @@ export async function deleteBudget(deps: BudgetsDeps, caller: Caller, teamUid: s
   await deps.transaction(async (tx) => {
     const budget = await requireBudget(deps, tx, teamUid, uid, true);
     await deps.budgets.delete(tx, uid);
-    await deps.announce.deleted(tx, { ...budget, version: budget.version + 1n }, caller);
+    await budgetEvents.deleted(tx, { ...budget, version: budget.version + 1n }, caller);
   });
 }
 

@@ -1,49 +1,22 @@
-import type { Sql } from "@millwright/database";
+import type { ModelPriceStore } from "../../catalog/store/model-price-store.ts";
+import { appendRunEvents } from "../../runs/store/run-events-store.ts";
+import type { CostStore } from "../store/cost-store.ts";
+import type { UsageStore } from "../store/usage-store.ts";
+import { spendBudgets, type SpendBudgetsDeps } from "./spend-budgets.ts";
 import { invalidArgument } from "@millwright/errors";
 import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import {
-  costOf,
-  costUnderLimits,
-  type ModelAccess,
-  type PriceVersion,
-  type TokenCounts,
-} from "../../catalog/domain/usage.ts";
+import { costOf, costUnderLimits, type ModelAccess, type TokenCounts } from "../../catalog/domain/usage.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease } from "../../runs/usecases/require-lease.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
 
-export type ReportUsageDeps = {
+export type ReportUsageDeps = SpendBudgetsDeps & {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly appendRunEvents: (tx: Sql, runUid: string, events: readonly NewRunEvent[]) => Promise<void>;
-  readonly usage: {
-    currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined>;
-    insert(
-      tx: Sql,
-      usage: LeaseRef & {
-        runUid: string;
-        callId: string;
-        modelId: string;
-        tokens: TokenCounts;
-        costMicros?: bigint;
-        /** What the call counts against limits and budgets, if that is not its cost. */
-        limitedMicros?: bigint;
-        priceVersion?: number;
-        access?: ModelAccess;
-      },
-    ): Promise<{ provider: string; isBudgeted: boolean } | undefined>;
-  };
-  /** Counts the cost of a recorded call against the budgets that cover the run. */
-  readonly spendBudgets: (tx: Sql, runUid: string, micros: bigint) => Promise<void>;
-  /**
-   * Releases the cost that the execution had reserved for the call, and returns it. Undefined: nothing was reserved, or
-   * the call was recorded before, so that the reservation belongs to a later call.
-   */
-  readonly releaseCost: (
-    tx: Sql,
-    call: { readonly executionId: number; readonly runUid: string; readonly callId: string },
-  ) => Promise<bigint | undefined>;
+  readonly modelPrices: Pick<ModelPriceStore, "current">;
+  readonly usage: Pick<UsageStore, "insert">;
+  readonly costs: Pick<CostStore, "releaseForCall">;
   /** Called once for each recorded call. */
   readonly countUsage?: (provider: string, tokens: TokenCounts, costMicros: bigint | undefined) => void;
 };
@@ -89,8 +62,8 @@ export async function reportUsage(
     );
   const recorded = await deps.transaction(async (tx) => {
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
-    const reservedMicros = await deps.releaseCost(tx, { executionId: lease.executionId, runUid, callId });
-    const price = await deps.usage.currentPrice(tx, modelId);
+    const reservedMicros = await deps.costs.releaseForCall(tx, { executionId: lease.executionId, runUid, callId });
+    const price = await deps.modelPrices.current(tx, modelId);
     const pricedMicros = costOf(tokens, price);
     const costMicros = statedMicros ?? pricedMicros;
     const limitedMicros = costUnderLimits({ statedMicros, pricedMicros, reservedMicros, access });
@@ -101,9 +74,8 @@ export async function reportUsage(
       ...(limitedMicros === undefined || limitedMicros === costMicros ? {} : { limitedMicros }),
       ...(statedMicros !== undefined || costMicros === undefined || !price ? {} : { priceVersion: price.version }),
     });
-    if (inserted?.isBudgeted && limitedMicros) await deps.spendBudgets(tx, runUid, limitedMicros);
-    if (inserted)
-      await deps.appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
+    if (inserted?.isBudgeted && limitedMicros) await spendBudgets(deps, tx, runUid, limitedMicros);
+    if (inserted) await appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);
     return inserted && { ...inserted, costMicros };
   });
   if (recorded) deps.countUsage?.(recorded.provider, tokens, recorded.costMicros);

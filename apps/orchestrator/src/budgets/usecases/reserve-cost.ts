@@ -1,26 +1,18 @@
-import type { Sql } from "@millwright/database";
+import type { ModelPriceStore } from "../../catalog/store/model-price-store.ts";
+import type { CostStore } from "../store/cost-store.ts";
+import { lockBudgets, type SpendBudgetsDeps } from "./spend-budgets.ts";
 import { invalidArgument } from "@millwright/errors";
-import type { LimitingBudget } from "../domain/budget.ts";
-import { decideCost, type CostDecision, type LimitedRun } from "../domain/cost-limit.ts";
-import { costOf, type PriceVersion } from "../../catalog/domain/usage.ts";
+import { decideCost, type CostDecision } from "../domain/cost-limit.ts";
+import { costOf } from "../../catalog/domain/usage.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease } from "../../runs/usecases/require-lease.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
 
-export type ReserveCostDeps = {
+export type ReserveCostDeps = SpendBudgetsDeps & {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly usage: { currentPrice(sql: Sql, modelId: string): Promise<PriceVersion | undefined> };
-  readonly costs: {
-    lockTree(tx: Sql, runUid: string): Promise<void>;
-    limitsOf(tx: Sql, runUid: string, exceptExecution: number): Promise<readonly LimitedRun[]>;
-    reserve(tx: Sql, reservation: LeaseRef & { runUid: string; micros: bigint }): Promise<void>;
-    release(tx: Sql, executionId: number): Promise<unknown>;
-  };
-  /**
-   * Locks the budgets that cover a run until the transaction ends. Reservations of `exceptExecution` are not counted.
-   */
-  readonly lockBudgets: (tx: Sql, runUid: string, exceptExecution: number) => Promise<readonly LimitingBudget[]>;
+  readonly modelPrices: Pick<ModelPriceStore, "current">;
+  readonly costs: Pick<CostStore, "lockTree" | "limitsOf" | "reserve" | "release">;
 };
 
 export type PlannedCall = {
@@ -49,14 +41,14 @@ export async function reserveCost(
     await deps.costs.lockTree(tx, runUid);
     const limits = [
       ...(await deps.costs.limitsOf(tx, runUid, lease.executionId)),
-      ...(await deps.lockBudgets(tx, runUid, lease.executionId)),
+      ...(await lockBudgets(deps, tx, runUid, lease.executionId)),
     ];
     const decision = decideCost(runUid, limits);
     if (decision.outcome !== "granted" || limits.length === 0) {
       await deps.costs.release(tx, lease.executionId);
       return decision;
     }
-    const micros = costOf({ input: inputTokens, output: outputTokens }, await deps.usage.currentPrice(tx, modelId));
+    const micros = costOf({ input: inputTokens, output: outputTokens }, await deps.modelPrices.current(tx, modelId));
     if (micros === undefined)
       throw invalidArgument(
         "cost_limit_unpriced",

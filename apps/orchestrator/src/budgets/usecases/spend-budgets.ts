@@ -1,36 +1,14 @@
+import type { Clock } from "@millwright/clock";
+import { budgetEvents } from "../events/budget-events.ts";
+import type { BudgetStore } from "../store/budget-store.ts";
 import type { Sql } from "@millwright/database";
 import { newThresholds, periodAt, type Budget, type CountedPeriod, type LimitingBudget } from "../domain/budget.ts";
 
 type InPeriod = { readonly budget: Budget; readonly period: CountedPeriod };
 
-/** The store and the events of budgets; see budget-store.ts. */
 export type SpendBudgetsDeps = {
-  readonly clock: { now(): Date };
-  /** Publishes events of budgets, in the transaction. */
-  readonly announce: {
-    thresholdReached(
-      tx: Sql,
-      budget: Budget,
-      percent: number,
-      spentMicros: bigint,
-      period: CountedPeriod,
-    ): Promise<void>;
-  };
-  readonly budgets: {
-    lockOfRun(tx: Sql, runUid: string): Promise<Budget[]>;
-    sums(
-      tx: Sql,
-      covering: readonly InPeriod[],
-      exceptExecution?: number,
-    ): Promise<ReadonlyMap<string, { spentMicros: bigint; reservedMicros: bigint; deadReservations: number }>>;
-    deleteDeadReservations(tx: Sql, teamUid: string): Promise<void>;
-    raise(
-      tx: Sql,
-      covering: readonly InPeriod[],
-      micros: bigint,
-    ): Promise<ReadonlyMap<string, { spentMicros: bigint; published: readonly number[] }>>;
-    publishThresholds(tx: Sql, budget: Budget, period: CountedPeriod, percents: readonly number[]): Promise<bigint>;
-  };
+  readonly clock: Pick<Clock, "now">;
+  readonly budgets: Pick<BudgetStore, "lockOfRun" | "sums" | "deleteDeadReservations" | "raise" | "publishThresholds">;
 };
 
 /**
@@ -52,19 +30,14 @@ export async function lockBudgets(
   return covering.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
 }
 
+export type ReadBudgetsDeps = {
+  readonly sql: Sql;
+  readonly clock: Pick<Clock, "now">;
+  readonly budgets: Pick<BudgetStore, "ofRun" | "sums">;
+};
+
 /** Returns the budgets that cover a run which may have costs, with what is spent and reserved. */
-export async function readBudgets(
-  {
-    budgets,
-    clock,
-  }: Pick<SpendBudgetsDeps, "clock"> & {
-    readonly budgets: Pick<SpendBudgetsDeps["budgets"], "sums"> & {
-      ofRun(sql: Sql, runUid: string): Promise<Budget[]>;
-    };
-  },
-  sql: Sql,
-  runUid: string,
-): Promise<LimitingBudget[]> {
+export async function readBudgets({ budgets, clock, sql }: ReadBudgetsDeps, runUid: string): Promise<LimitingBudget[]> {
   const covering = inPeriodAt(await budgets.ofRun(sql, runUid), clock.now());
   const sums = await budgets.sums(sql, covering);
   return covering.flatMap((each) => limiting(each, sums.get(each.budget.uid)));
@@ -102,9 +75,7 @@ export async function spendBudgets(deps: SpendBudgetsDeps, tx: Sql, runUid: stri
 
 /** Publishes each threshold of a locked budget that its spending has reached in a period, once. */
 export async function publishReached(
-  deps: Pick<SpendBudgetsDeps, "announce"> & {
-    readonly budgets: Pick<SpendBudgetsDeps["budgets"], "publishThresholds">;
-  },
+  deps: { readonly budgets: Pick<BudgetStore, "publishThresholds"> },
   tx: Sql,
   { budget, period }: InPeriod,
   { spentMicros, published }: { readonly spentMicros: bigint; readonly published: readonly number[] },
@@ -113,7 +84,7 @@ export async function publishReached(
   if (reached.length === 0) return;
   const version = await deps.budgets.publishThresholds(tx, budget, period, reached);
   for (const [n, percent] of reached.entries())
-    await deps.announce.thresholdReached(tx, { ...budget, version: version + BigInt(n) }, percent, spentMicros, period);
+    await budgetEvents.thresholdReached(tx, { ...budget, version: version + BigInt(n) }, percent, spentMicros, period);
 }
 
 async function lockInPeriod({ budgets, clock }: SpendBudgetsDeps, tx: Sql, runUid: string): Promise<InPeriod[]> {

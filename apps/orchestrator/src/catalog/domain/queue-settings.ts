@@ -47,3 +47,6 @@ export type ScopeSettings = {
 
 /** Maximum number of concurrent executions of a scope that has no limit of its own. */
 export type CapacityDefaults = { readonly team: number; readonly agent: number; readonly factory: number };
+
+/** A worker connection without a heartbeat for this many seconds is not shown. */
+export const WORKER_SHOWN_SECONDS = 45;

@@ -1,3 +1,6 @@
+import type { Sql } from "@millwright/database";
+import type { ModelPriceStore } from "../store/model-price-store.ts";
+import { teamModels, type TeamModelsDeps } from "../usecases/team-models.ts";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
@@ -9,7 +12,7 @@ import { toDollars, type Price } from "@millwright/money";
 import { callerOf } from "@millwright/rpc";
 import type { CodeHost } from "../domain/code-host.ts";
 import type { EnvironmentGrant } from "../domain/environment.ts";
-import type { Model, ModelCatalogue } from "../domain/models.ts";
+import type { Model } from "../domain/models.ts";
 import type { Owner } from "@millwright/caller";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
@@ -43,10 +46,10 @@ export type CatalogRoutesDeps = EnvironmentsDeps &
   ListSkillsDeps &
   CodeHostsDeps &
   DescribePullRequestsDeps &
-  ReadCodeHostDeps & {
-    /** Without a team: the models that the platform offers to every team. */
-    readonly teamModels: (teamUid: string | undefined) => Promise<ModelCatalogue>;
-    readonly currentPrices: (modelIds: readonly string[]) => Promise<ReadonlyMap<string, Price>>;
+  ReadCodeHostDeps &
+  TeamModelsDeps & {
+    readonly sql: Sql;
+    readonly modelPrices: Pick<ModelPriceStore, "currentOf">;
     /** Errors: environment_not_found, environment_personal. */
     readonly checkEnvironment: (caller: Caller, owner: Owner, uid: string) => Promise<void>;
     readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly ConnectedWorker[]>;
@@ -58,8 +61,11 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     async listModels({ teamUid }, context) {
       const teams = teamsInView(callerOf(context), "run.view");
       const team = teamUid === "" ? (teams.length === 1 ? teams[0] : undefined) : teams.find((uid) => uid === teamUid);
-      const { defaultModelId, models } = await deps.teamModels(team);
-      const prices = await deps.currentPrices(models.map(({ id }) => id));
+      const { defaultModelId, models } = await teamModels(deps, team);
+      const prices = await deps.modelPrices.currentOf(
+        deps.sql,
+        models.map(({ id }) => id),
+      );
       return { defaultModelId, models: models.map((model) => modelMessage(model, prices.get(model.id))) };
     },
     async listWorkers({ teamUid }, context) {

@@ -121,3 +121,5 @@ const toModelPrice = (row: RecordRow): ModelPrice => ({
       ? undefined
       : { type: row.created_by_type, uid: row.created_by_uid },
 });
+
+export type ModelPriceStore = typeof modelPriceStore;

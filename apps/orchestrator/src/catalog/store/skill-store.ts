@@ -1,3 +1,4 @@
+import { WORKER_SHOWN_SECONDS } from "../domain/queue-settings.ts";
 import type { Sql } from "@millwright/database";
 import { claimsFactory, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { Owner } from "@millwright/caller";
@@ -36,13 +37,12 @@ export const skillStore = {
   async ofWorkers(
     sql: Sql,
     teamUids: readonly string[],
-    shownSeconds: number,
   ): Promise<{ readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]> {
     const { rows } = await sql.query<{ workerHost: string; skills: RepositorySkill[] }>(
       `SELECT DISTINCT ON (worker_host COLLATE "C") worker_host AS "workerHost", skills FROM worker_sessions
         WHERE team_uid = ANY($1::uuid[]) AND last_seen_at > clock_timestamp() - $2 * interval '1 second' AND skills <> '[]'
         ORDER BY worker_host COLLATE "C", connected_at DESC`,
-      [teamUids, shownSeconds],
+      [teamUids, WORKER_SHOWN_SECONDS],
     );
     return rows.map(({ workerHost, skills }) => ({
       workerHost,

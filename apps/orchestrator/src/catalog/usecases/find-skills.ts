@@ -18,7 +18,7 @@ export async function findSkills(
   const owner = { type: "team", uid: teamUid } as const;
   const [environments, factories, workers] = await Promise.all([
     deps.environments.list([owner], "name"),
-    deps.factoriesInForce([teamUid]),
+    deps.definitions.inForce([teamUid]),
     deps.workerSkills([teamUid]),
   ]);
   const repositories = [

@@ -1,3 +1,4 @@
+import type { DefinitionStore } from "../store/definition-store.ts";
 import { ownersWith, teamsInView, type Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
@@ -19,7 +20,7 @@ export type FactoryInForce = {
 
 export type ListSkillsDeps = DiscoverSkillsDeps &
   Pick<EnvironmentsDeps, "environments"> & {
-    readonly factoriesInForce: (teamUids: readonly string[]) => Promise<readonly FactoryInForce[]>;
+    readonly definitions: Pick<DefinitionStore, "inForce">;
     readonly workerSkills: (
       teamUids: readonly string[],
     ) => Promise<readonly { readonly workerHost: string; readonly skills: readonly RepositorySkill[] }[]>;
@@ -59,7 +60,7 @@ export async function listSkills(deps: ListSkillsDeps, caller: Caller, query: Sk
   const owners: Owner[] = [...teams.map((uid): Owner => ({ type: "team", uid })), ...person];
   const [environments, factories, workers] = await Promise.all([
     environmentsInView(deps, caller, query.teamUid, "name"),
-    deps.factoriesInForce(teams),
+    deps.definitions.inForce(teams),
     deps.workerSkills(teams),
   ]);
 

@@ -1,36 +1,16 @@
 import { actorOf, requirePlatformAdmin, type Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { clampPageSize, type Cursors } from "@millwright/paging";
-import {
-  checkNewModelPrice,
-  priceInThePast,
-  type ModelPrice,
-  type ModelPricePosition,
-  type NewModelPrice,
-} from "../domain/model-price.ts";
-import type { OnceRequest } from "../../storage/domain/once-request.ts";
+import { checkNewModelPrice, priceInThePast, type ModelPrice, type NewModelPrice } from "../domain/model-price.ts";
+import { once } from "../../storage/store/idempotency-store.ts";
+import type { ModelPriceStore } from "../store/model-price-store.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";
 
 export type ModelPricesDeps = {
   readonly sql: Sql;
   readonly cursors: Cursors;
   readonly transaction: Transaction;
-  readonly once: <T>(tx: Sql, request: OnceRequest, f: () => Promise<T>) => Promise<T>;
-  readonly modelPrices: {
-    /** Returns versions by model, newest first, after a position. */
-    list(
-      sql: Sql,
-      modelId: string | undefined,
-      after: ModelPricePosition | undefined,
-      limit: number,
-    ): Promise<ModelPrice[]>;
-    /** Returns undefined if the price were to apply from a time in the past. */
-    insert(
-      tx: Sql,
-      price: NewModelPrice,
-      createdBy: { readonly type: string; readonly uid: string },
-    ): Promise<ModelPrice | undefined>;
-  };
+  readonly modelPrices: Pick<ModelPriceStore, "list" | "insert">;
 };
 
 type Page = { readonly modelId: string | undefined; readonly pageSize: number; readonly pageToken: string };
@@ -58,7 +38,7 @@ export async function listModelPrices(
  * Errors: not_authorized unless a platform administrator calls · price_invalid · idempotency_mismatch (conflict).
  */
 export async function addModelPrice(
-  { sql, transaction, once, modelPrices }: ModelPricesDeps,
+  { sql, transaction, modelPrices }: ModelPricesDeps,
   caller: Caller,
   requested: NewModelPrice,
   key: string,

@@ -1,3 +1,4 @@
+import { teamModels, type TeamModelsDeps } from "./team-models.ts";
 import type { FactoryUid, TeamUid } from "@millwright/ids";
 import type { JsonObject } from "../domain/agent-config.ts";
 import { codeHostFor, type CodeHost } from "../domain/code-host.ts";
@@ -20,7 +21,7 @@ export type Diagnostic = Spot & {
   readonly severity: "error" | "warning";
 };
 
-export type StageDefinitionDeps = {
+export type StageDefinitionDeps = TeamModelsDeps & {
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<DefinitionPart | undefined>;
     stage(stage: { factoryUid: FactoryUid; teamUid: TeamUid; version: number; part: DefinitionPart }): Promise<void>;
@@ -30,9 +31,7 @@ export type StageDefinitionDeps = {
     (owners: readonly Owner[], uid: string) => Promise<Environment | undefined>
   >;
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  /** Returns the ids of the team's connected workers. */
-  readonly workers: { hosts(teamUid: TeamUid): Promise<readonly string[]> };
-  readonly teamModels: (teamUid: string) => Promise<ModelCatalogue>;
+  readonly connectedWorkers: (teamUids: readonly string[]) => Promise<readonly { readonly workerHost: string }[]>;
 };
 
 export type StageDefinitionInput = {
@@ -84,9 +83,9 @@ async function check(
   );
   // In definition files, the parser has already checked the names of runners.
   const runners = new Set([...part.runners, ...(active?.runners ?? [])].map(({ name }) => name));
-  const workerHosts = await deps.workers.hosts(teamUid);
+  const workerHosts = (await deps.connectedWorkers([teamUid])).map(({ workerHost }) => workerHost);
   const codeHosts = await deps.codeHosts.list([teamUid]);
-  const catalogue = await deps.teamModels(teamUid);
+  const catalogue = await teamModels(deps, teamUid);
   return [
     ...references.models.flatMap(({ at, modelId }) => checkModel(catalogue, at, modelId)),
     ...environments.flat(),

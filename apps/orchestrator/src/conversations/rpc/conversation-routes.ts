@@ -1,22 +1,14 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { MessageMode } from "../../runs/domain/message.ts";
-import type { NewRun } from "../../runs/domain/new-run.ts";
 import { newRun } from "../../runs/rpc/run-routes.ts";
-import type { RunTarget } from "../../runs/usecases/run-target.ts";
-import type { AnnouncedFile } from "../domain/prepared-attachment.ts";
-import type { FollowupResult, FollowupRequest } from "../usecases/create-followup.ts";
-import type { Prepared } from "../usecases/prepare-attachments.ts";
+import { continueConversation, type ContinueConversationDeps } from "../usecases/continue-conversation.ts";
+import { createFollowup, type CreateFollowupDeps } from "../usecases/create-followup.ts";
+import { prepareAttachments, type PrepareAttachmentsDeps } from "../usecases/prepare-attachments.ts";
 
-/** The use cases that change conversations, bound to their stores. */
-export type ConversationUseCases = {
-  createFollowup(caller: Caller, request: FollowupRequest): Promise<FollowupResult>;
-  continueConversation(caller: Caller, request: NewRun): Promise<string>;
-  prepareAttachments(caller: Caller, target: RunTarget, files: readonly AnnouncedFile[]): Promise<Prepared>;
-};
+export type ConversationRoutesDeps = CreateFollowupDeps & ContinueConversationDeps & PrepareAttachmentsDeps;
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.ConversationService>,
@@ -41,12 +33,12 @@ export const conversationAllowList = allowServices(orchestrator.ConversationServ
  * Returns the methods of ConversationService that change conversations. conversation-view-routes.ts has the methods
  * that read them.
  */
-export const conversationMethods = (deps: ConversationUseCases): Methods => ({
+export const conversationMethods = (deps: ConversationRoutesDeps): Methods => ({
   async createFollowup(request, context) {
     const { runUid, conversationUid, message, mode, attachmentUids, attachmentNames, idempotencyKey } = request;
     if (!["", "normal", "plan", "orchestrate"].includes(mode))
       throw invalidArgument("mode_unknown", `mode must be normal, plan or orchestrate (got "${mode}").`);
-    return deps.createFollowup(callerOf(context), {
+    return createFollowup(deps, callerOf(context), {
       target: runUid ? { runUid } : { conversationUid },
       message,
       attachmentUids,
@@ -57,10 +49,15 @@ export const conversationMethods = (deps: ConversationUseCases): Methods => ({
   },
   async continueConversation({ run }, context) {
     if (!run) throw invalidArgument("conversation_required", "The request must contain a run.");
-    return { runUid: await deps.continueConversation(callerOf(context), newRun(run)) };
+    return { runUid: await continueConversation(deps, callerOf(context), newRun(run)) };
   },
   async prepareAttachments({ runUid, conversationUid, files }, context) {
-    const prepared = await deps.prepareAttachments(callerOf(context), runUid ? { runUid } : { conversationUid }, files);
+    const prepared = await prepareAttachments(
+      deps,
+      callerOf(context),
+      runUid ? { runUid } : { conversationUid },
+      files,
+    );
     return {
       runUid: prepared.runUid,
       attachments: prepared.attachments.map(({ uid, upload }) => ({

@@ -1,35 +1,25 @@
+import type { Sql } from "@millwright/database";
+import { enqueueBlobDeletion } from "../../storage/store/blob-work.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
+import type { blockSnapshotStore, ConversationExtent, ConversationOfOwner } from "../store/block-snapshot-store.ts";
 import { Readable } from "node:stream";
 import type { BlobStore } from "@millwright/blobs";
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
 import { blockSnapshotKey } from "../../storage/domain/blob-keys.ts";
-import type { Owner, Run } from "../../runs/domain/run.ts";
+import type { Run } from "../../runs/domain/run.ts";
 import type { ListSharedRuns } from "../../runs/domain/session-sharing.ts";
 import { BLOCKS_TYPE, BLOCKS_VERSION, TerminalBlocks } from "../domain/terminal-blocks.ts";
 import { readEvents, type ListRunEvents } from "../../runs/usecases/read-all-events.ts";
 
-type Conversation = { readonly conversationUid: string; readonly owner: Owner };
-type Snapshot = { readonly blobKey: string; readonly extent: number };
-type Extent = {
-  readonly runs: readonly { readonly uid: string; readonly lastSeq: number }[];
-  readonly extent: number;
-  readonly hasStarted: boolean;
-};
-
 export type WriteBlockSnapshotDeps = {
   readonly listRunEvents: ListRunEvents;
-  readonly findBlockSnapshot: (of: Conversation) => Promise<Snapshot | undefined>;
-  /**
-   * Returns the runs of the conversation that have this owner, oldest first, with the newest seq of each. `extent` is
-   * the number of events of all of them.
-   */
-  readonly conversationExtent: (of: Conversation) => Promise<Extent>;
-  /**
-   * Records the newest blob, and schedules the blob that it replaces for deletion after all links to it have expired.
-   */
-  readonly recordBlockSnapshot: (of: Conversation, snapshot: Snapshot) => Promise<void>;
+  readonly sql: Sql;
+  readonly transaction: Transaction;
+  readonly blockSnapshots: Pick<typeof blockSnapshotStore, "find" | "extent" | "replace">;
   readonly blobs: Pick<BlobStore, "put">;
+  readonly clock: Clock;
 };
 
 /**
@@ -37,10 +27,13 @@ export type WriteBlockSnapshotDeps = {
  * Only runs with the given owner are included, so that a reader sees no run without permission. Safe to repeat and to
  * run concurrently. Returns the key of the blob, or undefined if no worker has reported any event of the conversation.
  */
-export async function writeBlockSnapshot(deps: WriteBlockSnapshotDeps, of: Conversation): Promise<string | undefined> {
-  const { runs, extent, hasStarted } = await deps.conversationExtent(of);
+export async function writeBlockSnapshot(
+  deps: WriteBlockSnapshotDeps,
+  of: ConversationOfOwner,
+): Promise<string | undefined> {
+  const { runs, extent, hasStarted } = await deps.blockSnapshots.extent(deps.sql, of);
   if (!hasStarted) return undefined;
-  const known = await deps.findBlockSnapshot(of);
+  const known = await deps.blockSnapshots.find(deps.sql, of);
   if (known && known.extent >= extent) return known.blobKey;
   const blobKey = blockSnapshotKey(of.conversationUid, of.owner.uid, extent);
   await deps.blobs.put(
@@ -48,14 +41,17 @@ export async function writeBlockSnapshot(deps: WriteBlockSnapshotDeps, of: Conve
     Readable.from(content(deps.listRunEvents, of.conversationUid, runs), { objectMode: false }),
     { contentType: BLOCKS_TYPE },
   );
-  await deps.recordBlockSnapshot(of, { blobKey, extent });
+  await deps.transaction(async (tx) => {
+    const replaced = await deps.blockSnapshots.replace(tx, of, { blobKey, extent });
+    if (replaced !== undefined) await enqueueBlobDeletion(tx, replaced, deps.clock.now());
+  });
   return blobKey;
 }
 
 async function* content(
   listRunEvents: ListRunEvents,
   conversationUid: string,
-  runs: Extent["runs"],
+  runs: ConversationExtent["runs"],
 ): AsyncGenerator<Buffer> {
   yield Buffer.from(`{"version":${BLOCKS_VERSION},"conversation_id":${JSON.stringify(conversationUid)},"blocks":[`);
   let separator = "";
@@ -74,7 +70,6 @@ export type GetBlockSnapshotUrlDeps = Omit<WriteBlockSnapshotDeps, "blobs"> & {
   readonly findNewestOfConversation: (caller: Caller, conversationUid: string) => Promise<Run | undefined>;
   readonly listSharedRuns: ListSharedRuns;
   readonly blobs: Pick<BlobStore, "put" | "signDownload">;
-  readonly clock: Clock;
 };
 
 const LINK_SECONDS = 900;

@@ -15,7 +15,7 @@ import { checkNamed } from "../domain/prepared-attachment.ts";
 import { lifecycleOf, PLATFORM_ACTOR, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { transition } from "../../runs/domain/run-state.ts";
-import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import { storable } from "../../runs/domain/text.ts";
 import { requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";
 import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "../../runs/usecases/run-target.ts";

@@ -14,7 +14,7 @@ import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "../..
 
 export type PrepareAttachmentsDeps = MessageTargetDeps & {
   insertPrepared(runUid: string, files: readonly PreparedAttachment[]): Promise<void>;
-  readonly uploads: Pick<BlobStore, "signOpenUpload">;
+  readonly blobs: Pick<BlobStore, "signOpenUpload">;
 };
 
 export type Prepared = {
@@ -46,7 +46,7 @@ export async function prepareAttachments(
   const attachments = await Promise.all(
     prepared.map(async ({ uid, mimeType }) => ({
       uid,
-      upload: await deps.uploads.signOpenUpload(uploadKey({ uid }), { ...options, contentType: mimeType }),
+      upload: await deps.blobs.signOpenUpload(uploadKey({ uid }), { ...options, contentType: mimeType }),
     })),
   );
   return { runUid, attachments };

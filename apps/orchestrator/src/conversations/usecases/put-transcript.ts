@@ -1,5 +1,7 @@
+import type { Clock } from "@millwright/clock";
+import { enqueueBlobDeletion } from "../../storage/store/blob-work.ts";
+import type { harnessTranscriptStore } from "../store/transcript-store.ts";
 import type { BlobContent, BlobStore, SignedUpload } from "@millwright/blobs";
-import type { Sql } from "@millwright/database";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { harnessTranscriptKey } from "../../storage/domain/blob-keys.ts";
 import { TRANSCRIPT_TYPE } from "../domain/transcript.ts";
@@ -10,11 +12,8 @@ import type { Transaction } from "../../storage/store/transaction.ts";
 export type PutTranscriptDeps = {
   readonly transaction: Transaction;
   readonly requireLease: RequireLease;
-  readonly harnessTranscripts: {
-    /** Stores the key of the newest transcript. Returns the key of the previous one if it differs. */
-    replace(tx: Sql, runUid: string, blobKey: string): Promise<string | undefined>;
-  };
-  readonly deleteLater: (tx: Sql, key: string) => Promise<unknown>;
+  readonly harnessTranscripts: Pick<typeof harnessTranscriptStore, "replace">;
+  readonly clock: Clock;
   readonly blobs: Pick<BlobStore, "signUpload">;
 };
 
@@ -45,7 +44,7 @@ export async function putTranscript(
     const { runUid } = await deps.requireLease(tx, lease.executionId, lease.attempt);
     const key = harnessTranscriptKey(runUid, lease, sha256);
     const replaced = await deps.harnessTranscripts.replace(tx, runUid, key);
-    if (replaced !== undefined) await deps.deleteLater(tx, replaced);
+    if (replaced !== undefined) await enqueueBlobDeletion(tx, replaced, deps.clock.now());
     return key;
   });
   return {

@@ -12,7 +12,7 @@ export type TakeAttachmentsDeps = {
   findPrepared(runUid: string, uids: readonly string[]): Promise<readonly PreparedAttachment[]>;
   /** Stores the content of a file unless it has one. Returns the file with its final content. */
   settlePrepared(uid: string, content: Content): Promise<PreparedAttachment | undefined>;
-  readonly uploads: Pick<BlobStore, "get" | "put">;
+  readonly blobs: Pick<BlobStore, "get" | "put">;
 };
 
 type Content = { readonly size: number; readonly sha256: string };
@@ -79,10 +79,10 @@ async function copy(
   { uid, mimeType }: PreparedAttachment,
   expected: Content,
 ): Promise<void> {
-  const there = await deps.uploads.get(attachmentKey({ uid }));
+  const there = await deps.blobs.get(attachmentKey({ uid }));
   there?.body.destroy();
   if (there) return;
-  await deps.uploads
+  await deps.blobs
     .put(attachmentKey({ uid }), await uploaded(deps, uid), { contentType: mimeType, expected })
     .catch((error: unknown) => {
       if (!isDomainError(error) || error.reason !== "blob_content_mismatch") throw error;
@@ -95,8 +95,8 @@ async function copy(
     });
 }
 
-async function uploaded({ uploads }: TakeAttachmentsDeps, uid: string): Promise<Readable> {
-  const blob = await uploads.get(uploadKey({ uid }));
+async function uploaded({ blobs }: TakeAttachmentsDeps, uid: string): Promise<Readable> {
+  const blob = await blobs.get(uploadKey({ uid }));
   if (!blob)
     throw problem(
       "attachment_not_uploaded",

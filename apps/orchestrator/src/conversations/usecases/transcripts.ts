@@ -1,3 +1,8 @@
+import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import { enqueueBlobDeletion } from "../../storage/store/blob-work.ts";
+import type { Transaction } from "../../storage/store/transaction.ts";
+import type { harnessTranscriptStore, TranscriptStore } from "../store/transcript-store.ts";
 import { Readable } from "node:stream";
 import type { Caller } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
@@ -8,18 +13,13 @@ import { transcriptLine, TRANSCRIPT_TYPE } from "../domain/transcript.ts";
 import { readEvents, type ListRunEvents } from "../../runs/usecases/read-all-events.ts";
 import { findTarget, type RunTarget, type RunTargetDeps } from "../../runs/usecases/run-target.ts";
 
-type TranscriptRecord = { readonly blobKey: string; readonly lastSeq: number };
-
 export type WriteTranscriptDeps = {
   readonly listRunEvents: ListRunEvents;
-  readonly findTranscript: (runUid: string) => Promise<TranscriptRecord | undefined>;
-  /** Returns the newest seq of the run, and whether a worker has reported any event of it. */
-  readonly transcriptExtent: (runUid: string) => Promise<{ readonly lastSeq: number; readonly hasStarted: boolean }>;
-  /**
-   * Records the newest blob, and schedules the blob that it replaces for deletion after all links to it have expired.
-   */
-  readonly recordTranscript: (runUid: string, record: TranscriptRecord) => Promise<void>;
+  readonly sql: Sql;
+  readonly transaction: Transaction;
+  readonly transcripts: TranscriptStore;
   readonly blobs: Pick<BlobStore, "put">;
+  readonly clock: Clock;
 };
 
 /**
@@ -27,15 +27,18 @@ export type WriteTranscriptDeps = {
  * Returns the key of the blob, or undefined if no worker has reported any event of the run.
  */
 export async function writeTranscript(deps: WriteTranscriptDeps, runUid: string): Promise<string | undefined> {
-  const { lastSeq, hasStarted } = await deps.transcriptExtent(runUid);
+  const { lastSeq, hasStarted } = await deps.transcripts.extent(deps.sql, runUid);
   if (!hasStarted) return undefined;
-  const known = await deps.findTranscript(runUid);
+  const known = await deps.transcripts.find(deps.sql, runUid);
   if (known && known.lastSeq >= lastSeq) return known.blobKey;
   const blobKey = transcriptKey(runUid, lastSeq);
   await deps.blobs.put(blobKey, Readable.from(lines(deps.listRunEvents, runUid, lastSeq), { objectMode: false }), {
     contentType: TRANSCRIPT_TYPE,
   });
-  await deps.recordTranscript(runUid, { blobKey, lastSeq });
+  await deps.transaction(async (tx) => {
+    const replaced = await deps.transcripts.replace(tx, runUid, { blobKey, lastSeq });
+    if (replaced !== undefined) await enqueueBlobDeletion(tx, replaced, deps.clock.now());
+  });
   return blobKey;
 }
 
@@ -45,8 +48,7 @@ async function* lines(listRunEvents: ListRunEvents, runUid: string, lastSeq: num
 
 export type GetTranscriptUrlDeps = Omit<WriteTranscriptDeps, "blobs"> &
   RunTargetDeps & {
-    /** Returns the key to which the run's third-party harness uploads its own transcript. */
-    readonly findHarnessTranscript: (runUid: string) => Promise<string | undefined>;
+    readonly harnessTranscripts: Pick<typeof harnessTranscriptStore, "find">;
     readonly blobs: Pick<BlobStore, "get" | "put" | "signDownload">;
   };
 
@@ -81,10 +83,10 @@ export async function getTranscriptUrl(deps: GetTranscriptUrlDeps, caller: Calle
 
 /** Returns the key of an uploaded transcript. An announced upload may still be in progress, or may never be made. */
 async function ownTranscript(
-  { findHarnessTranscript, blobs }: Pick<GetTranscriptUrlDeps, "findHarnessTranscript" | "blobs">,
+  { harnessTranscripts, sql, blobs }: Pick<GetTranscriptUrlDeps, "harnessTranscripts" | "sql" | "blobs">,
   runUid: string,
 ): Promise<string | undefined> {
-  const key = await findHarnessTranscript(runUid);
+  const key = await harnessTranscripts.find(sql, runUid);
   const blob = key === undefined ? undefined : await blobs.get(key);
   blob?.body.destroy();
   return blob && key;

@@ -1,3 +1,4 @@
+import type { DefinitionStore } from "../../catalog/store/definition-store.ts";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
@@ -21,9 +22,7 @@ type FactoryRunner = IdentifiedRunner & { readonly factoryUid: string };
 export type EvidenceRoutesDeps = DescribeScoredRunsDeps &
   GetRunEvidenceDeps &
   GetRunRepositoriesDeps &
-  ResolveCommitsDeps & {
-    runnersOf(teamUid: string): Promise<readonly FactoryRunner[]>;
-  };
+  ResolveCommitsDeps & { readonly definitions: Pick<DefinitionStore, "runnersOf"> };
 
 const SCORING = ["scoring"];
 export const evidenceAllowList = allowServices(orchestrator.EvidenceService, {
@@ -53,7 +52,7 @@ export function evidenceRoutes(router: ConnectRouter, deps: EvidenceRoutesDeps):
     async listRunners({ teamUid }, context) {
       requireService(context);
       if (!isUuid(teamUid)) throw notFound("team");
-      return { runners: (await deps.runnersOf(teamUid)).map(runnerMessage) };
+      return { runners: (await deps.definitions.runnersOf(teamUid)).map(runnerMessage) };
     },
     async resolveCommits({ teamUid, repositories }, context) {
       requireService(context);

@@ -1,11 +1,9 @@
-import type { Sql } from "@millwright/database";
+import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
+import { putSettings } from "../../runs/store/capacity-store.ts";
 import type { EventHandler, EventHandlers, StoredEvent } from "@millwright/events";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../../catalog/domain/queue-settings.ts";
 
-export type OnQueueSettingsDeps = {
-  /** Stores settings, unless newer ones are stored, and wakes workers that wait for executions. */
-  putQueueSettings(tx: Sql, scope: "team" | "agent" | "factory", uid: string, settings: QueueSettings): Promise<void>;
-};
+export type OnQueueSettingsDeps = { readonly capacityDefaults: CapacityDefaults };
 
 /**
  * Returns handlers for events of identity. A changed limit, weight, priority or pause takes effect when its event is
@@ -26,7 +24,7 @@ const storeSettings =
   (deps: OnQueueSettingsDeps, scope: "team" | "agent" | "factory"): EventHandler =>
   async (tx, event) => {
     const settings = settingsOf(event);
-    if (settings) await deps.putQueueSettings(tx, scope, event.entityUid, settings);
+    if (settings) await putSettings(tx, { scope, uid: event.entityUid }, settings, deps.capacityDefaults);
   };
 
 /** Returns undefined for an event that was written before queue settings existed. */

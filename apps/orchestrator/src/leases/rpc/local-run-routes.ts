@@ -1,27 +1,19 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { callerOf } from "@millwright/rpc";
-import type { LocalEvent, LocalStart } from "../../runs/domain/local-run.ts";
-import type { NewRun } from "../../runs/domain/new-run.ts";
-import type { Run } from "../../runs/domain/run.ts";
-import type { Created } from "../../runs/usecases/create-runs.ts";
-import type { LocalReportResult, LocalReport } from "../usecases/report-local-run.ts";
-import { newRun } from "../../runs/rpc/run-routes.ts";
+import type { LocalEvent } from "../../runs/domain/local-run.ts";
+import type { Timings } from "../../runs/domain/timings.ts";
+import { newRun, runMessages } from "../../runs/rpc/run-routes.ts";
+import { createRuns, type CreateRunsDeps } from "../../runs/usecases/create-runs.ts";
+import type { DescribeRunsDeps } from "../../runs/usecases/describe-runs.ts";
+import { reportLocalRun, type ReportLocalRunDeps } from "../usecases/report-local-run.ts";
 
-/** The use cases for runs that are executed by their clients, bound to their stores. */
-export type LocalRunUseCases = {
-  createLocalRun(
-    caller: Caller,
-    run: NewRun & { readonly local: LocalStart },
-  ): Promise<Created & { readonly reportEveryMs: number }>;
-  reportLocalRun(caller: Caller, report: LocalReport): Promise<LocalReportResult>;
-};
-
-export type LocalRunRoutesDeps = LocalRunUseCases & { runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]> };
+export type LocalRunRoutesDeps = CreateRunsDeps &
+  ReportLocalRunDeps &
+  DescribeRunsDeps & { readonly timings: Pick<Timings, "heartbeatMs"> };
 
 const COMMAND_WORDS_MAX = 1_000;
 const EVENTS_MAX = 100;
@@ -37,8 +29,8 @@ export function localRunRoutes(router: ConnectRouter, deps: LocalRunRoutesDeps):
           `command must have 1 to ${COMMAND_WORDS_MAX} words (got ${command.length}).`,
         );
       const local = { clientUid: uidOf(clientUid), command };
-      const { run, reportEveryMs } = await deps.createLocalRun(callerOf(context), { ...newRun(request), local });
-      return { run: (await deps.runMessages([run]))[0]!, reportEveryMs };
+      const [created] = await createRuns(deps, callerOf(context), [{ ...newRun(request), local }]);
+      return { run: (await runMessages(deps, [created!.run]))[0]!, reportEveryMs: deps.timings.heartbeatMs };
     },
     async reportLocalRun({ runUid, clientUid, events }, context) {
       if (events.length > EVENTS_MAX)
@@ -46,7 +38,7 @@ export function localRunRoutes(router: ConnectRouter, deps: LocalRunRoutesDeps):
           "events_count",
           `A report must have at most ${EVENTS_MAX} events (got ${events.length}).`,
         );
-      const { lease, expiresAt, ackedSeq, followups, run } = await deps.reportLocalRun(callerOf(context), {
+      const { lease, expiresAt, ackedSeq, followups, run } = await reportLocalRun(deps, callerOf(context), {
         runUid,
         clientUid: uidOf(clientUid),
         events: events.map(localEvent),
@@ -55,7 +47,7 @@ export function localRunRoutes(router: ConnectRouter, deps: LocalRunRoutesDeps):
         lease,
         ackedSeq: BigInt(ackedSeq),
         followups: [...followups],
-        run: (await deps.runMessages([run]))[0]!,
+        run: (await runMessages(deps, [run]))[0]!,
         ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}),
       };
     },

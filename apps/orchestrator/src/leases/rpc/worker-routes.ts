@@ -1,27 +1,23 @@
-import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { worker } from "@millwright/contracts";
+import type { worker } from "@millwright/contracts";
 import type { Timings } from "../../runs/domain/timings.ts";
-import {
-  WORKER_VERSION_MIN,
-  type DispatchStatus,
-  type LeaseRef,
-  type Offer,
-  type WorkerRegistration,
-  type WorkerSession,
-} from "../../runs/domain/worker-session.ts";
-import type { Accepted } from "../usecases/accept-offers.ts";
-import type { AppendResult, EventBatch } from "../../runs/usecases/append-events.ts";
-import type { Completion, CompletionResult } from "../../runs/usecases/complete-executions.ts";
-import type { Dispatch } from "../usecases/dispatch-offers.ts";
-import type { DispatchFailure } from "../usecases/fail-dispatch.ts";
-import type { Heartbeat, LeaseStatus } from "../usecases/heartbeat.ts";
-import type { HistoryPage, HistoryRequest } from "../usecases/read-history.ts";
-import type { LinkedDirective } from "../../runs/domain/directive.ts";
+import { WORKER_VERSION_MIN } from "../../runs/domain/worker-session.ts";
 import { storable } from "../../runs/domain/text.ts";
-import type { ReturnedLease } from "../usecases/return-leases.ts";
-import type { TextPiece } from "../../runs/usecases/publish-text-delta.ts";
-import type { DirectiveUpdate } from "../usecases/watch-directives.ts";
+import { appendEvents, type AppendEventsDeps } from "../../runs/usecases/append-events.ts";
+import { completeExecutions, type CompleteExecutionsDeps } from "../../runs/usecases/complete-executions.ts";
+import { publishTextDelta, type PublishTextDeltaDeps } from "../../runs/usecases/publish-text-delta.ts";
+import { acceptOffers, type AcceptOffersDeps } from "../usecases/accept-offers.ts";
+import { authenticateSession, type AuthenticateSessionDeps } from "../usecases/authenticate-session.ts";
+import { declineOffers } from "../usecases/decline-offers.ts";
+import { dispatchOffers } from "../usecases/dispatch-offers.ts";
+import { failDispatch } from "../usecases/fail-dispatch.ts";
+import { heartbeat, type HeartbeatDeps, type LeaseStatus } from "../usecases/heartbeat.ts";
+import type { LeaseWork } from "../usecases/lease-work.ts";
+import { openSession, type OpenSessionDeps } from "../usecases/open-session.ts";
+import { readHistory, type ReadHistoryDeps } from "../usecases/read-history.ts";
+import { returnLeases, type ReturnedLease } from "../usecases/return-leases.ts";
+import { watchDirectives, type WatchDirectivesDeps } from "../usecases/watch-directives.ts";
 import {
   assignmentMessage,
   completion,
@@ -34,64 +30,46 @@ import {
   registration,
 } from "./worker-messages.ts";
 
-/** The use cases of WorkerService, bound to their stores. */
-export type WorkerUseCases = {
-  register(key: string, worker: WorkerRegistration): Promise<string>;
-  /** Errors: session_invalid. */
-  authenticate(token: string): Promise<WorkerSession>;
-  lease(session: WorkerSession, freeSlots: number, waitMs: number, signal: AbortSignal): Promise<readonly Offer[]>;
-  accept(session: WorkerSession, offers: readonly LeaseRef[]): Promise<Accepted>;
-  dispatch(
-    session: WorkerSession,
-    offers: readonly LeaseRef[],
-  ): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }>;
-  failDispatch(session: WorkerSession, failure: DispatchFailure): Promise<{ readonly isTaken: boolean }>;
-  decline(session: WorkerSession, offers: readonly LeaseRef[]): Promise<void>;
-  returnLeases(session: WorkerSession, leases: readonly ReturnedLease[]): Promise<readonly LeaseRef[]>;
-  heartbeat(
-    session: WorkerSession,
-    report: Heartbeat,
-  ): Promise<{
-    leases: readonly LeaseStatus[];
-    watched: readonly DispatchStatus[];
-    directives: readonly LinkedDirective[];
-  }>;
-  append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
-  complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
-  publishTextDelta(session: WorkerSession, piece: TextPiece): Promise<void>;
-  readHistory(session: WorkerSession, request: HistoryRequest): Promise<HistoryPage>;
-  watch(session: WorkerSession, signal: AbortSignal): AsyncIterable<DirectiveUpdate>;
-};
+export type WorkerMethodsDeps = AcceptOffersDeps &
+  AppendEventsDeps &
+  AuthenticateSessionDeps &
+  CompleteExecutionsDeps &
+  HeartbeatDeps &
+  OpenSessionDeps &
+  PublishTextDeltaDeps &
+  ReadHistoryDeps &
+  WatchDirectivesDeps & {
+    readonly leaseWork: Pick<LeaseWork, "lease">;
+    readonly timings: Timings;
+    readonly publicUrl: string;
+    /** The platform's token limit of a run. 0 means no limit. */
+    readonly runTokenLimit: number;
+  };
 
-type ArtifactMethods = Pick<
+/** The methods of WorkerService about sessions, leases and events. */
+export type WorkerMethods = Omit<
   ServiceImpl<typeof worker.WorkerService>,
-  "openPullRequest" | "reportUsage" | "createArtifact" | "commitArtifact" | "putSnapshot" | "putTranscript"
+  | "openPullRequest"
+  | "reserveCost"
+  | "reportUsage"
+  | "createArtifact"
+  | "commitArtifact"
+  | "putSnapshot"
+  | "putTranscript"
 >;
-
-export type WorkerRoutesDeps = {
-  readonly worker: WorkerUseCases;
-  readonly artifactMethods: ArtifactMethods;
-  readonly timings: Timings;
-  readonly publicUrl: string;
-  /** The platform's token limit of a run. 0 means no limit. */
-  readonly runTokenLimit: number;
-};
 
 const FAILURE_CHARS_MAX = 2_000;
 
 /**
- * Registers WorkerService. Register authenticates with a worker key; every other method authenticates with the session
- * token that Register returns.
+ * Returns the methods of WorkerService about sessions, leases and events. Register authenticates with a worker key;
+ * every other method authenticates with the session token that Register returns.
  */
-export function workerRoutes(
-  router: ConnectRouter,
-  { worker: useCases, artifactMethods, timings, publicUrl, runTokenLimit }: WorkerRoutesDeps,
-): void {
-  const sessionOf = (context: HandlerContext) => useCases.authenticate(bearerOf(context));
-  router.service(worker.WorkerService, {
-    ...artifactMethods,
+export function workerMethods(deps: WorkerMethodsDeps): WorkerMethods {
+  const { timings, publicUrl, runTokenLimit } = deps;
+  const sessionOf = (context: HandlerContext) => authenticateSession(deps, bearerOf(context));
+  return {
     async register(request, context) {
-      const sessionToken = await useCases.register(bearerOf(context), registration(request));
+      const sessionToken = await openSession(deps, bearerOf(context), registration(request));
       return {
         sessionToken,
         publicUrl,
@@ -103,30 +81,39 @@ export function workerRoutes(
       };
     },
     async *subscribe(_request, context) {
-      for await (const { directives, workAvailable } of useCases.watch(await sessionOf(context), context.signal)) {
+      for await (const { directives, workAvailable } of watchDirectives(
+        deps,
+        await sessionOf(context),
+        context.signal,
+      )) {
         yield { directives: directives.map(directiveMessage), workAvailable };
       }
     },
     async lease({ freeSlots, waitMs }, context) {
-      const offers = await useCases.lease(await sessionOf(context), freeSlots, Math.max(0, waitMs), context.signal);
+      const offers = await deps.leaseWork.lease(
+        await sessionOf(context),
+        freeSlots,
+        Math.max(0, waitMs),
+        context.signal,
+      );
       return {
         offers: offers.map((offer) => ({ ...leaseMessage(offer), offerExpiresAt: timestampFromDate(offer.expiresAt) })),
       };
     },
     async accept({ leases }, context) {
-      const { assignments, lost } = await useCases.accept(await sessionOf(context), leases.map(leaseRef));
+      const { assignments, lost } = await acceptOffers(deps, await sessionOf(context), leases.map(leaseRef));
       return {
         assignments: assignments.map((assignment) => assignmentMessage(assignment, timings, runTokenLimit)),
         lost: lost.map(leaseMessage),
       };
     },
     async dispatch({ leases }, context) {
-      const { dispatches, lost } = await useCases.dispatch(await sessionOf(context), leases.map(leaseRef));
+      const { dispatches, lost } = await dispatchOffers(deps, await sessionOf(context), leases.map(leaseRef));
       return { executions: dispatches.map(dispatchMessage), lost: lost.map(leaseMessage) };
     },
     async failDispatch(request, context) {
       const { reason, message, taken } = request;
-      const { isTaken } = await useCases.failDispatch(await sessionOf(context), {
+      const { isTaken } = await failDispatch(deps, await sessionOf(context), {
         ...leaseRef(request),
         reason: storable(reason),
         message: storable(message).slice(0, FAILURE_CHARS_MAX),
@@ -135,15 +122,15 @@ export function workerRoutes(
       return { taken: isTaken };
     },
     async decline({ leases }, context) {
-      await useCases.decline(await sessionOf(context), leases.map(leaseRef));
+      await declineOffers(deps, await sessionOf(context), leases.map(leaseRef));
       return {};
     },
     async returnLeases({ leases }, context) {
-      const returned = await useCases.returnLeases(await sessionOf(context), leases.map(returnedLease));
+      const returned = await returnLeases(deps, await sessionOf(context), leases.map(returnedLease));
       return { returned: returned.map(leaseMessage) };
     },
     async heartbeat(request, context) {
-      const { leases, watched, directives } = await useCases.heartbeat(await sessionOf(context), {
+      const { leases, watched, directives } = await heartbeat(deps, await sessionOf(context), {
         state: request.state === "DRAINING" ? "DRAINING" : "READY",
         freeSlots: Math.max(0, request.freeSlots),
         leases: request.leases.map((lease) => ({
@@ -165,7 +152,7 @@ export function workerRoutes(
       };
     },
     async appendEvents({ batches }, context) {
-      const results = await useCases.append(await sessionOf(context), batches.map(eventBatch));
+      const results = await appendEvents(deps, await sessionOf(context), batches.map(eventBatch));
       return {
         results: results.map((result) => ({
           ...result,
@@ -176,7 +163,7 @@ export function workerRoutes(
     },
     async publishTextDelta(request, context) {
       const { stepId, offset, text } = request;
-      await useCases.publishTextDelta(await sessionOf(context), {
+      await publishTextDelta(deps, await sessionOf(context), {
         ...leaseRef(request),
         stepId: storable(stepId),
         offset,
@@ -186,7 +173,7 @@ export function workerRoutes(
     },
     async readHistory(request, context) {
       const { wholeConversation, pageToken } = request;
-      const page = await useCases.readHistory(await sessionOf(context), {
+      const page = await readHistory(deps, await sessionOf(context), {
         ...leaseRef(request),
         afterSeq: Number(request.afterSeq),
         wholeConversation,
@@ -195,7 +182,7 @@ export function workerRoutes(
       return { ...page, events: page.events.map(historyEvent) };
     },
     async complete({ completions }, context) {
-      const results = await useCases.complete(await sessionOf(context), completions.map(completion));
+      const results = await completeExecutions(deps, await sessionOf(context), completions.map(completion));
       return {
         results: results.map((result) => ({
           ...result,
@@ -204,7 +191,7 @@ export function workerRoutes(
         })),
       };
     },
-  });
+  };
 }
 
 const returnedLease = (lease: worker.ReturnedLease): ReturnedLease => ({

@@ -1,6 +1,7 @@
+import type { RunSql } from "../../runs/store/run-sql.ts";
 import type { Sql } from "@millwright/database";
 import { offerHash } from "../../runs/store/offer-token-store.ts";
-import type { DispatchStatus, LeaseRef, OfferedLease } from "../../runs/domain/worker-session.ts";
+import type { DispatchStatus, LeaseRef, OfferedLease, WorkerSession } from "../../runs/domain/worker-session.ts";
 
 /**
  * Returns the live lease of a token, or undefined if the lease was lost, has ended, is to end, or was never opened to
@@ -48,15 +49,14 @@ export async function findOfferedLease(
  * The run must be locked.
  */
 export async function transferLease(
-  tx: Sql,
+  tx: RunSql,
   { executionId, attempt }: LeaseRef,
-  sessionUid: string,
-  ttlMs: number,
+  { uid: sessionUid }: Pick<WorkerSession, "uid">,
 ): Promise<void> {
   await tx.query(
     `WITH lease AS (UPDATE leases SET session_uid = $3, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $1 AND attempt = $2)
      UPDATE executions SET claimed_at = clock_timestamp() WHERE id = $1 AND attempt = $2 AND state = 'CLAIMED'`,
-    [executionId, attempt, sessionUid, ttlMs],
+    [executionId, attempt, sessionUid, tx.timings.leaseTtlMs],
   );
 }
 
@@ -65,10 +65,9 @@ export async function transferLease(
  * that took one renews it itself. Locks lease rows only, in id order.
  */
 export async function watchDispatches(
-  sql: Sql,
-  session: { readonly uid: string; readonly teamUid?: string },
+  sql: RunSql,
+  session: Pick<WorkerSession, "uid" | "teamUid">,
   watched: readonly LeaseRef[],
-  ttlMs: number,
 ): Promise<DispatchStatus[]> {
   if (watched.length === 0) return [];
   const { rows } = await sql.query<DispatchStatus>(
@@ -89,7 +88,7 @@ export async function watchDispatches(
       session.uid,
       watched.map(({ executionId }) => executionId),
       watched.map(({ attempt }) => attempt),
-      ttlMs,
+      sql.timings.leaseTtlMs,
       session.teamUid ?? null,
     ],
   );

@@ -1,3 +1,4 @@
+import type { RunSql } from "../../runs/store/run-sql.ts";
 import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
@@ -37,10 +38,9 @@ export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isSto
  * Renews the leases that a session owns. Leases missing from the result are lost. Locks lease rows only, in id order.
  */
 export async function renewLeases(
-  sql: Sql,
-  sessionUid: string,
+  sql: RunSql,
+  session: Pick<WorkerSession, "uid">,
   leases: readonly ReportedLease[],
-  ttlMs: number,
 ): Promise<RenewedLease[]> {
   if (leases.length === 0) return [];
   const { rows } = await sql.query<
@@ -54,11 +54,11 @@ export async function renewLeases(
        FROM owned o, runs r WHERE l.execution_id = o.execution_id AND r.uid = l.run_uid
      RETURNING l.execution_id, l.attempt, l.expires_at, l.fence_at IS NOT NULL AS is_stopping, ${RUN_REF}`,
     [
-      sessionUid,
+      session.uid,
       leases.map((lease) => lease.executionId),
       leases.map((lease) => lease.attempt),
       leases.map((lease) => lease.phase),
-      ttlMs,
+      sql.timings.leaseTtlMs,
     ],
   );
   return rows.map((row) => ({

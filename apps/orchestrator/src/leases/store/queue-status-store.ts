@@ -1,3 +1,4 @@
+import type { RunSql } from "../../runs/store/run-sql.ts";
 import type { Sql } from "@millwright/database";
 import type { QueueFacts } from "../domain/queue-reason.ts";
 import { BACKGROUND_DELAY_MS, PRIORITY_STEP_MS } from "../../catalog/domain/queue-settings.ts";
@@ -94,9 +95,9 @@ const servedBefore = (presentMs: string): string => `
 
 /**
  * Returns everything that determines whether and why a run waits, as of one moment. A worker counts if it was seen
- * within `presentMs`.
+ * within the lifetime of a lease.
  */
-export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number): Promise<QueueFacts> {
+export async function readQueueFacts(sql: RunSql, runUid: string): Promise<QueueFacts> {
   const { rows } = await sql.query<Row>(
     `SELECT r.state, w.run_uid IS NOT NULL AS is_waiting, l.harness, l.image, l.arch, l.worker_host,
             (SELECT count(*) FROM runs c WHERE c.uid = ANY(w.run_uids) AND c.state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')) AS awaited,
@@ -111,7 +112,7 @@ export async function readQueueFacts(sql: Sql, runUid: string, presentMs: number
        ${CAPACITY_OF_LANE}
        ${workersOfLane("$2")}
       WHERE r.uid = $1`,
-    [runUid, presentMs],
+    [runUid, sql.timings.leaseTtlMs],
   );
   const row = rows[0] as Row;
   return {

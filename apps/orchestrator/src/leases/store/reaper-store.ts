@@ -1,3 +1,4 @@
+import type { RunSql } from "../../runs/store/run-sql.ts";
 import type { Database, Sql } from "@millwright/database";
 import type { ExceededLimit } from "../domain/execution-limits.ts";
 import type { Timings } from "../../runs/domain/timings.ts";
@@ -59,11 +60,8 @@ async function findOverdue(tx: Sql, afterExecutionId: number): Promise<LeaseRef[
  * Returns executions after `afterExecutionId` that exceeded a time limit, and running ones whose silence is due for a
  * warning (once per silence).
  */
-export async function findExceededLimits(
-  sql: Sql,
-  timings: Timings,
-  afterExecutionId: number,
-): Promise<ExceededLimit[]> {
+export async function findExceededLimits(sql: RunSql, afterExecutionId: number): Promise<ExceededLimit[]> {
+  const { timings } = sql;
   // The wait for a machine does not count as setup: the dispatcher itself fails executions whose machine does not start.
   const graceMs = timings.leaseTtlMs; // the worker enforces the same limits, with more precise errors
   const { rows } = await sql.query<ExceededLimit>(

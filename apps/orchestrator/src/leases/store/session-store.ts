@@ -1,3 +1,4 @@
+import type { RunSql } from "../../runs/store/run-sql.ts";
 import { hash } from "node:crypto";
 import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
@@ -33,21 +34,19 @@ const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");
 
 export type NewSession = {
   readonly token: string;
-  readonly ttlMs: number;
   readonly keyUid: string;
   readonly sealedKey: string;
   readonly teamUid?: string;
   readonly registration: WorkerRegistration;
-  /** A worker last seen longer ago than this, in milliseconds, counts as newly connected. */
-  readonly absentAfterMs: number;
 };
 
 /**
- * Stores a registration. A process that registers again retains its uid, and thereby its leases; its old token becomes
+ * Stores a registration. A worker last seen more than the lifetime of a lease ago counts as newly connected. A process that registers again retains its uid, and thereby its leases; its old token becomes
  * invalid.
  */
-export async function putSession(sql: Sql, session: NewSession): Promise<WorkerSession> {
-  const { token, ttlMs, keyUid, sealedKey, teamUid, registration: worker, absentAfterMs } = session;
+export async function putSession(sql: RunSql, session: NewSession): Promise<WorkerSession> {
+  const { token, keyUid, sealedKey, teamUid, registration: worker } = session;
+  const { sessionTtlMs, leaseTtlMs } = sql.timings;
   const { rows } = await sql.query<Row>(
     `INSERT INTO worker_sessions (uid, token_hash, expires_at, key_uid, key_sealed, key_checked_at, team_uid, worker_host, instance_uid, version,
                                   backend, slots, free_slots, state, labels, harnesses, harness_types, models, sandbox, sandbox_features,
@@ -65,7 +64,7 @@ export async function putSession(sql: Sql, session: NewSession): Promise<WorkerS
     [
       newUid(),
       hashOf(token),
-      ttlMs,
+      sessionTtlMs,
       keyUid,
       sealedKey,
       teamUid ?? null,
@@ -80,7 +79,7 @@ export async function putSession(sql: Sql, session: NewSession): Promise<WorkerS
       worker.models,
       worker.sandbox,
       worker.sandboxFeatures,
-      absentAfterMs,
+      leaseTtlMs,
       worker.images,
       JSON.stringify(worker.skills),
       worker.arch ?? "",
@@ -96,11 +95,11 @@ export type FoundSession = {
 };
 
 /** Returns the session of a token that has not expired. */
-export async function findSession(sql: Sql, token: string, keyCheckMs: number): Promise<FoundSession | undefined> {
+export async function findSession(sql: RunSql, token: string): Promise<FoundSession | undefined> {
   const { rows } = await sql.query<Row>(
     `SELECT ${COLUMNS}, key_checked_at < clock_timestamp() - $2 * interval '1 ms' AS is_key_check_due
        FROM worker_sessions WHERE token_hash = $1 AND expires_at > clock_timestamp()`,
-    [hashOf(token), keyCheckMs],
+    [hashOf(token), sql.timings.keyCheckMs],
   );
   const row = rows[0];
   return row && { session: toSession(row), sealedKey: row.key_sealed, isKeyCheckDue: row.is_key_check_due };
@@ -121,12 +120,12 @@ export async function endSession(sql: Sql, sessionUid: string): Promise<void> {
 /** Records a heartbeat. */
 export async function touchSession(
   sql: Sql,
-  sessionUid: string,
+  { uid }: Pick<WorkerSession, "uid">,
   { state, freeSlots }: { state: string; freeSlots: number },
 ): Promise<void> {
   await sql.query(
     "UPDATE worker_sessions SET last_seen_at = clock_timestamp(), state = $2, free_slots = $3 WHERE uid = $1",
-    [sessionUid, state, freeSlots],
+    [uid, state, freeSlots],
   );
 }
 

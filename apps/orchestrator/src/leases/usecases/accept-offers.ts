@@ -7,7 +7,7 @@ import type { Attachment, Message } from "../../runs/domain/message.ts";
 import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import { isExecuting, transition } from "../../runs/domain/run-state.ts";
 import type { AssignmentDetails } from "../../runs/domain/resolved-run.ts";
-import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import type { RunTokenClaims } from "../../runs/domain/run-token.ts";
 import type { RunStatus } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
@@ -177,7 +177,7 @@ async function claimGroup(
   const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
   const found = group.map((item) => ({ item, run: findClaimableRun(session, item, locked) }));
   const newlyClaimed = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
-  await tx.save(
+  await tx.saveChanges(
     newlyClaimed.map(({ run }) => claimed(run, session)),
     context,
   );

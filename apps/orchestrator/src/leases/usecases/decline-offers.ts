@@ -1,7 +1,7 @@
 import { newUid } from "@millwright/ids";
 import { lifecycleOf } from "../../runs/domain/run-change.ts";
 import { transition } from "../../runs/domain/run-state.ts";
-import type { InRunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { InRunTransaction } from "../../runs/store/run-transaction.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 import { requeuedEvent } from "../../runs/usecases/execution-events.ts";
 
@@ -25,7 +25,7 @@ export async function declineOffers(
         next: transition(lifecycleOf(run), { type: "decline" }),
         events: [requeuedEvent("declined", executionId)],
       };
-      await tx.save([change], { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
+      await tx.saveChanges([change], { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() });
     });
   }
 }

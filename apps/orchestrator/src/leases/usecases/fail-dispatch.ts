@@ -2,7 +2,7 @@ import { newUid } from "@millwright/ids";
 import { lifecycleOf, type LockedRun } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { isExecuting, transition, type Next } from "../../runs/domain/run-state.ts";
-import type { InRunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { InRunTransaction } from "../../runs/store/run-transaction.ts";
 import { isTerminal, statusMessage } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 import { finished, requeuedEvent } from "../../runs/usecases/execution-events.ts";

@@ -1,13 +1,12 @@
+import { readBudgets, type ReadBudgetsDeps } from "../../budgets/usecases/spend-budgets.ts";
 import type { Caller } from "@millwright/caller";
 import { exhaustedMessage, isExhausted, isNearlyExhausted, type LimitingBudget } from "../../budgets/domain/budget.ts";
 import { explainQueue, type QueueFacts, type QueueStatus } from "../domain/queue-reason.ts";
 import type { Run } from "../../runs/domain/run.ts";
 
-export type GetQueueStatusDeps = {
+export type GetQueueStatusDeps = ReadBudgetsDeps & {
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
   readQueueFacts(runUid: string): Promise<QueueFacts>;
-  /** Returns the budgets that cover a run which may have costs. */
-  readBudgets(runUid: string): Promise<readonly LimitingBudget[]>;
 };
 
 /** The queue status with the budgets that are exhausted or have reached a threshold. */
@@ -21,7 +20,7 @@ export async function getQueueStatus(
 ): Promise<QueueStatusWithBudgets> {
   const run = await deps.getVisibleRun(caller, runUid);
   const facts = await deps.readQueueFacts(run.uid);
-  const covering = facts.state === "QUEUED" ? await deps.readBudgets(run.uid) : [];
+  const covering = facts.state === "QUEUED" ? await readBudgets(deps, run.uid) : [];
   const exhausted = covering.find(isExhausted);
   const status = explainQueue(exhausted ? { ...facts, exhaustedBudget: exhaustedMessage(exhausted) } : facts);
   return { ...status, budgets: covering.filter(isNearlyExhausted) };

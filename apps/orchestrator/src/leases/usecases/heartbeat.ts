@@ -1,14 +1,14 @@
+import { pendingDirectives, type PendingDirectivesDeps } from "./pending-directives.ts";
 import type { RunTokenClaims, RunRef } from "../../runs/domain/run-token.ts";
 import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import type { DispatchStatus, LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 
-export type HeartbeatDeps = {
+export type HeartbeatDeps = PendingDirectivesDeps & {
   /** Records that the worker is connected, its state and its free slots. */
   touchSession(session: WorkerSession, reported: { state: "READY" | "DRAINING"; freeSlots: number }): Promise<void>;
   /** Renews leases. A lease that is not returned is lost. */
   renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(session: WorkerSession, acks: readonly (LeaseRef & { readonly seq: number })[]): Promise<void>;
-  pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   countModelCalls?(counts: readonly ModelCallCount[]): void;
   /** Returns the status of dispatched executions, and renews those that no worker process has taken over yet. */
@@ -70,5 +70,5 @@ export async function heartbeat(
     }),
   );
   const watched = await deps.watchDispatches(session, report.watched ?? []);
-  return { leases, watched, directives: await deps.pendingDirectives(session) };
+  return { leases, watched, directives: await pendingDirectives(deps, session) };
 }

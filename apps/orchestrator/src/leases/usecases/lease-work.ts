@@ -10,6 +10,8 @@ export type LeaseWorkDeps = {
   readonly wakeups: Wakeups;
   /** How often waiting polls query for work without a notification, in milliseconds. */
   readonly pollMs: number;
+  /** Maximum duration of a wait, in milliseconds. */
+  readonly waitMsMax: number;
 };
 
 type Poll = {
@@ -70,10 +72,13 @@ export class LeaseWork {
         settle,
         fail: (error) => void (close() && reject(error)),
       };
-      const timer = setTimeout(() => {
-        poll.isLate = true;
-        if (!poll.isBeingServed) end();
-      }, waitMs);
+      const timer = setTimeout(
+        () => {
+          poll.isLate = true;
+          if (!poll.isBeingServed) end();
+        },
+        Math.min(waitMs, this.#deps.waitMsMax),
+      );
       signal.addEventListener("abort", end);
       this.#polls.push(poll);
       this.#notify();

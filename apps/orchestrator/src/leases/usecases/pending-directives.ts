@@ -4,7 +4,7 @@ import type { WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type PendingDirectivesDeps = {
   /** Returns the stored directives that are not yet acknowledged, in order. */
-  listPending(sessionUid: string): Promise<readonly Directive[]>;
+  listPendingDirectives(session: Pick<WorkerSession, "uid">): Promise<readonly Directive[]>;
   /** Returns a signed URL to read a stored file. */
   downloadUrl(key: string, contentType: string): Promise<string>;
 };
@@ -18,7 +18,7 @@ export async function pendingDirectives(
   session: Pick<WorkerSession, "uid">,
 ): Promise<LinkedDirective[]> {
   return Promise.all(
-    (await deps.listPending(session.uid)).map(async (directive) => ({
+    (await deps.listPendingDirectives(session)).map(async (directive) => ({
       ...directive,
       files: await Promise.all(
         filesOf(directive).map(async (file) => ({

@@ -9,7 +9,7 @@ import {
 } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { isExecuting, transition } from "../../runs/domain/run-state.ts";
-import type { InRunTransaction, RunTransaction } from "../../runs/domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import { isTerminal } from "../../runs/domain/run.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import { finished, requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";

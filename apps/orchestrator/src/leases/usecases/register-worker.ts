@@ -1,11 +1,8 @@
+import type { Bound } from "../../storage/store/bind-store.ts";
+import type { putSession } from "../store/session-store.ts";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { randomToken } from "@millwright/ids";
-import {
-  isVersionAtLeast,
-  WORKER_VERSION_MIN,
-  type WorkerRegistration,
-  type WorkerSession,
-} from "../../runs/domain/worker-session.ts";
+import { isVersionAtLeast, WORKER_VERSION_MIN, type WorkerRegistration } from "../../runs/domain/worker-session.ts";
 
 /** The identity of a worker key. */
 export type WorkerKey = { readonly keyUid: string; /** Absent: a platform key. */ readonly teamUid?: string };
@@ -15,13 +12,7 @@ export type RegisterWorkerDeps = {
   authenticateKey(key: string): Promise<WorkerKey>;
   /** Encrypts the key, which is checked again while the session is valid. */
   sealKey(key: string): string;
-  putSession(session: {
-    token: string;
-    keyUid: string;
-    sealedKey: string;
-    teamUid?: string;
-    registration: WorkerRegistration;
-  }): Promise<WorkerSession>;
+  readonly putSession: Bound<typeof putSession>;
 };
 
 const SLOTS_MAX = 1_000;

@@ -10,24 +10,27 @@ import {
 import type { Message } from "../../runs/domain/message.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import type { AppendResult, EventBatch } from "../../runs/usecases/append-events.ts";
-import type { Completion, CompletionResult } from "../../runs/usecases/complete-executions.ts";
+import { appendEvents, type AppendEventsDeps } from "../../runs/usecases/append-events.ts";
+import { completeExecutions, type CompleteExecutionsDeps } from "../../runs/usecases/complete-executions.ts";
 import type { ReportedLease, RenewedLease } from "./heartbeat.ts";
 import { requireRunVerb } from "../../runs/usecases/run-access.ts";
 
-export type ReportLocalRunDeps = {
-  /** Errors: run_not_found. */
-  getVisibleRun(caller: Caller, uid: string): Promise<Run>;
-  /** Returns the lease of a client on a run. */
-  findLocalLease(runUid: string, clientUid: string): Promise<LeaseRef | undefined>;
-  renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
-  append(session: WorkerSession, batches: readonly EventBatch[]): Promise<readonly AppendResult[]>;
-  complete(session: WorkerSession, completions: readonly Completion[]): Promise<readonly CompletionResult[]>;
-  /** Returns the follow-ups sent to an execution that are not reported as delivered. */
-  undelivered(runUid: string, executionId: number): Promise<readonly Pick<Message, "uid" | "text">[]>;
-  /** Returns the texts of follow-ups that the execution was sent, by uid. */
-  textsOfFollowups(runUid: string, executionId: number, uids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-};
+export type ReportLocalRunDeps = AppendEventsDeps &
+  CompleteExecutionsDeps & {
+    /** Errors: run_not_found. */
+    getVisibleRun(caller: Caller, uid: string): Promise<Run>;
+    /** Returns the lease of a client on a run. */
+    findLocalLease(runUid: string, clientUid: string): Promise<LeaseRef | undefined>;
+    renewLeases(session: WorkerSession, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
+    /** Returns the follow-ups sent to an execution that are not reported as delivered. */
+    undeliveredFollowups(runUid: string, executionId: number): Promise<readonly Pick<Message, "uid" | "text">[]>;
+    /** Returns the texts of follow-ups that the execution was sent, by uid. */
+    textsOfFollowups(
+      runUid: string,
+      executionId: number,
+      uids: readonly string[],
+    ): Promise<ReadonlyMap<string, string>>;
+  };
 
 export type LocalReport = {
   readonly runUid: string;
@@ -79,18 +82,20 @@ export async function reportLocalRun(
     ref.executionId,
     events.flatMap((event) => (event.kind === "followup" ? [event.followupUid] : [])),
   );
-  const [appended] = await deps.append(session, [{ ...ref, events: events.map((event) => workerEvent(event, texts)) }]);
+  const [appended] = await appendEvents(deps, session, [
+    { ...ref, events: events.map((event) => workerEvent(event, texts)) },
+  ]);
   const ackedSeq = seqOf(appended?.ackedClientSeq ?? 0);
   const last = events.at(-1);
   if (last?.kind === "end" && ackedSeq >= last.seq) {
-    await deps.complete(session, [{ ...ref, ...outcomeOf(last.end), lastClientSeq: clientSeqOf(last.seq) }]);
+    await completeExecutions(deps, session, [{ ...ref, ...outcomeOf(last.end), lastClientSeq: clientSeqOf(last.seq) }]);
     return over(ackedSeq);
   }
   return {
     lease: lease.isStopping ? "stopping" : "held",
     expiresAt: lease.expiresAt,
     ackedSeq,
-    followups: await deps.undelivered(uid, ref.executionId),
+    followups: await deps.undeliveredFollowups(uid, ref.executionId),
     run: await deps.getVisibleRun(caller, uid),
   };
 }

@@ -1,26 +1,17 @@
+import type { Bound } from "../../storage/store/bind-store.ts";
+import type { findOfferedLease } from "../store/dispatch-store.ts";
+import type { InOfferTransaction } from "../store/offer-transaction.ts";
 import { DomainError } from "@millwright/errors";
 import { leaseOfOfferToken } from "../domain/offer-token.ts";
-import type { LeaseRef, OfferedLease, WorkerRegistration } from "../../runs/domain/worker-session.ts";
-import { checkRegistration, newSessionToken, type RegisterWorkerDeps, type WorkerKey } from "./register-worker.ts";
+import type { OfferedLease, WorkerRegistration } from "../../runs/domain/worker-session.ts";
+import { checkRegistration, newSessionToken, type WorkerKey } from "./register-worker.ts";
 
 export type TakeOfferDeps = {
   openKey(sealed: string): string;
   authenticateKey(key: string): Promise<WorkerKey>;
-  /** Returns a lease; undefined if it is lost, has ended, is being stopped, or was never opened to this token. */
-  findOfferedLease(lease: LeaseRef, token: string): Promise<OfferedLease | undefined>;
-  /**
-   * Locks the run and finds the lease again, in one transaction. If `requireOpen` does not throw, stores the session
-   * and transfers the lease to it.
-   */
-  takeOverLease(
-    lease: LeaseRef,
-    token: string,
-    requireOpen: (found: OfferedLease | undefined) => OfferedLease,
-    sessionOf: (found: OfferedLease) => NewSession,
-  ): Promise<void>;
+  readonly findOfferedLease: Bound<typeof findOfferedLease>;
+  readonly offers: InOfferTransaction;
 };
-
-export type NewSession = Parameters<RegisterWorkerDeps["putSession"]>[0];
 
 /**
  * Registers a worker process with an offer token instead of a key. Its session owns that one lease, receives no other
@@ -46,11 +37,16 @@ export async function takeOffer(
   const { dispatcher } = requireOpen(await deps.findOfferedLease(lease, offerToken));
   await deps.authenticateKey(deps.openKey(dispatcher.sealedKey));
   const token = newSessionToken();
-  await deps.takeOverLease(lease, offerToken, requireOpen, ({ dispatcher: { workerHost, ...from } }) => ({
-    token,
-    ...from,
-    registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] },
-  }));
+  await deps.offers(async (tx) => {
+    const found = requireOpen(await tx.findOfferedLease(lease, offerToken));
+    const { workerHost, ...from } = found.dispatcher;
+    const session = await tx.putSession({
+      token,
+      ...from,
+      registration: { ...registration, workerHost, instanceUid, backend: "machine", slots: 0, skills: [] },
+    });
+    if (!found.isTaken) await tx.transferLease(lease, session);
+  });
   return token;
 }
 

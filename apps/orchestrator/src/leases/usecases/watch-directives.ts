@@ -1,12 +1,14 @@
+import type { Timings } from "../../runs/domain/timings.ts";
+import { pendingDirectives, type PendingDirectivesDeps } from "./pending-directives.ts";
 import { topics, type Wakeups } from "../../storage/wakeups.ts";
 import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import type { WorkerSession } from "../../runs/domain/worker-session.ts";
 
-export type WatchDirectivesDeps = {
-  pendingDirectives(session: WorkerSession): Promise<readonly LinkedDirective[]>;
+export type WatchDirectivesDeps = PendingDirectivesDeps & {
   readonly wakeups: Wakeups;
-  readonly pollMs: number;
-  readonly keepAliveMs: number;
+  readonly timings: Pick<Timings, "pollMs" | "keepAliveMs">;
+  /** Aborted when the service stops. Workers then reconnect to another process. */
+  readonly stopping: AbortSignal;
 };
 
 export type DirectiveUpdate = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
@@ -18,8 +20,10 @@ export type DirectiveUpdate = { readonly directives: readonly LinkedDirective[];
 export async function* watchDirectives(
   deps: WatchDirectivesDeps,
   session: WorkerSession,
-  signal: AbortSignal,
+  clientSignal: AbortSignal,
 ): AsyncGenerator<DirectiveUpdate> {
+  const { pollMs, keepAliveMs } = deps.timings;
+  const signal = AbortSignal.any([clientSignal, deps.stopping]);
   let sent = new Map<string, number>(); // only of pending directives: a stream may be open for weeks
   let isWorkNotified = false;
   let wake = (): void => {};
@@ -32,20 +36,20 @@ export async function* watchDirectives(
     }),
   ];
   try {
-    let quietMs = deps.keepAliveMs; // the first message confirms that the stream is open
+    let quietMs = keepAliveMs; // the first message confirms that the stream is open
     while (!signal.aborted) {
       const notified = new Promise<void>((resolve) => (wake = resolve));
       const workAvailable = isWorkNotified;
       isWorkNotified = false;
-      const pending = await deps.pendingDirectives(session);
+      const pending = await pendingDirectives(deps, session);
       const directives = pending.filter((directive) => directive.seq > (sent.get(attemptOf(directive)) ?? 0));
       sent = new Map(pending.map((directive) => [attemptOf(directive), directive.seq])); // ordered by seq: the last entry wins
       if (signal.aborted) return; // the reader disconnected during the query
-      if (directives.length > 0 || workAvailable || quietMs >= deps.keepAliveMs) {
+      if (directives.length > 0 || workAvailable || quietMs >= keepAliveMs) {
         yield { directives, workAvailable };
         quietMs = 0;
       }
-      const waitMs = Math.min(deps.pollMs, deps.keepAliveMs);
+      const waitMs = Math.min(pollMs, keepAliveMs);
       await atMost(notified, waitMs, signal);
       quietMs += waitMs;
     }

@@ -65,6 +65,9 @@ export type LockedRun = {
   readonly execution: LockedExecution;
 };
 
+/** The run of an execution and its parent, which never change. */
+export type RunOfExecution = { readonly uid: RunUid; readonly parentRunUid?: RunUid };
+
 export type Actor = { readonly type: string; readonly uid: string };
 
 /** The actor and the request of a change, for its lifecycle events. */

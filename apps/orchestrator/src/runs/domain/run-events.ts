@@ -120,3 +120,11 @@ export const quotaMessage = (quota: EventQuota): string =>
   quota === "event_quota"
     ? `The run wrote more than ${EVENTS_PER_RUN_MAX} events.`
     : `The run wrote an event of more than ${EVENT_BYTES_MAX} bytes.`;
+
+/** An attempt of an execution, with its run. */
+export type AttemptRef = { readonly runUid: string; readonly executionId: number; readonly attempt: number };
+
+export type AppendOutcome =
+  | { readonly outcome: "appended"; readonly ackedClientSeq: number; readonly lastSeq: number }
+  | { readonly outcome: "gap"; readonly ackedClientSeq: number }
+  | { readonly outcome: "lease_lost" };

@@ -1,7 +1,19 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
+import type { RunUid } from "@millwright/ids";
 import type { NewRun } from "./new-run.ts";
-import type { RunParent } from "./run-transaction.ts";
-import { DEPTH_MAX, isTerminal } from "./run.ts";
+import { DEPTH_MAX, isTerminal, type Owner, type RunState } from "./run.ts";
+
+/** The members of a parent run that creating its children requires. */
+export type RunParent = {
+  readonly uid: RunUid;
+  readonly rootRunUid: RunUid;
+  readonly depth: number;
+  readonly state: RunState;
+  readonly owner: Owner;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** True if it or an ancestor has a cost limit. */
+  readonly isCostLimited?: boolean;
+};
 
 /**
  * Returns the parent of a requested run among the locked runs, or undefined if the request names none. Errors:

@@ -1,31 +1,27 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { allowServices, callerOf } from "@millwright/rpc";
 import type { NewRun } from "../domain/new-run.ts";
 import type { Run } from "../domain/run.ts";
-import type { CancelRequest } from "../usecases/cancel-run.ts";
-import type { Created } from "../usecases/create-runs.ts";
-import type { RetryRequest } from "../usecases/retry-run.ts";
-import type { RunTarget } from "../usecases/run-target.ts";
+import type { closeFactory } from "../store/closed-factory-store.ts";
+import type { countLiveRuns, findTitles } from "../store/run-store.ts";
+import { cancelRun, type CancelRunDeps } from "../usecases/cancel-run.ts";
+import { createRuns, type Created } from "../usecases/create-runs.ts";
+import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
+import { interruptRun, type InterruptRunDeps } from "../usecases/interrupt-run.ts";
+import { retryRun, type RetryRunDeps } from "../usecases/retry-run.ts";
+import { runMessage } from "./run-messages.ts";
+import type { Bound } from "../../storage/store/bind-store.ts";
 
-/** The use cases that change runs, bound to their stores. */
-export type RunUseCases = {
-  createRuns(caller: Caller, requests: readonly NewRun[]): Promise<Created[]>;
-  retryRun(caller: Caller, request: RetryRequest): Promise<Created>;
-  getRun(caller: Caller, uid: string): Promise<Run>;
-  cancelRun(caller: Caller, request: CancelRequest): Promise<Run>;
-  interruptRun(caller: Caller, target: RunTarget): Promise<string>;
-  countLiveRuns(factoryUid: string): Promise<number>;
-  closeFactory(factoryUid: string, withLiveRuns: boolean): Promise<number>;
-  getRunTitles(uids: readonly string[]): Promise<Record<string, string>>;
-};
-
-export type RunRoutesDeps = RunUseCases & {
-  /** Returns the public records of runs, including their artifacts and usage. */
-  runMessages(runs: readonly Run[]): Promise<orchestrator.Run[]>;
-};
+export type RunRoutesDeps = RetryRunDeps &
+  CancelRunDeps &
+  InterruptRunDeps &
+  DescribeRunsDeps & {
+    readonly countLiveRuns: Bound<typeof countLiveRuns>;
+    readonly closeFactory: Bound<typeof closeFactory>;
+    readonly findTitles: Bound<typeof findTitles>;
+  };
 
 type Methods = Pick<
   ServiceImpl<typeof orchestrator.RunService>,
@@ -61,10 +57,10 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async createRuns({ runs: requests }, context) {
     if (requests.length === 0 || requests.length > RUNS_MAX)
       throw invalidArgument("runs_count", `A request must create 1 to ${RUNS_MAX} runs (got ${requests.length}).`);
-    return { runs: await createdMessages(deps, await deps.createRuns(callerOf(context), requests.map(newRun))) };
+    return { runs: await createdMessages(deps, await createRuns(deps, callerOf(context), requests.map(newRun))) };
   },
   async retryRun({ runUid, idempotencyKey, causeKey }, context) {
-    const created = await deps.retryRun(callerOf(context), {
+    const created = await retryRun(deps, callerOf(context), {
       runUid,
       ...named("idempotencyKey", idempotencyKey),
       ...named("causeKey", causeKey),
@@ -72,13 +68,13 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     return { run: (await createdMessages(deps, [created]))[0]! };
   },
   async getRun({ runUid }, context) {
-    return { run: await singleRunMessage(deps, await deps.getRun(callerOf(context), runUid)) };
+    return { run: await singleRunMessage(deps, await deps.getVisibleRun(callerOf(context), runUid)) };
   },
   async cancelRun({ runUid, tree, cause, idempotencyKey }, context) {
     return {
       run: await singleRunMessage(
         deps,
-        await deps.cancelRun(callerOf(context), {
+        await cancelRun(deps, callerOf(context), {
           runUid,
           tree,
           ...named("cause", cause),
@@ -88,7 +84,7 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     };
   },
   async interruptRun({ runUid, conversationUid }, context) {
-    return { runUid: await deps.interruptRun(callerOf(context), runUid ? { runUid } : { conversationUid }) };
+    return { runUid: await interruptRun(deps, callerOf(context), runUid ? { runUid } : { conversationUid }) };
   },
   async countLiveRuns({ factoryUid }) {
     return { live: await deps.countLiveRuns(factoryUid) };
@@ -100,17 +96,24 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
     if (runUids.length > TITLES_MAX)
       throw invalidArgument("runs_count", `run_uids must have at most ${TITLES_MAX} entries (got ${runUids.length}).`);
     if (callerOf(context).principal.type !== "service") throw notFound("run");
-    return { titles: await deps.getRunTitles(runUids) };
+    return { titles: await deps.findTitles(runUids) };
   },
 });
 
-async function createdMessages(deps: RunRoutesDeps, created: readonly Created[]) {
-  const messages = await deps.runMessages(created.map(({ run }) => run));
+async function createdMessages(deps: DescribeRunsDeps, created: readonly Created[]) {
+  const messages = await runMessages(
+    deps,
+    created.map(({ run }) => run),
+  );
   return created.map(({ created: isNew, atCapacity }, n) => ({ run: messages[n]!, created: isNew, atCapacity }));
 }
 
-const singleRunMessage = async (deps: RunRoutesDeps, run: Run): Promise<orchestrator.Run> =>
-  (await deps.runMessages([run]))[0]!;
+/** Returns the public records of runs, including their artifacts and usage. */
+export const runMessages = async (deps: DescribeRunsDeps, runs: readonly Run[]): Promise<orchestrator.Run[]> =>
+  (await describeRuns(deps, runs)).map(runMessage);
+
+const singleRunMessage = async (deps: DescribeRunsDeps, run: Run): Promise<orchestrator.Run> =>
+  (await runMessages(deps, [run]))[0]!;
 
 /** Converts a request. Errors: owner_invalid (invalid_argument). */
 export function newRun(request: orchestrator.RunRequest): NewRun {

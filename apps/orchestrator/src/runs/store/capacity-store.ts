@@ -2,7 +2,7 @@ import { sendTo, type Sql } from "@millwright/database";
 import { topics } from "../../storage/wakeups.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import { type CapacityDefaults, type QueueSettings, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
-import type { CapacitySubject } from "../domain/run-transaction.ts";
+import type { CapacitySubject } from "../domain/run-record.ts";
 
 export type Scope = "agent" | "factory" | "team" | "user";
 export type CapacityKey = { readonly scope: Scope; readonly uid: string };

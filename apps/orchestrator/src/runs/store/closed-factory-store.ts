@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import type { Database, Sql } from "@millwright/database";
 import { countLiveRuns } from "./run-store.ts";
 
 /**
@@ -19,10 +19,11 @@ export async function lockFactoryOpen(tx: Sql, factoryUid: string): Promise<bool
  * Closes a factory permanently if it has no active run or `withLiveRuns` is true. Returns the number of its active
  * runs.
  */
-export async function closeFactory(tx: Sql, factoryUid: string, withLiveRuns: boolean): Promise<number> {
-  await tx.query(lock(""), [factoryUid]);
-  const live = await countLiveRuns(tx, factoryUid);
-  if (live === 0 || withLiveRuns)
-    await tx.query("INSERT INTO closed_factories (factory_uid) VALUES ($1) ON CONFLICT DO NOTHING", [factoryUid]);
-  return live;
-}
+export const closeFactory = (database: Database, factoryUid: string, withLiveRuns: boolean): Promise<number> =>
+  database.transaction(async (tx) => {
+    await tx.query(lock(""), [factoryUid]);
+    const live = await countLiveRuns(tx, factoryUid);
+    if (live === 0 || withLiveRuns)
+      await tx.query("INSERT INTO closed_factories (factory_uid) VALUES ($1) ON CONFLICT DO NOTHING", [factoryUid]);
+    return live;
+  });

@@ -4,11 +4,11 @@ import { newUid, type RunUid } from "@millwright/ids";
 import { topics } from "../../storage/wakeups.ts";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import { isBackground } from "../../catalog/domain/queue-settings.ts";
-import type { Cause, RunParent } from "../domain/run-transaction.ts";
-import type { RunRecord } from "../domain/run-record.ts";
+import type { RunParent } from "../domain/run-parent.ts";
+import type { RunRecord, Cause } from "../domain/run-record.ts";
 import type { Owner, Run, RunState } from "../domain/run.ts";
 import { runCreated } from "../events/run-events.ts";
-import { addAttachments } from "./message-store.ts";
+import { addAttachments } from "./attachment-store.ts";
 import { currentTraceparent } from "../../storage/store/current-traceparent.ts";
 import { NEW_ROW, NEW_RUN_COLUMNS, newRow, toRun, type RunRow } from "./run-fields.ts";
 

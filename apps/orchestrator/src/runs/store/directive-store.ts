@@ -1,3 +1,4 @@
+import type { WorkerSession } from "../domain/worker-session.ts";
 import { sendTo, type Sql } from "@millwright/database";
 import type { Directive } from "../domain/directive.ts";
 import type { NewDirective } from "../domain/run-change.ts";
@@ -32,12 +33,12 @@ const COLUMNS = `d.execution_id, d.seq, d.attempt, d.kind, d.payload,
     AS previous_seq`;
 
 /** Returns the directives that a worker session has not yet acknowledged, for the leases it owns, in order. */
-export async function pendingDirectives(sql: Sql, sessionUid: string): Promise<Directive[]> {
+export async function listPendingDirectives(sql: Sql, session: Pick<WorkerSession, "uid">): Promise<Directive[]> {
   const { rows } = await sql.query<Row>(
     `SELECT ${COLUMNS}
        FROM leases l JOIN execution_directives d ON d.execution_id = l.execution_id AND d.attempt = l.attempt
       WHERE l.session_uid = $1 AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
-    [sessionUid],
+    [session.uid],
   );
   return rows.map(toDirective);
 }
@@ -68,7 +69,11 @@ export type DirectiveAck = { readonly executionId: number; readonly attempt: num
  * Marks directives as received. Only heartbeats of the lease's owner write these columns, so the run need not be
  * locked.
  */
-export async function ackDirectives(sql: Sql, sessionUid: string, acks: readonly DirectiveAck[]): Promise<void> {
+export async function ackDirectives(
+  sql: Sql,
+  session: Pick<WorkerSession, "uid">,
+  acks: readonly DirectiveAck[],
+): Promise<void> {
   const received = acks.filter(({ seq }) => seq > 0);
   if (received.length === 0) return;
   await sql.query(
@@ -76,6 +81,6 @@ export async function ackDirectives(sql: Sql, sessionUid: string, acks: readonly
        FROM unnest($2::bigint[], $3::integer[], $4::bigint[]) AS a (execution_id, attempt, seq)
        JOIN leases l ON l.execution_id = a.execution_id AND l.attempt = a.attempt AND l.session_uid = $1
       WHERE d.execution_id = a.execution_id AND d.attempt = a.attempt AND d.seq <= a.seq AND d.acked_at IS NULL`,
-    [sessionUid, received.map((a) => a.executionId), received.map((a) => a.attempt), received.map((a) => a.seq)],
+    [session.uid, received.map((a) => a.executionId), received.map((a) => a.attempt), received.map((a) => a.seq)],
   );
 }

@@ -16,6 +16,10 @@ export async function findRunWithFrozen(
   return rows[0] && { run: toRun(rows[0]), frozen: rows[0].frozen };
 }
 
+/** Returns the frozen configuration of a run, without an access check. */
+export const findFrozen = async (sql: Sql, uid: string): Promise<FrozenConfig | undefined> =>
+  (await findRunWithFrozen(sql, uid))?.frozen;
+
 /** Returns the settings that runs below a run of a benchmark trial inherit, or undefined for any other run. */
 export async function findTrialSettings(sql: Sql, uid: string): Promise<TrialSettings | undefined> {
   const { rows } = await sql.query<{ trial: TrialSettings | null }>(

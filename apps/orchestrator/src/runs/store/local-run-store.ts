@@ -1,3 +1,4 @@
+import type { RunSql } from "./run-sql.ts";
 import type { Sql } from "@millwright/database";
 import type { Message } from "../domain/message.ts";
 import type { LeaseRef } from "../domain/worker-session.ts";
@@ -6,7 +7,7 @@ import type { LeaseRef } from "../domain/worker-session.ts";
  * Offers a new run's first execution to the client that executes it, before a worker can see it. Returns the
  * execution's id.
  */
-export async function offerToClient(tx: Sql, runUid: string, clientUid: string, ttlMs: number): Promise<number> {
+export async function offerToClient(tx: RunSql, runUid: string, clientUid: string): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     `WITH taken AS (
        UPDATE executions SET state = 'OFFERED', attempt = 1, is_local = true, worker_host = 'local' WHERE run_uid = $1 AND state = 'QUEUED' RETURNING id, run_uid),
@@ -15,7 +16,7 @@ export async function offerToClient(tx: Sql, runUid: string, clientUid: string, 
        SELECT id, 1, run_uid, $2, false, clock_timestamp() + $3 * interval '1 ms' FROM taken),
      run AS (UPDATE runs r SET state = 'PENDING', version = r.version + 1 FROM taken t WHERE r.uid = t.run_uid)
      SELECT id FROM taken`,
-    [runUid, clientUid, ttlMs],
+    [runUid, clientUid, tx.timings.leaseTtlMs],
   );
   return (rows[0] as { id: number }).id;
 }

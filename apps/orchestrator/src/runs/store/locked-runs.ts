@@ -1,8 +1,7 @@
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import { present } from "@millwright/json";
-import type { LockedExecution, LockedLease, LockedRun } from "../domain/run-change.ts";
-import type { RunOfExecution } from "../domain/run-transaction.ts";
+import type { LockedExecution, LockedLease, LockedRun, RunOfExecution } from "../domain/run-change.ts";
 import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
 

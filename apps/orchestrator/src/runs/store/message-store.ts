@@ -1,6 +1,6 @@
+import { addAttachments, ATTACHMENTS } from "./attachment-store.ts";
 import { sendTo, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
-import type { Followup } from "../domain/followup.ts";
 import type { LockedRun } from "../domain/run-change.ts";
 import type { Attachment, Message, NewMessage } from "../domain/message.ts";
 import { RUNS_OF_CONVERSATION } from "./run-store.ts";
@@ -30,32 +30,6 @@ export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
 /** Returns the run of a message. */
 export async function runOfMessage(sql: Sql, uid: string): Promise<RunUid | undefined> {
   return (await sql.query<{ uid: RunUid }>("SELECT run_uid AS uid FROM messages WHERE uid = $1", [uid])).rows[0]?.uid;
-}
-
-/** Attachments of a message `m`, in order. */
-const ATTACHMENTS = `coalesce((
-  SELECT jsonb_agg(jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256) ORDER BY a.seq)
-    FROM message_attachments a WHERE a.message_uid = m.uid), '[]') AS attachments`;
-
-/** Returns the attachments of a run's prompt, in order. */
-export async function promptFiles(sql: Sql, runUid: string): Promise<Attachment[]> {
-  const { rows } = await sql.query<Attachment>(
-    `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
-       FROM messages m JOIN message_attachments a ON a.message_uid = m.uid WHERE m.run_uid = $1 AND m.kind = 'prompt' ORDER BY a.seq`,
-    [runUid],
-  );
-  return rows;
-}
-
-/** Inserts the attachments of a message that has just been inserted. */
-export async function addAttachments(tx: Sql, messageUid: string, attachments: readonly Attachment[]): Promise<void> {
-  for (const [index, { uid, fileName, mimeType, sizeBytes, sha256 }] of attachments.entries()) {
-    await sendTo(
-      tx,
-      "INSERT INTO message_attachments (message_uid, seq, uid, file_name, mime_type, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-      [messageUid, index + 1, uid, fileName, mimeType, sizeBytes, sha256],
-    );
-  }
 }
 
 const UNDELIVERED = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
@@ -134,51 +108,6 @@ export async function hasUndeliveredDirectives(tx: Sql, runUid: string, executio
   return rowCount > 0;
 }
 
-type FollowupRow = {
-  uid: string;
-  seq: number;
-  text: string;
-  author_type: string;
-  author_uid: string;
-  created_at: Date;
-  delivered_at: Date | null;
-  undeliverable: boolean;
-  undeliverable_reason: string | null;
-};
-
-/** Maximum size of the texts on one page of follow-ups, in bytes. A page has at least one follow-up. */
-const PAGE_TEXT_BYTES_MAX = 2 * 1024 * 1024;
-
-/** Returns follow-ups of a run after `afterSeq`, in order: at most `limit`, and fewer if their texts are large. */
-export async function followupsOf(
-  sql: Sql,
-  runUid: string,
-  afterSeq: number,
-  limit: number,
-): Promise<{ followups: Followup[]; hasMore: boolean }> {
-  const { rows } = await sql.query<FollowupRow & { found: number }>(
-    `SELECT uid, seq, text, author_type, author_uid, created_at, delivered_at, undeliverable, undeliverable_reason, found
-       FROM (SELECT m.*, count(*) OVER () AS found, row_number() OVER (ORDER BY seq) AS nth, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS bytes_before
-               FROM (SELECT * FROM messages WHERE run_uid = $1 AND kind = 'followup' AND seq > $2 ORDER BY seq LIMIT $3::int + 1) m) page
-      WHERE nth <= $3 AND bytes_before < ${PAGE_TEXT_BYTES_MAX}
-      ORDER BY seq`,
-    [runUid, afterSeq, limit],
-  );
-  const followups = rows.map((row): Followup => ({
-    ...{
-      uid: row.uid,
-      seq: row.seq,
-      text: row.text,
-      authorType: row.author_type,
-      authorUid: row.author_uid,
-      createdAt: row.created_at,
-    },
-    ...(row.undeliverable && { undeliverable: row.undeliverable_reason ?? "run_ended" }),
-    ...(row.delivered_at && { deliveredAt: row.delivered_at }),
-  }));
-  return { followups, hasMore: (rows[0]?.found ?? 0) > followups.length };
-}
-
 /**
  * Releases the messages of a lost attempt that its agent has not received, so that the next attempt receives them.
  * Delivered messages are in the run's events.
@@ -189,16 +118,6 @@ export async function unassignMessages(tx: Sql, runUid: string, executionId: num
     "UPDATE messages SET execution_id = NULL, taken_as = NULL WHERE run_uid = $1 AND execution_id = $2 AND delivered_at IS NULL",
     [runUid, executionId],
   );
-}
-
-/** Returns the texts of messages as they were sent, by uid. */
-export async function textsOf(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  if (uids.length === 0) return new Map();
-  const { rows } = await sql.query<{ uid: string; text: string }>(
-    "SELECT uid, text FROM messages WHERE uid = ANY($1::uuid[])",
-    [uids],
-  );
-  return new Map(rows.map(({ uid, text }) => [uid, text]));
 }
 
 /**

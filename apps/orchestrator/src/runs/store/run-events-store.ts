@@ -2,8 +2,7 @@ import { sendTo, type Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import type { RunUid } from "@millwright/ids";
 import { topics } from "../../storage/wakeups.ts";
-import type { NewRunEvent, RunEvent, WorkerEvent } from "../domain/run-events.ts";
-import type { AppendOutcome, AttemptRef } from "../domain/run-transaction.ts";
+import type { NewRunEvent, RunEvent, WorkerEvent, AppendOutcome, AttemptRef } from "../domain/run-events.ts";
 import type { JsonObject } from "@millwright/json";
 
 /**

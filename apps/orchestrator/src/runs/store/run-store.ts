@@ -57,8 +57,9 @@ export function visibleRunReader({ lookups }: Pick<Database, "lookups">) {
   return { findVisibleRun, getVisibleRun };
 }
 
-/** Returns a run by uid, without an access check. */
+/** Returns a run by uid, without an access check. A malformed uid finds nothing. */
 export async function findRun(sql: Sql, uid: string): Promise<Run | undefined> {
+  if (!isUuid(uid)) return undefined;
   const { rows } = await sql.query<RunRow>(`SELECT ${RUN_COLUMNS} FROM runs r WHERE r.uid = $1`, [uid]);
   return rows[0] && toRun(rows[0]);
 }

@@ -1,3 +1,4 @@
+import { WORKER_SHOWN_SECONDS } from "../../catalog/domain/queue-settings.ts";
 import { ownersWith, type Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { TERMINAL_STATES, type RunState } from "../domain/run.ts";
@@ -66,9 +67,6 @@ export type ConnectedWorker = {
   readonly sandbox: string;
   readonly sandboxFeatures: readonly string[];
 };
-
-/** A worker connection without a heartbeat for this many seconds is not shown. */
-export const WORKER_SHOWN_SECONDS = 45;
 
 /**
  * Returns the connected workers that serve only one of these teams, by worker host. Workers of the platform belong to

@@ -1,9 +1,9 @@
+import type { RunSql } from "./run-sql.ts";
 import { sendTo, type Sql } from "@millwright/database";
 import { appendEvents } from "@millwright/events";
 import { topics } from "../../storage/wakeups.ts";
 import { traceOfRun, type ChangeContext, type RunChange } from "../domain/run-change.ts";
 import { isTerminal } from "../domain/run.ts";
-import type { Timings } from "../domain/timings.ts";
 import { attemptEnded, stateChanged, runFinished } from "../events/run-events.ts";
 import { finishedAnnouncement } from "./finished-announcement.ts";
 import { releaseCapacity } from "./capacity-store.ts";
@@ -18,19 +18,14 @@ import { appendRunEvents } from "./run-events-store.ts";
  * released before any leaf row is changed (see the lock order in 0001_init). No statement waits for a result: all
  * statements and the commit are sent to the server in one batch.
  */
-export async function saveChanges(
-  tx: Sql,
-  changes: readonly RunChange[],
-  context: ChangeContext,
-  timings: Timings,
-): Promise<void> {
+export async function saveChanges(tx: RunSql, changes: readonly RunChange[], context: ChangeContext): Promise<void> {
   for (const change of changes) {
     if (changesRun(change)) await updateRun(tx, change);
     if (isTerminal(change.next.run) && change.next.run !== change.run.state)
       tx.announce?.(finishedAnnouncement(change.run.uid, change.next.run));
     if (endsAttempt(change)) await recordComputeInterval(tx, change);
     await updateExecution(tx, change);
-    if (change.next.hasNextExecution) await queueFurtherExecution(tx, change, context, timings);
+    if (change.next.hasNextExecution) await queueFurtherExecution(tx, change, context);
     if (change.wait !== undefined) await updateWait(tx, change);
     if (change.directive) await addDirective(tx, change.run.execution, change.directive);
   }
@@ -41,7 +36,7 @@ export async function saveChanges(
   );
   // Updates leases in the order in which heartbeats lock them.
   for (const change of changes.toSorted((a, b) => a.run.execution.id - b.run.execution.id)) {
-    await updateLease(tx, change, timings);
+    await updateLease(tx, change);
     await appendRunEvents(tx, change.run.uid, change.events);
     const { id, attempt, lease } = change.run.execution;
     if (change.next.execution === "ENDED" && lease?.isAccepted)
@@ -155,12 +150,7 @@ async function updateExecution(
 /**
  * Queues a further execution, preferably for the worker session that still retains the workspace of the previous one.
  */
-const queueFurtherExecution = (
-  tx: Sql,
-  { run }: RunChange,
-  context: ChangeContext,
-  { affinityMs }: Timings,
-): Promise<unknown> =>
+const queueFurtherExecution = (tx: RunSql, { run }: RunChange, context: ChangeContext): Promise<unknown> =>
   sendTo(
     tx,
     `INSERT INTO executions (run_uid, seq, state, lane_id, depth, traceparent, preferred_session_uid, preferred_until)
@@ -172,7 +162,7 @@ const queueFurtherExecution = (
       run.depth,
       traceOfRun(run, context) ?? currentTraceparent(),
       run.execution.id,
-      affinityMs,
+      tx.timings.affinityMs,
     ],
   );
 
@@ -186,7 +176,7 @@ async function updateWait(tx: Sql, { run, wait }: RunChange): Promise<void> {
     ]);
 }
 
-async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings: Timings): Promise<void> {
+async function updateLease(tx: RunSql, { run, next, directive }: RunChange): Promise<void> {
   const { id, attempt, lease } = run.execution;
   switch (next.lease) {
     case "unchanged":
@@ -196,14 +186,14 @@ async function updateLease(tx: Sql, { run, next, directive }: RunChange, timings
         tx,
         `WITH lease AS (UPDATE leases SET accepted = true, expires_at = clock_timestamp() + $4 * interval '1 ms' WHERE execution_id = $2)
          UPDATE run_streams SET execution_id = $2, attempt = $3, last_client_seq = 0, last_worker_at = NULL WHERE run_uid = $1`,
-        [run.uid, id, attempt, timings.leaseTtlMs],
+        [run.uid, id, attempt, tx.timings.leaseTtlMs],
       );
       break;
     case "stop":
       await sendTo(
         tx,
         "UPDATE leases SET fence_at = clock_timestamp() + $2 * interval '1 ms' WHERE execution_id = $1",
-        [id, timings.stopGraceMs],
+        [id, tx.timings.stopGraceMs],
       );
       break;
     case "release":

@@ -66,11 +66,6 @@ export async function findStartingCommits(sql: Sql, runUid: string): Promise<Pin
   return rows.flatMap(({ owner, ...rest }) => (owner === null ? [] : [{ owner, ...rest }]));
 }
 
-/** Whether the snapshot that a run left is still stored. */
-export async function isSnapshotStored(sql: Sql, key: string): Promise<boolean> {
-  return (await sql.query("SELECT 1 FROM snapshots WHERE snapshot_key = $1", [key])).rowCount === 1;
-}
-
 /**
  * Returns the commits at which the repositories of a run were last cloned, up to an execution. Its snapshots are
  * differences to these commits.

@@ -1,8 +1,15 @@
 import { isUuid, newUid } from "@millwright/ids";
-import { EVENTS_PER_RUN_MAX, quotaMessage, type EventQuota, type WorkerEvent } from "../domain/run-events.ts";
+import {
+  EVENTS_PER_RUN_MAX,
+  quotaMessage,
+  type EventQuota,
+  type WorkerEvent,
+  type AppendOutcome,
+  type AttemptRef,
+} from "../domain/run-events.ts";
 import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isExecuting, transition } from "../domain/run-state.ts";
-import type { AppendOutcome, AttemptRef, InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import { reportedShape } from "../domain/sandbox-shape.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";
 import { finished, windowEnded } from "./execution-events.ts";
@@ -89,7 +96,8 @@ export async function appendToLockedRun(
   if (typeof checkpoint === "string" && (await tx.ownsSnapshot(checkpoint, ref.executionId)))
     await tx.setCheckpoint(ref.executionId, checkpoint);
   const started = events.findLast(({ kind }) => kind === "agent_started" || kind === "agent_resumed");
-  if (started && run.execution.state === "CLAIMED") await tx.save([agentStarted(run, started)], contextOf(session));
+  if (started && run.execution.state === "CLAIMED")
+    await tx.saveChanges([agentStarted(run, started)], contextOf(session));
   return outcome;
 }
 

@@ -1,10 +1,11 @@
+import type { Timings } from "../domain/timings.ts";
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { retryAfterOffer } from "../domain/pending.ts";
 import { lifecycleOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { isExecuting, transition } from "../domain/run-state.ts";
-import type { InRunTransaction, RunTransaction } from "../domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import { isRunTypeCancellable, isTerminal, type Run } from "../domain/run.ts";
 import { finished, windowEnded } from "./execution-events.ts";
 import { requireRunVerb } from "./run-access.ts";
@@ -12,7 +13,7 @@ import { settleChanges } from "./settle-changes.ts";
 
 export type CancelRunDeps = {
   readonly runs: InRunTransaction;
-  readonly offerTtlMs: number;
+  readonly timings: Pick<Timings, "offerTtlMs">;
   /** Errors: run_not_found. */
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
 };
@@ -54,7 +55,7 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
       const descendants = locked.filter((run) => run.uid !== uid && run.uid !== parentUid);
       const targets = [target, ...descendants.filter((run) => !isTerminal(run.state))];
       const inDebugWindow = descendants.filter(({ execution }) => execution.state === "DEBUG");
-      const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.offerTtlMs };
+      const by = { actorUid: actorOf(caller).uid, offerTtlMs: deps.timings.offerTtlMs };
       const changes = [
         ...targets.map((run) => cancelled(run, run.uid !== uid, by)),
         ...inDebugWindow.map((run) => windowEnded(run, { type: "lose" }, "cancelled")),

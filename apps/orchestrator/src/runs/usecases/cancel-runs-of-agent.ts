@@ -1,7 +1,7 @@
-import { serviceCaller, type Caller } from "@millwright/caller";
+import { serviceCaller } from "@millwright/caller";
 import { isDomainError, type DomainError } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
-import type { CancelRequest } from "./cancel-run.ts";
+import { cancelRun, type CancelRunDeps } from "./cancel-run.ts";
 
 /** The kind and the payload of the background job. */
 export const CANCEL_RUNS_OF_AGENT = "cancel_runs_of_agent";
@@ -11,10 +11,7 @@ export type RunsOfAgent = {
   readonly actor: { readonly type: string; readonly uid: string };
 };
 
-export type CancelRunsOfAgentDeps = {
-  liveRunsOfAgent(agentUid: string): Promise<readonly string[]>;
-  cancelRun(caller: Caller, request: CancelRequest): Promise<unknown>;
-};
+export type CancelRunsOfAgentDeps = CancelRunDeps & { liveRunsOfAgent(agentUid: string): Promise<readonly string[]> };
 
 /** Errors that are ignored: the run has ended concurrently, or is executed by its client. */
 const IGNORED_REASONS: readonly string[] = ["run_already_finished", "run_not_cancellable", "run_not_found"];
@@ -33,7 +30,7 @@ export async function cancelRunsOfAgent(
   ]);
   let pending: DomainError | undefined;
   for (const runUid of await deps.liveRunsOfAgent(agentUid)) {
-    await deps.cancelRun(caller, { runUid, tree: false, cause: agentUid }).catch((error: unknown) => {
+    await cancelRun(deps, caller, { runUid, tree: false, cause: agentUid }).catch((error: unknown) => {
       if (!isDomainError(error) || (error.reason !== "run_pending" && !IGNORED_REASONS.includes(error.reason)))
         throw error;
       if (error.reason === "run_pending") pending = error;

@@ -1,8 +1,8 @@
 import { newUid } from "@millwright/ids";
 import type { NewRunEvent } from "../domain/run-events.ts";
-import { lifecycleOf, type LockedRun, type RunChange, type Wait } from "../domain/run-change.ts";
+import { lifecycleOf, type LockedRun, type RunChange, type Wait, type RunOfExecution } from "../domain/run-change.ts";
 import { isExecuting, transition } from "../domain/run-state.ts";
-import type { InRunTransaction, RunOfExecution, RunTransaction } from "../domain/run-transaction.ts";
+import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import { isTerminal, statusMessage, type Outcome, type RunStatus } from "../domain/run.ts";
 import { childrenMessage, evaluateWait, waitingMessage, type Child } from "../domain/wait.ts";
 import type { LeaseRef, WorkerSession } from "../domain/worker-session.ts";

@@ -8,9 +8,9 @@ import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../dom
 import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
 import { requireNothingReserved } from "../domain/reserved-requests.ts";
 import { lifecycleOf } from "../domain/run-change.ts";
-import { parentOf } from "../domain/run-parent.ts";
-import type { RunRecord } from "../domain/run-record.ts";
-import type { CapacitySubject, InRunTransaction, RunParent, RunTransaction } from "../domain/run-transaction.ts";
+import { parentOf, type RunParent } from "../domain/run-parent.ts";
+import type { RunRecord, CapacitySubject } from "../domain/run-record.ts";
+import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import type { Run } from "../domain/run.ts";
 import { storable } from "../domain/text.ts";
 import { conversationMoving, lockNewest } from "./newest-run.ts";
@@ -24,7 +24,7 @@ export type CreateRunsDeps = PrepareRunsDeps & {
    * Batches concurrent transactions into one. Only for runs whose creation waits for no lock of another transaction.
    */
   readonly sharedRuns: InRunTransaction;
-  getRun(uid: string): Promise<Run>;
+  findRun(uid: string): Promise<Run | undefined>;
   readonly capacityDefaults: CapacityDefaults;
 };
 
@@ -64,7 +64,7 @@ export async function createRuns(
   );
   await dropFiles(deps, prepared.filter((_run, n) => results[n]?.created === false).flatMap(filesOf));
   return Promise.all(
-    results.map(async ({ uid, ...rest }) => ({ run: inserted.get(uid) ?? (await deps.getRun(uid)), ...rest })),
+    results.map(async ({ uid, ...rest }) => ({ run: inserted.get(uid) ?? (await deps.findRun(uid))!, ...rest })),
   );
 }
 

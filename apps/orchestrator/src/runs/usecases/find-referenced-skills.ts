@@ -1,12 +1,15 @@
+import type { Skill } from "../../catalog/domain/definition-part.ts";
 import type { RepositoryRef } from "../../catalog/domain/agent-config.ts";
 import type { Owner } from "../domain/run.ts";
 import { asOffered, findSkill, mayBeIn, readSkillSpec } from "../../catalog/domain/skill-spec.ts";
 import { skillsOfRepositories, type DiscoverSkillsDeps } from "../../catalog/usecases/discover-skills.ts";
 import { repositoriesIn, type ListSkillsDeps } from "../../catalog/usecases/list-skills.ts";
-import type { FoundSkill } from "./resolve-run.ts";
+
+/** A skill and the text of a request or an agent that refers to it. */
+export type FoundSkill = { readonly text: string; readonly skill: Skill };
 
 export type FindReferencedSkillsDeps = DiscoverSkillsDeps &
-  Pick<ListSkillsDeps, "environments" | "factoriesInForce" | "workerSkills">;
+  Pick<ListSkillsDeps, "environments" | "definitions" | "workerSkills">;
 
 /**
  * Returns the skills to which texts such as `owner/repo:path` refer: first those of the run's own repositories, then
@@ -24,7 +27,7 @@ export async function findReferencedSkills(
   const teams = owner.type === "team" ? [owner.uid] : [];
   const [environments, factories, workers] = await Promise.all([
     deps.environments.list([owner], "name"),
-    deps.factoriesInForce(teams),
+    deps.definitions.inForce(teams),
     deps.workerSkills(teams),
   ]);
   const repositories = [

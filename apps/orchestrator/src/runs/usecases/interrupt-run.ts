@@ -2,7 +2,7 @@ import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { lifecycleOf } from "../domain/run-change.ts";
 import { isExecuting } from "../domain/run-state.ts";
-import type { InRunTransaction } from "../domain/run-transaction.ts";
+import type { InRunTransaction } from "../store/run-transaction.ts";
 import { harnessOf, isTerminal, type Run } from "../domain/run.ts";
 import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "./run-target.ts";
 import { settleChanges } from "./settle-changes.ts";

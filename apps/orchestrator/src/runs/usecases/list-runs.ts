@@ -23,7 +23,7 @@ export type ListRunsDeps = {
    * Returns the newest runs that match the filters of `query` and have words similar to those of its search. Returns
    * none if that takes too long.
    */
-  readonly findSimilar: (caller: Caller, query: RunListQuery) => Promise<readonly string[]>;
+  readonly findSimilarRuns: (caller: Caller, query: RunListQuery) => Promise<readonly string[]>;
   readonly cursors: Cursors;
 };
 
@@ -70,13 +70,13 @@ export async function listVisibleRuns(
 }
 
 async function listSimilar(
-  { findSimilar, listRuns }: ListRunsDeps,
+  { findSimilarRuns, listRuns }: ListRunsDeps,
   caller: Caller,
   query: RunListQuery,
   after: RunPosition | undefined,
   limit: number,
 ): ReturnType<ListRunsDeps["listRuns"]> {
-  const runUids = await findSimilar(caller, query);
+  const runUids = await findSimilarRuns(caller, query);
   if (runUids.length === 0) return [];
   const { search: _exact, ...filters } = query;
   return listRuns(caller, { ...filters, runUids }, after, limit);

@@ -1,6 +1,6 @@
 import { DomainError } from "@millwright/errors";
 import type { LockedRun } from "../domain/run-change.ts";
-import type { RunTransaction } from "../domain/run-transaction.ts";
+import type { RunTransaction } from "../store/run-transaction.ts";
 
 /**
  * Locks a run if it is its owner's current run in the conversation. No other transaction can continue the conversation

@@ -7,7 +7,7 @@ import type { Attachment } from "../domain/message.ts";
 import type { NewRun } from "../domain/new-run.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import { parentInvalid } from "../domain/run-parent.ts";
-import type { Cause } from "../domain/run-transaction.ts";
+import type { Cause } from "../domain/run-record.ts";
 import type { Run } from "../domain/run.ts";
 import { storableJson } from "../domain/text.ts";
 import { TRIAL_SOURCE, type TrialSettings } from "../domain/trial-settings.ts";

@@ -6,7 +6,7 @@ export type PublishTextDeltaDeps = {
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
   /** Returns undefined if the attempt has lost its lease, or is being stopped. */
   findLiveLease(lease: LeaseRef): Promise<unknown>;
-  readonly live: Pick<LiveTexts, "publish">;
+  readonly liveTexts: Pick<LiveTexts, "publish">;
 };
 
 export type TextPiece = LeaseRef & { readonly stepId: string; readonly offset: number; readonly text: string };
@@ -31,5 +31,5 @@ export async function publishTextDelta(
   const { executionId, attempt, stepId, offset, text } = piece;
   const [runUid, lease] = await Promise.all([deps.findRunOfLease(session, piece), deps.findLiveLease(piece)]);
   if (runUid !== undefined && lease !== undefined)
-    deps.live.publish({ runUid, executionId, attempt, stepId, offset, text });
+    deps.liveTexts.publish({ runUid, executionId, attempt, stepId, offset, text });
 }

@@ -1,3 +1,7 @@
+import type { Sql } from "@millwright/database";
+import type { ModelPriceStore } from "../../catalog/store/model-price-store.ts";
+import { reachEnvironment } from "../../catalog/usecases/environments.ts";
+import { findReferencedSkills, type FindReferencedSkillsDeps } from "./find-referenced-skills.ts";
 import { actorOf, ownersWith, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound, requireConfigWithin } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
@@ -26,9 +30,6 @@ import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../../catalog/domain/skill-spec.ts";
 import { pinnedTo } from "../domain/trial-settings.ts";
 
-/** A skill and the text of a request or an agent that refers to it. */
-export type FoundSkill = { readonly text: string; readonly skill: Skill };
-
 type Part = {
   readonly version: number;
   readonly repositories: readonly RepositoryRef[];
@@ -36,30 +37,18 @@ type Part = {
   readonly skills: readonly Skill[];
 };
 
-export type ResolveRunDeps = {
+export type ResolveRunDeps = FindReferencedSkillsDeps & {
   readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
-  readonly environments: {
-    find(owners: readonly Owner[], uid: string): Promise<Environment | undefined>;
-    findShared(grantees: readonly Owner[], uid: string): Promise<Environment | undefined>;
-  };
-  /** Returns an environment by its link, and adds it to the list of the grantee. */
-  readonly reachEnvironment: (caller: Caller, grantee: Owner, uid: string) => Promise<Environment | undefined>;
   readonly definitions: {
     find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
     findRunner(teamUid: TeamUid, uid: string): Promise<IdentifiedRunner | undefined>;
   };
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  /** Returns the skills outside of the agent's factory to which these texts refer, each with its full spec. */
-  readonly findReferencedSkills: (
-    owner: Owner,
-    texts: readonly string[],
-    repositories: readonly RepositoryRef[],
-  ) => Promise<readonly FoundSkill[]>;
   /** Returns the models of a team that has these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
   readonly managedMcpServers: ManagedMcpServers;
-  /** Returns whether calls of a model have a price. */
-  isPriced(modelId: string): Promise<boolean>;
+  readonly sql: Sql;
+  readonly modelPrices: Pick<ModelPriceStore, "current">;
 };
 
 /**
@@ -189,7 +178,8 @@ async function skillsToChooseFrom(
   repositories: readonly RepositoryRef[],
 ): Promise<{ available: Skill[]; names: string[] }> {
   const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
-  const found = await deps.findReferencedSkills(
+  const found = await findReferencedSkills(
+    deps,
     owner,
     texts.filter((name) => !isOwn(name)),
     repositories,
@@ -212,7 +202,7 @@ async function withCostLimit(
   config: ResolvedConfig,
   isJudge: boolean,
 ): Promise<ResolvedConfig> {
-  if (modelId === SCRIPTED || (modelId !== "" && (await deps.isPriced(modelId)))) return config;
+  if (modelId === SCRIPTED || (modelId !== "" && (await deps.modelPrices.current(deps.sql, modelId)))) return config;
   const { costLimitMicros: _, ...unlimited } = config;
   if (isJudge) return unlimited;
   throw invalidArgument(
@@ -300,7 +290,7 @@ function ownLayer(json: JsonObject): LayerConfig {
  * environment_personal (invalid_argument).
  */
 export async function findEnvironment(
-  deps: Pick<ResolveRunDeps, "environments" | "reachEnvironment">,
+  deps: Pick<ResolveRunDeps, "environments" | "clock">,
   caller: Caller,
   owner: Owner,
   uid: string | undefined,
@@ -317,7 +307,7 @@ export async function findEnvironment(
       "environment_personal",
       "A run owned by a team cannot use a personal environment. Use an environment of the team.",
     );
-  const reached = await deps.reachEnvironment(caller, grantees.at(-1) ?? owner, uid);
+  const reached = await reachEnvironment(deps, caller, grantees.at(-1) ?? owner, uid);
   if (!reached) throw notFound("environment");
   return reached;
 }

@@ -1,3 +1,5 @@
+import { buffer } from "node:stream/consumers";
+import type { BlobStore } from "@millwright/blobs";
 import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError, notFound } from "@millwright/errors";
 import { attachmentKey } from "../../storage/domain/blob-keys.ts";
@@ -16,7 +18,7 @@ export type RetryRunDeps = CreateRunsDeps & {
   findFrozen(runUid: string): Promise<FrozenConfig | undefined>;
   /** Returns the files that were sent with a run's prompt. */
   promptFiles(runUid: string): Promise<readonly Attachment[]>;
-  readFile(key: string): Promise<Uint8Array>;
+  readonly blobs: CreateRunsDeps["blobs"] & Pick<BlobStore, "get">;
   /** Returns the current settings of the scopes whose capacity a run uses. Errors: agent_not_found. */
   resolveQueueSettings(caller: Caller, request: Pick<ResolveRunRequest, "owner" | "agentUid">): Promise<ScopeSettings>;
 };
@@ -95,14 +97,18 @@ function checkRetryable({ state, executionLocation, source }: Run): void {
   }
 }
 
-const filesOf = async (
-  deps: Pick<RetryRunDeps, "promptFiles" | "readFile">,
-  runUid: string,
-): Promise<NewAttachment[]> =>
+const filesOf = async (deps: Pick<RetryRunDeps, "promptFiles" | "blobs">, runUid: string): Promise<NewAttachment[]> =>
   Promise.all(
     (await deps.promptFiles(runUid)).map(async (file) => ({
       fileName: file.fileName,
       mimeType: file.mimeType,
-      data: await deps.readFile(attachmentKey(file)),
+      data: await bytesOf(deps, attachmentKey(file)),
     })),
   );
+
+/** Throws an internal error if the blob that a row references is missing. */
+async function bytesOf({ blobs }: Pick<RetryRunDeps, "blobs">, key: string): Promise<Uint8Array> {
+  const blob = await blobs.get(key);
+  if (!blob) throw new Error(`the file ${key} is missing`);
+  return buffer(blob.body);
+}

@@ -1,7 +1,7 @@
 import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { isExecuting, transition } from "../domain/run-state.ts";
-import type { RunTransaction } from "../domain/run-transaction.ts";
+import type { RunTransaction } from "../store/run-transaction.ts";
 import { isTerminal } from "../domain/run.ts";
 import { childrenMessage, evaluateWait, waitingMessage } from "../domain/wait.ts";
 import { newUid } from "@millwright/ids";
@@ -30,7 +30,7 @@ export async function settleChanges(
     if (parent && !changed.has(parent.uid) && !isTerminal(parent.state))
       allChanges.push(await notifyParent(tx, parent, change));
   }
-  await tx.save(allChanges, context);
+  await tx.saveChanges(allChanges, context);
 }
 
 const isEnd = ({ run, next }: RunChange): boolean => isTerminal(next.run) && !isTerminal(run.state);

@@ -2,7 +2,7 @@ import { newUid } from "@millwright/ids";
 import { firstEvents, LOCAL_HOST, localSession, type LocalStart } from "../domain/local-run.ts";
 import { lifecycleOf, type ChangeContext, type LockedRun } from "../domain/run-change.ts";
 import { transition } from "../domain/run-state.ts";
-import type { RunTransaction } from "../domain/run-transaction.ts";
+import type { RunTransaction } from "../store/run-transaction.ts";
 import { appendToLockedRun } from "./append-events.ts";
 
 /**
@@ -19,7 +19,7 @@ export async function startLocally(
   const executionId = await tx.offerToClient(runUid, clientUid);
   const offered = await lock(tx, runUid);
   const claimed = { kind: "run_claimed", payload: { worker_host: LOCAL_HOST }, executionId } as const;
-  await tx.save(
+  await tx.saveChanges(
     [{ run: offered, next: transition(lifecycleOf(offered), { type: "accept" }), events: [claimed] }],
     context,
   );

@@ -1,3 +1,4 @@
+import { topics, type Wakeups } from "../../storage/wakeups.ts";
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { RunEvent } from "../domain/run-events.ts";
@@ -10,8 +11,7 @@ export type WatchRunEventsDeps = {
   /** Returns whether the run and all its executions have ended. */
   readonly isSettled: (runUid: string) => Promise<boolean>;
   readonly listRunEvents: ListRunEvents;
-  /** Resolves when events were added to the run, after `timeoutMs`, or when aborted; never rejects. */
-  readonly waitForEvents: (runUid: string, timeoutMs: number, signal: AbortSignal) => Promise<void>;
+  readonly wakeups: Pick<Wakeups, "wait">;
   readonly clock: Clock;
   readonly timings: { readonly keepAliveMs: number; readonly pollMs: number };
 };
@@ -39,8 +39,8 @@ export async function* watchRunEvents(
   while (!signal.aborted) {
     const seen = new AbortController();
     // Subscribes before reading: an event that is committed in between wakes the loop.
-    const appended = deps.waitForEvents(
-      run.uid,
+    const appended = deps.wakeups.wait(
+      topics.runEvents(run.uid),
       Math.min(deps.timings.pollMs, deps.timings.keepAliveMs),
       AbortSignal.any([signal, seen.signal]),
     );
