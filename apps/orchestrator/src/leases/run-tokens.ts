@@ -41,9 +41,9 @@ export async function mintRunToken(
     root: run.rootRunUid,
     execution: executionId,
     attempt,
-    ...(run.agentUid ? { agent: run.agentUid } : {}),
-    ...(run.owner.type === "team" ? { team: run.owner.uid } : {}),
-    ...(run.factoryUid ? { factory: run.factoryUid } : {}),
+    agent: run.agentUid,
+    team: run.owner.type === "team" ? run.owner.uid : undefined,
+    factory: run.factoryUid,
   })
     .setProtectedHeader({ alg: "EdDSA", kid: jwk.kid })
     .setIssuer("orchestrator")

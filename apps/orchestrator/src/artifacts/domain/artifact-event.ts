@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 
@@ -20,11 +21,11 @@ const artifactEvent = (
   return {
     kind,
     executionId,
-    payload: {
+    payload: dropAbsent({
       artifact_uid: uid,
       artifact_type: type,
-      ...(typeof title === "string" ? { title } : {}),
-      ...(typeof url === "string" ? { url } : {}),
-    },
+      title: typeof title === "string" ? title : undefined,
+      url: typeof url === "string" ? url : undefined,
+    }),
   };
 };

@@ -29,7 +29,7 @@ export function artifactRoutes(router: ConnectRouter, deps: ArtifactRoutesDeps):
         artifact: artifactMessage(artifact),
         data: data as JsonObject,
         downloadUrl,
-        ...(source && { source: { ...source, pullRequestUrls: [...source.pullRequestUrls] } }),
+        source: source ? { ...source, pullRequestUrls: [...source.pullRequestUrls] } : undefined,
       };
     },
     async updateArtifact({ artifactUid, public: isPublic }, context) {

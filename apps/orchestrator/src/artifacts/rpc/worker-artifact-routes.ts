@@ -77,9 +77,9 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): WorkerArtifactM
         callId,
         modelId,
         tokens: usage ? tokensOf(usage) : {},
-        ...(usage?.costMicros === undefined ? {} : { statedMicros: usage.costMicros }),
+        statedMicros: usage?.costMicros,
         isEstimated,
-        ...(access ? { access } : {}),
+        access,
       });
       return { costLimited: isBudgeted };
     },
@@ -89,7 +89,7 @@ export function workerArtifactMethods(deps: WorkerArtifactDeps): WorkerArtifactM
         lease: leaseOf(request),
         clientArtifactId,
         isPublic: request.public,
-        report: { type, data: data ?? {}, sizeBytes: Number(sizeBytes), sha256, ...(content ? { content } : {}) },
+        report: { type, data: data ?? {}, sizeBytes: Number(sizeBytes), sha256, content },
       });
       return { artifactUid, ...uploadMessage(upload) };
     },

@@ -66,7 +66,7 @@ export async function getArtifact(
   return {
     artifact,
     data: artifactDetailData(artifact, download, isAnonymous),
-    ...(run && artifact.type !== "PLAN" ? { source: await sourceOf(deps, caller, run) } : {}),
+    source: run && artifact.type !== "PLAN" ? await sourceOf(deps, caller, run) : undefined,
     downloadUrl: download?.url ?? "",
   };
 }

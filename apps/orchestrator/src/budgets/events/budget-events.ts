@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import { actorOf, type Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
@@ -52,12 +53,12 @@ export const budgetEvents = {
     spentMicros: bigint,
     { start, resetsAt }: CountedPeriod,
   ): Promise<void> {
-    const reached = {
+    const reached = dropAbsent({
       threshold_percent: percent,
       spent_usd: toDollars(spentMicros),
       period_start: start.toISOString(),
-      ...(resetsAt ? { resets_at: resetsAt.toISOString() } : {}),
-    };
+      resets_at: resetsAt?.toISOString(),
+    });
     return appendEvents(tx, [
       budgetEvent(
         "threshold_reached",

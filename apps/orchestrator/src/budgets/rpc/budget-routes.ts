@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
-import { callerOf } from "@millwright/rpc";
+import { callerOf, optionalTimestamp } from "@millwright/rpc";
 import {
   createBudget,
   deleteBudget,
@@ -28,8 +28,8 @@ export function budgetRoutes(router: ConnectRouter, deps: BudgetsDeps): void {
     },
     async updateBudget({ teamUid, uid, limitMicros, thresholds }, context) {
       const changes = {
-        ...(limitMicros === undefined ? {} : { limitMicros }),
-        ...(thresholds ? { thresholdsPercent: thresholds.percents } : {}),
+        limitMicros,
+        thresholdsPercent: thresholds?.percents,
       };
       return { budget: budgetMessage(await updateBudget(deps, callerOf(context), { teamUid, uid, ...changes })) };
     },
@@ -53,7 +53,7 @@ export const budgetMessage = ({ budget, period, spentMicros, reservedMicros }: B
     spentMicros,
     reservedMicros,
     periodStart: timestampFromDate(period.start),
-    ...(period.resetsAt ? { resetsAt: timestampFromDate(period.resetsAt) } : {}),
+    resetsAt: optionalTimestamp(period.resetsAt),
     createdAt: timestampFromDate(budget.createdAt),
     updatedAt: timestampFromDate(budget.updatedAt),
   });

@@ -82,7 +82,7 @@ function toUsage(row: UsageRow): ModelUsage {
   const access = MODEL_ACCESS.find((known) => known === row.access);
   return {
     modelId: row.model_id,
-    ...(access ? { access } : {}),
+    access,
     input: row.input,
     output: row.output,
     cacheRead: row.cache_read,
@@ -90,6 +90,6 @@ function toUsage(row: UsageRow): ModelUsage {
     costMicros: BigInt(row.cost_micros),
     unmeasured: row.unmeasured,
     unpriced: row.unpriced,
-    ...(price ? { price } : {}),
+    price,
   };
 }

@@ -69,10 +69,10 @@ export async function reportUsage(
     const limitedMicros = costUnderLimits({ statedMicros, pricedMicros, reservedMicros, access });
     const inserted = await deps.usage.insert(tx, {
       ...{ ...lease, runUid, callId, modelId, tokens },
-      ...(access ? { access } : {}),
-      ...(costMicros === undefined ? {} : { costMicros }),
-      ...(limitedMicros === undefined || limitedMicros === costMicros ? {} : { limitedMicros }),
-      ...(statedMicros !== undefined || costMicros === undefined || !price ? {} : { priceVersion: price.version }),
+      access,
+      costMicros,
+      limitedMicros: limitedMicros === undefined || limitedMicros === costMicros ? undefined : limitedMicros,
+      priceVersion: statedMicros !== undefined || costMicros === undefined || !price ? undefined : price.version,
     });
     if (inserted?.isBudgeted && limitedMicros) await spendBudgets(deps, tx, runUid, limitedMicros);
     if (inserted) await appendRunEvents(tx, runUid, [usageRecorded({ lease, callId, modelId, tokens, isEstimated })]);

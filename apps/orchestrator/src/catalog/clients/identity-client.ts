@@ -48,9 +48,10 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
         call(forwarded(caller, signer.service)),
       );
       return {
-        ...(response.agentUid ? { agentUid: response.agentUid, agentName: response.agentName } : {}),
-        ...(response.agentUid && response.agentType ? { agentType: response.agentType } : {}),
-        ...(response.factoryUid ? { factoryUid: response.factoryUid } : {}),
+        agentUid: response.agentUid || undefined,
+        agentName: response.agentUid ? response.agentName : undefined,
+        agentType: (response.agentUid && response.agentType) || undefined,
+        factoryUid: response.factoryUid || undefined,
         definitionVersion: Number(response.definitionVersion),
         layers: response.layers
           .filter(({ source }) => SOURCES.includes(source))

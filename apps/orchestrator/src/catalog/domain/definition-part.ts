@@ -89,8 +89,8 @@ function readRunner(json: JsonObject): Runner {
     dockerImage: text(json, "docker_image", ""),
     os: text(json, "os", "linux"),
     arch: text(json, "arch", ""),
-    ...(typeof vcpus === "number" ? { vcpus } : {}),
-    ...(typeof memoryGb === "number" ? { memoryGb } : {}),
+    vcpus: typeof vcpus === "number" ? vcpus : undefined,
+    memoryGb: typeof memoryGb === "number" ? memoryGb : undefined,
   };
 }
 

@@ -52,7 +52,7 @@ type SkillSpec = { readonly owner?: string; readonly repo: string; readonly name
  */
 export function readSkillSpec(text: string): SkillSpec | undefined {
   const [, owner, repo = "", named = ""] = /^(?:([A-Za-z0-9._-]+)\/)?([A-Za-z0-9._-]+):(.+)$/s.exec(text.trim()) ?? [];
-  return named === "" ? undefined : { ...(owner === undefined ? {} : { owner }), repo, named };
+  return named === "" ? undefined : { owner, repo, named };
 }
 
 /** Returns the repository of a text `owner/repo`, or undefined for any other text. */

@@ -9,7 +9,7 @@ import { orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { as, type TeamUid } from "@millwright/ids";
 import { toDollars, type Price } from "@millwright/money";
-import { callerOf } from "@millwright/rpc";
+import { callerOf, optionalTimestamp } from "@millwright/rpc";
 import type { CodeHost } from "../domain/code-host.ts";
 import type { EnvironmentGrant } from "../domain/environment.ts";
 import type { Model } from "../domain/models.ts";
@@ -207,7 +207,7 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
       return {
         ...response,
         answeredAt: timestampFromDate(answeredAt),
-        ...(body === undefined ? {} : { body: new TextEncoder().encode(JSON.stringify(body)) }),
+        body: body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body)),
       };
     },
     async deleteCodeHost({ uid }, context) {
@@ -225,21 +225,20 @@ const modelMessage = (model: Model, price: Price | undefined): orchestrator.Mode
     visionSupported: model.visionSupported,
     description: model.description,
     disabled: model.disabled !== undefined,
-    ...(model.reasoningLevel === undefined ? {} : { reasoningLevel: model.reasoningLevel }),
-    ...(model.disabled ? { disableReason: model.disabled.reason, disabledMessage: model.disabled.message } : {}),
-    ...(price ? { cost: costMessage(price) } : {}),
+    reasoningLevel: model.reasoningLevel,
+    disableReason: model.disabled?.reason,
+    disabledMessage: model.disabled?.message,
+    cost: price ? costMessage(price) : undefined,
   });
 
 const costMessage = (price: Price): orchestrator.ModelCost =>
   create(orchestrator.ModelCostSchema, {
     inputPerMillionTokens: toDollars(price.inputPerMillionMicros),
     outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
-    ...(price.cacheReadPerMillionMicros === undefined
-      ? {}
-      : { inputCacheReadPerMillionTokens: toDollars(price.cacheReadPerMillionMicros) }),
-    ...(price.cacheWritePerMillionMicros === undefined
-      ? {}
-      : { inputCacheWritePerMillionTokens: toDollars(price.cacheWritePerMillionMicros) }),
+    inputCacheReadPerMillionTokens:
+      price.cacheReadPerMillionMicros === undefined ? undefined : toDollars(price.cacheReadPerMillionMicros),
+    inputCacheWritePerMillionTokens:
+      price.cacheWritePerMillionMicros === undefined ? undefined : toDollars(price.cacheWritePerMillionMicros),
   });
 
 const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
@@ -248,7 +247,7 @@ const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
     variants: variants.map(
       ({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
         ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
-        ...(lastRunAt ? { lastRunTimestamp: timestampFromDate(lastRunAt) } : {}),
+        lastRunTimestamp: optionalTimestamp(lastRunAt),
       }),
     ),
   });
@@ -265,9 +264,8 @@ const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestr
     lastEditorUid: environment.lastEditorUid,
     linkSharing: environment.linkSharing,
     access: environment.access,
-    ...(lastUse
-      ? { lastTaskRunTimestamp: timestampFromDate(lastUse.createdAt), lastTaskCreated: taskMessage(lastUse) }
-      : {}),
+    lastTaskRunTimestamp: optionalTimestamp(lastUse?.createdAt),
+    lastTaskCreated: lastUse ? taskMessage(lastUse) : undefined,
   });
 
 const taskMessage = ({
@@ -284,7 +282,7 @@ const taskMessage = ({
     state,
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
-    ...(startedAt ? { startedAt: timestampFromDate(startedAt) } : {}),
+    startedAt: optionalTimestamp(startedAt),
   });
 
 const grantMessage = ({ uid, grantee, createdAt }: EnvironmentGrant): orchestrator.EnvironmentGrant =>

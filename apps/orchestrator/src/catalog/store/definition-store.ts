@@ -167,8 +167,8 @@ const toRunner = (row: RunnerRow): StoredRunner => ({
   dockerImage: row.docker_image,
   os: row.os,
   arch: row.arch,
-  ...(row.vcpus === null ? {} : { vcpus: row.vcpus }),
-  ...(row.memory_gb === null ? {} : { memoryGb: row.memory_gb }),
+  vcpus: row.vcpus ?? undefined,
+  memoryGb: row.memory_gb ?? undefined,
 });
 
 /** Returns the uids that runner names of the factory already have. */

@@ -255,6 +255,6 @@ async function withUse(
   );
   return environments.map((environment) => {
     const lastUse = uses.get(environment.uid);
-    return { environment, ...(lastUse ? { lastUse } : {}) };
+    return { environment, lastUse };
   });
 }

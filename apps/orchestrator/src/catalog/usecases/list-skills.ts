@@ -142,7 +142,7 @@ function variant(
     ...skill,
     id: specOf(skill),
     environments: around.map(({ uid, config }) => ({ uid, name: String(config["name"]) })),
-    ...(lastRunAt ? { lastRunAt } : {}),
+    lastRunAt,
   };
 }
 

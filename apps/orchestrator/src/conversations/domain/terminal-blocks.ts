@@ -117,7 +117,7 @@ export class TerminalBlocks {
 const origin = ({ runUid, executionId }: RunEvent, id: string) => ({
   id,
   run_id: runUid,
-  ...(executionId === undefined ? {} : { execution_id: executionId }),
+  execution_id: executionId,
 });
 
 function ended(

@@ -64,8 +64,8 @@ function entry(event: RunEvent, type: string, payload: JsonObject = {}): Timelin
     uid: event.uid,
     type,
     occurredAt: event.occurredAt,
-    ...(event.executionId === undefined ? {} : { executionId: event.executionId }),
-    ...(Object.keys(payload).length > 0 ? { payload } : {}),
+    executionId: event.executionId,
+    payload: Object.keys(payload).length > 0 ? payload : undefined,
   };
 }
 

@@ -12,8 +12,8 @@ export const transcriptLine = (event: RunEvent): string =>
     seq: event.seq,
     kind: event.kind,
     occurred_at: event.occurredAt.toISOString(),
-    ...(event.executionId === undefined ? {} : { execution_id: event.executionId }),
-    ...(event.attempt === undefined ? {} : { attempt: event.attempt }),
-    ...(event.isSuperseded ? { superseded: true } : {}),
+    execution_id: event.executionId,
+    attempt: event.attempt,
+    superseded: event.isSuperseded || undefined,
     payload: event.payload,
   })}\n`;

@@ -1,3 +1,4 @@
+import { optionalTimestamp } from "@millwright/rpc";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
@@ -20,7 +21,7 @@ export const followupMessage = (followup: Followup): orchestrator.Followup => {
       createdAt: timestampFromDate(createdAt),
       reason: undeliverable,
     },
-    ...present({ deliveredAt: deliveredAt && timestampFromDate(deliveredAt) }),
+    ...present({ deliveredAt: optionalTimestamp(deliveredAt) }),
   });
 };
 
@@ -46,9 +47,9 @@ export const conversationStateMessage = ({
           creatorUid: run.creatorUid,
           metadata: { ...run.metadata },
           outputs: outputs.map(artifactMessage),
-          ...(run.agentUid ? { agentUid: run.agentUid } : {}),
-          ...(run.agentName ? { agentName: run.agentName } : {}),
-          ...(run.factoryUid ? { factoryUid: run.factoryUid } : {}),
+          agentUid: run.agentUid,
+          agentName: run.agentName,
+          factoryUid: run.factoryUid,
         }
       : { hidden: true, outputs: outputs.map(artifactMessage) }),
   });

@@ -44,7 +44,7 @@ export const conversationMethods = (deps: ConversationRoutesDeps): Methods => ({
       attachmentUids,
       attachmentNames,
       mode: mode as MessageMode,
-      ...(idempotencyKey ? { idempotencyKey } : {}),
+      idempotencyKey: idempotencyKey || undefined,
     });
   },
   async continueConversation({ run }, context) {

@@ -64,5 +64,5 @@ const toPrepared = ({
   uid,
   fileName,
   mimeType,
-  ...(size === null || sha256 === null ? {} : { content: { size, sha256 } }),
+  content: size === null || sha256 === null ? undefined : { size, sha256 },
 });

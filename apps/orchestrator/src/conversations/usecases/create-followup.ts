@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
@@ -142,7 +143,7 @@ export async function follow(
   return {
     outcome: route.outcome,
     runUid: run.uid,
-    ...(route.outcome === "queued_prompt" ? {} : { followupUid: uid }),
+    followupUid: route.outcome === "queued_prompt" ? undefined : uid,
   };
 }
 
@@ -162,7 +163,7 @@ function changeFor(
       run,
       next: transition(current, { type: "wake" }),
       events: [accepted, queued],
-      ...(run.wait ? { wait: null } : {}),
+      wait: run.wait ? null : undefined,
     };
   }
   const next = { ...current, lease: "unchanged", hasNextExecution: false } as const;
@@ -172,12 +173,12 @@ function changeFor(
       file_name: fileName,
       mime_type: mimeType,
     }));
-    const payload = {
+    const payload = dropAbsent({
       message_uid: message.uid,
       text: message.text,
       mode: message.mode,
-      ...(attachments.length > 0 ? { attachments } : {}),
-    };
+      attachments: attachments.length > 0 ? attachments : undefined,
+    });
     return { run, next, events: [accepted], directive: { kind: "followup", payload } };
   }
   const isFirstStart = run.execution.seq === 1 && !run.hasStarted;
@@ -185,6 +186,6 @@ function changeFor(
     run,
     next,
     events: [accepted],
-    ...(isFirstStart ? { submittedPrompt: appendToPrompt(run.submittedPrompt, message.text) } : {}),
+    submittedPrompt: isFirstStart ? appendToPrompt(run.submittedPrompt, message.text) : undefined,
   };
 }

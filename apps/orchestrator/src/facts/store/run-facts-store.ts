@@ -98,7 +98,7 @@ const toSnapshot = ({ uid, source, state, version, harness, finished_at: finishe
   parentRunUid: row.parent_run_uid,
   conversationUid: row.conversation_uid,
   createdAt: row.created_at,
-  ...(finishedAt === null ? {} : { finishedAt }),
+  finishedAt: finishedAt ?? undefined,
   agentUid: row.agent_uid,
   agentName: row.agent_name,
   agentType: row.agent_type,

@@ -23,6 +23,6 @@ export function workerKeysClient(
         message: "The key is not a worker key. Use a key of kind worker.",
       });
     }
-    return { keyUid: response.keyUid, ...(response.workerTeamUid ? { teamUid: response.workerTeamUid } : {}) };
+    return { keyUid: response.keyUid, teamUid: response.workerTeamUid || undefined };
   };
 }

@@ -59,7 +59,7 @@ export function explainQueue(facts: QueueFacts): QueueStatus {
     state: facts.state,
     reason,
     message,
-    ...(facts.state === "QUEUED" && facts.position !== undefined ? { position: facts.position } : {}),
+    position: facts.state === "QUEUED" && facts.position !== undefined ? facts.position : undefined,
   };
 }
 

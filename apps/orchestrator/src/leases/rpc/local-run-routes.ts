@@ -1,9 +1,9 @@
 import type { ConnectRouter } from "@connectrpc/connect";
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
-import { callerOf } from "@millwright/rpc";
+import { callerOf, optionalTimestamp } from "@millwright/rpc";
 import type { LocalEvent } from "../../runs/domain/local-run.ts";
 import type { Timings } from "../../runs/domain/timings.ts";
 import { newRun, runMessages } from "../../runs/rpc/run-routes.ts";
@@ -48,7 +48,7 @@ export function localRunRoutes(router: ConnectRouter, deps: LocalRunRoutesDeps):
         ackedSeq: BigInt(ackedSeq),
         followups: [...followups],
         run: (await runMessages(deps, [run]))[0]!,
-        ...(expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {}),
+        expiresAt: optionalTimestamp(expiresAt),
       };
     },
   });
@@ -78,7 +78,7 @@ function localEvent({ seq, at, event }: orchestrator.LocalEvent): LocalEvent {
         ...base,
         kind: "end",
         end: {
-          ...(exitCode === undefined ? {} : { exitCode }),
+          exitCode,
           signal,
           isInterrupted: interrupted,
           output,

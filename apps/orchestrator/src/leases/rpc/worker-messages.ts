@@ -39,7 +39,7 @@ export const registration = (request: worker.RegisterRequest): WorkerRegistratio
   harnesses: request.harnesses.map(({ type, version }) => ({ type, version })),
   models: request.models,
   images: request.images,
-  ...(request.arch ? { arch: storable(request.arch) } : {}),
+  arch: request.arch ? storable(request.arch) : undefined,
   sandbox: request.sandbox,
   sandboxFeatures: request.sandboxFeatures,
   skills: reportedSkills(request.skills),
@@ -97,26 +97,22 @@ export function completion(message: worker.Completion): Completion {
     ...leaseRef(message),
     outcome: outcome as Outcome,
     lastClientSeq: Number(message.lastClientSeq),
-    ...(error
+    error: error
       ? {
-          error: {
-            code: error.code,
-            message: storable(error.message),
-            retryable: error.retryable,
-            reason: storable(error.reason),
-          },
+          code: error.code,
+          message: storable(error.message),
+          retryable: error.retryable,
+          reason: storable(error.reason),
         }
-      : {}),
-    ...(message.snapshotKey ? { snapshotKey: message.snapshotKey } : {}),
-    ...(waitFor
-      ? {
-          waitFor: { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids },
-        }
-      : {}),
-    ...(message.retained ? { isRetained: true } : {}),
-    ...(message.parkedMs > 0 ? { parkedMs: message.parkedMs } : {}),
-    ...(message.workspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
-    ...(message.message ? { message: storable(message.message) } : {}),
+      : undefined,
+    snapshotKey: message.snapshotKey || undefined,
+    waitFor: waitFor
+      ? { policy: waitFor.policy === "any" ? ("any" as const) : ("all" as const), runUids: waitFor.runUids }
+      : undefined,
+    isRetained: message.retained || undefined,
+    parkedMs: message.parkedMs > 0 ? message.parkedMs : undefined,
+    isWorkspaceUnchanged: message.workspaceUnchanged || undefined,
+    message: message.message ? storable(message.message) : undefined,
   };
 }
 
@@ -157,10 +153,10 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     secrets: { ...details.secrets },
     mcpServers: Object.entries(frozen.mcp_servers ?? {}).map(([name, server]) => mcpServer(name, server)),
     dockerImage: frozen.docker_image,
-    ...(frozen.allowed_hosts ? { egress: { allowedHosts: [...frozen.allowed_hosts] } } : {}),
-    ...(frozen.instance_shape
-      ? { instanceShape: { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb } }
-      : {}),
+    egress: frozen.allowed_hosts ? { allowedHosts: [...frozen.allowed_hosts] } : undefined,
+    instanceShape: frozen.instance_shape
+      ? { vcpus: frozen.instance_shape.vcpus, memoryGb: frozen.instance_shape.memory_gb }
+      : undefined,
     mode: assignment.inputs.findLast(({ kind, mode }) => kind !== "children" && mode !== "")?.mode || job.mode,
     interactive: job.interactive,
     debugWindowMs: Math.round((frozen.failure_session_retention_minutes ?? 0) * timings.debugMinuteMs),
@@ -173,9 +169,9 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     snapshotUrl: assignment.snapshotUrl,
     snapshotKey: assignment.snapshotKey,
     snapshotRequired: assignment.snapshotKey !== "" && assignment.snapshotKey === frozen.workspace?.snapshot_key,
-    ...(frozen.judge
-      ? { judge: { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] } }
-      : {}),
+    judge: frozen.judge
+      ? { scorerUid: frozen.judge.scorer_uid, classifications: [...frozen.judge.classifications] }
+      : undefined,
     factoryUid: run.factoryUid ?? "",
     spawnableAgents: [...frozen.spawnable_agents],
     metadata: { ...job.metadata },
@@ -183,7 +179,7 @@ export function assignmentMessage(assignment: Assignment, timings: Timings, runT
     directives: assignment.directives.map((interrupt) => directiveMessage({ ...interrupt, files: [] })),
     earlierAttachments: assignment.earlierAttachments.map(attachmentRef),
     traceparent: job.traceparent,
-    ...(details.providerCredentials ? { providerCredentials: details.providerCredentials } : {}),
+    providerCredentials: details.providerCredentials,
   });
 }
 
@@ -200,9 +196,9 @@ export const dispatchMessage = ({
     harness: job.frozen.harness,
     dockerImage: job.frozen.docker_image,
   },
-  ...(job.frozen.instance_shape
-    ? { instanceShape: { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb } }
-    : {}),
+  instanceShape: job.frozen.instance_shape
+    ? { vcpus: job.frozen.instance_shape.vcpus, memoryGb: job.frozen.instance_shape.memory_gb }
+    : undefined,
 });
 
 const mcpServer = (

@@ -1,3 +1,4 @@
+import { optionalTimestamp } from "@millwright/rpc";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { worker } from "@millwright/contracts";
@@ -205,7 +206,7 @@ const leaseStatus = (status: LeaseStatus) => ({
   ...leaseMessage(status),
   status: status.status,
   runToken: status.runToken ?? "",
-  ...(status.expiresAt ? { expiresAt: timestampFromDate(status.expiresAt) } : {}),
+  expiresAt: optionalTimestamp(status.expiresAt),
 });
 
 /** Returns the bearer token of the request, or "" if there is none. */

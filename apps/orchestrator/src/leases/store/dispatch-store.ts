@@ -38,7 +38,7 @@ export async function findOfferedLease(
         keyUid: row.key_uid,
         sealedKey: row.key_sealed,
         workerHost: row.worker_host,
-        ...(row.team_uid === null ? {} : { teamUid: row.team_uid }),
+        teamUid: row.team_uid ?? undefined,
       },
     }
   );

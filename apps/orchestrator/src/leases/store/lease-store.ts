@@ -23,10 +23,10 @@ export const RUN_REF =
 export const toRunRef = (row: RunRefRow): RunRef => ({
   runUid: row.run_uid,
   rootRunUid: row.root_run_uid,
-  ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid } : {}),
+  parentRunUid: row.parent_run_uid ?? undefined,
   owner: { type: row.owner_type, uid: row.owner_uid },
-  ...(row.agent_uid ? { agentUid: row.agent_uid } : {}),
-  ...(row.factory_uid ? { factoryUid: row.factory_uid } : {}),
+  agentUid: row.agent_uid ?? undefined,
+  factoryUid: row.factory_uid ?? undefined,
   creatorUid: row.creator_uid,
   conversationUid: row.conversation_uid,
 });

@@ -120,7 +120,7 @@ export async function readQueueFacts(sql: RunSql, runUid: string): Promise<Queue
     state: row.state,
     isWaiting: row.is_waiting,
     awaitedCount: row.awaited,
-    ...(row.position === null ? {} : { position: row.position }),
+    position: row.position ?? undefined,
     isStopping: row.is_stopping,
   };
 }
@@ -140,9 +140,9 @@ type LaneRow = Pick<
 
 const factsOfLane = (row: LaneRow) => ({
   harness: row.harness,
-  ...(row.image === null ? {} : { image: row.image }),
-  ...(row.arch === null ? {} : { arch: row.arch }),
-  ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
+  image: row.image ?? undefined,
+  arch: row.arch ?? undefined,
+  workerHost: row.worker_host ?? undefined,
   pausedScopes: row.paused_scopes,
   fullScopes: row.full_scopes,
   workers: row.workers,
@@ -168,7 +168,7 @@ export async function readQueuedLanes(sql: Sql, presentMs: number): Promise<Queu
     oldestSeconds: row.age,
     facts: {
       ...factsOfLane(row),
-      ...(row.waits_for_budget === null ? {} : { exhaustedBudget: `The budget ${row.waits_for_budget} is exhausted.` }),
+      exhaustedBudget: row.waits_for_budget === null ? undefined : `The budget ${row.waits_for_budget} is exhausted.`,
       state: "QUEUED",
       isWaiting: false,
       awaitedCount: 0,

@@ -22,12 +22,12 @@ const COLUMNS = "uid, worker_host, team_uid, key_uid, state, harness_types, imag
 const toSession = (row: Row): WorkerSession => ({
   uid: row.uid,
   workerHost: row.worker_host,
-  ...(row.team_uid === null ? {} : { teamUid: row.team_uid }),
+  teamUid: row.team_uid ?? undefined,
   keyUid: row.key_uid,
   state: row.state,
   harnessTypes: row.harness_types,
   images: row.images,
-  ...(row.arch === "" ? {} : { arch: row.arch }),
+  arch: row.arch || undefined,
 });
 
 const hashOf = (token: string): Buffer => hash("sha256", token, "buffer");

@@ -233,7 +233,7 @@ async function claimOf(
     inputs,
     earlierAttachments,
     directives,
-    ...(snapshotKey ? { snapshotKey } : {}),
+    snapshotKey,
     isRestarted,
   };
 }

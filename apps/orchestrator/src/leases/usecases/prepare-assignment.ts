@@ -78,7 +78,7 @@ export async function assignmentDetails(
       };
     }),
     secrets: Object.fromEntries(frozen.secret_names.map((name) => [name, values[name] ?? ""])),
-    ...(credentials ? { providerCredentials: credentials } : {}),
+    providerCredentials: credentials,
   };
 }
 

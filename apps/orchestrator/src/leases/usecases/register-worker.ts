@@ -31,7 +31,7 @@ export async function registerWorker(
   const { keyUid, teamUid } = await deps.authenticateKey(key);
   checkRegistration(registration);
   const token = newSessionToken();
-  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), ...(teamUid ? { teamUid } : {}), registration });
+  await deps.putSession({ token, keyUid, sealedKey: deps.sealKey(key), teamUid, registration });
   return token;
 }
 

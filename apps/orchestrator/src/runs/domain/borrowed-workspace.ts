@@ -24,7 +24,7 @@ export function borrow(
 ): { readonly workspace: BorrowedWorkspace; readonly repositories: readonly FrozenRepository[] } {
   if (!left || !isBorrowable(left, owner)) throw workspaceMissing();
   return {
-    workspace: { run_uid: left.runUid, ...(left.snapshotKey ? { snapshot_key: left.snapshotKey } : {}) },
+    workspace: { run_uid: left.runUid, snapshot_key: left.snapshotKey || undefined },
     repositories: left.repositories,
   };
 }

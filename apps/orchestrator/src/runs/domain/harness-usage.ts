@@ -77,7 +77,7 @@ export function harnessUsageOf({
     tokenStatus: payload["missed_turns"] === 0 ? "known" : "partial",
     toolStatus: (payload["lost_turns"] ?? 0) === 0 ? "known" : "partial",
     toolCalls: counts(calls, Object.keys(calls)),
-    ...(reportedTokens === undefined ? {} : { reportedTokens }),
+    reportedTokens,
   };
 }
 

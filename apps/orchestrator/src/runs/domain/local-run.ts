@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { WorkerEvent } from "./run-events.ts";
 import type { JsonObject, Outcome } from "./run.ts";
 import type { WorkerSession } from "./worker-session.ts";
@@ -88,12 +89,12 @@ export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string
         : of("warning", { text: "The client reported a follow-up that was not sent to this run." });
     case "end": {
       const { exitCode, signal, output, isTruncated } = event.end;
-      const result = {
-        ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-        ...(signal ? { signal } : {}),
+      const result = dropAbsent({
+        exit_code: exitCode,
+        signal: signal || undefined,
         output,
         truncated: isTruncated,
-      };
+      });
       return of("tool_end", { ...ACTION, state: exitCode === 0 ? "completed" : "failed", output: result });
     }
     default:

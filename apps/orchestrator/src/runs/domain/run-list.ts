@@ -137,12 +137,12 @@ export function checkRunList(request: RunListRequest): RunListQuery {
   return {
     ...bounds,
     states: [...new Set(states as RunState[])].sort(),
-    ...(factoryUids.length > 0 ? { factoryUids: [...new Set(factoryUids.filter(isUuid))].sort() } : {}),
-    ...(sources.length > 0 ? { sources: [...new Set(sources)].sort() } : {}),
-    ...(taskStatuses.length > 0 ? { taskStatuses: [...new Set(taskStatuses as TaskStatus[])].sort() } : {}),
-    ...(executionLocation ? { executionLocation: executionLocation as "LOCAL" | "REMOTE" } : {}),
-    ...(Object.keys(stamped).length > 0 ? { metadata: stamped } : {}),
-    ...(search.trim() ? { search: readSearch(search.trim()) } : {}),
+    factoryUids: factoryUids.length > 0 ? [...new Set(factoryUids.filter(isUuid))].sort() : undefined,
+    sources: sources.length > 0 ? [...new Set(sources)].sort() : undefined,
+    taskStatuses: taskStatuses.length > 0 ? [...new Set(taskStatuses as TaskStatus[])].sort() : undefined,
+    executionLocation: (executionLocation as "LOCAL" | "REMOTE" | "") || undefined,
+    metadata: Object.keys(stamped).length > 0 ? stamped : undefined,
+    search: search.trim() ? readSearch(search.trim()) : undefined,
     sortBy: sort,
     isDescending: sortOrder !== "asc",
   };

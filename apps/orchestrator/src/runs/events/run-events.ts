@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { NewEvent } from "@millwright/events";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import type { Next } from "../domain/run-state.ts";
@@ -17,11 +18,11 @@ const runEvent = (
   type: `millwright.run.${type}.v1`,
   entityUid: run.uid,
   entityVersion: version,
-  ...(run.owner.type === "team" ? { teamUid: run.owner.uid } : {}),
+  teamUid: run.owner.type === "team" ? run.owner.uid : undefined,
   actor: { type: context.actor.type, uid: context.actor.uid },
   requestId: context.requestId,
-  ...(context.cause ? { cause: context.cause } : {}),
-  ...(context.traceparent ? { traceparent: context.traceparent } : {}),
+  cause: context.cause || undefined,
+  traceparent: context.traceparent || undefined,
   payload,
 });
 
@@ -44,19 +45,25 @@ export type CreatedRun = Subject & {
  * of a task, the task continues with this run.
  */
 export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
-  runEvent("created", run, 1, context, {
-    run_uid: run.uid,
-    conversation_uid: run.conversationUid,
-    root_run_uid: run.rootRunUid,
-    ...(run.parentRunUid ? { parent_run_uid: run.parentRunUid } : {}),
-    ...(run.retryOfRunUid ? { retry_of_run_uid: run.retryOfRunUid } : {}),
-    ...(run.origin ? { origin: run.origin } : {}),
-    ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
-    ...(run.isTitleGiven ? { title: run.title } : {}),
-    source: run.source,
-    ...(run.metadata["ticket_source"] ? { ticket_source: run.metadata["ticket_source"] } : {}),
-    ...(run.metadata["ticket_id"] ? { ticket_id: run.metadata["ticket_id"] } : {}),
-  });
+  runEvent(
+    "created",
+    run,
+    1,
+    context,
+    dropAbsent({
+      run_uid: run.uid,
+      conversation_uid: run.conversationUid,
+      root_run_uid: run.rootRunUid,
+      parent_run_uid: run.parentRunUid,
+      retry_of_run_uid: run.retryOfRunUid,
+      origin: run.origin || undefined,
+      factory_uid: run.factoryUid,
+      title: run.isTitleGiven ? run.title : undefined,
+      source: run.source,
+      ticket_source: run.metadata["ticket_source"] || undefined,
+      ticket_id: run.metadata["ticket_id"] || undefined,
+    }),
+  );
 
 /** Returns the event of a run that a claim offered to a worker; claims do not load runs. */
 export const offered = (run: Subject, version: number, context: ChangeContext): NewEvent =>
@@ -79,14 +86,20 @@ export const attemptEnded = (run: LockedRun, version: number, context: ChangeCon
 
 /** Returns the event of a run that ended. A run may be continued later and end again. */
 export const runFinished = (run: LockedRun, next: Next, version: number, context: ChangeContext): NewEvent =>
-  runEvent("finished", run, version, context, {
-    run_uid: run.uid,
-    root_run_uid: run.rootRunUid,
-    conversation_uid: run.conversationUid,
-    source: run.source,
-    state: next.run,
-    ...(run.factoryUid ? { factory_uid: run.factoryUid } : {}),
-    ...(run.agentUid ? { agent_uid: run.agentUid } : {}),
-    ...(next.status?.errorCode ? { error_code: next.status.errorCode } : {}),
-    ...(context.cause ? { cause: context.cause } : {}),
-  });
+  runEvent(
+    "finished",
+    run,
+    version,
+    context,
+    dropAbsent({
+      run_uid: run.uid,
+      root_run_uid: run.rootRunUid,
+      conversation_uid: run.conversationUid,
+      source: run.source,
+      state: next.run,
+      factory_uid: run.factoryUid,
+      agent_uid: run.agentUid,
+      error_code: next.status?.errorCode || undefined,
+      cause: context.cause || undefined,
+    }),
+  );

@@ -58,7 +58,7 @@ export function runEventRoutes(router: ConnectRouter, deps: RunEventRoutesDeps):
       const events = await listTeamEvents(
         deps,
         callerOf(context),
-        { runUids, ...(teamUid === "" ? {} : { teamUid }) },
+        { runUids, teamUid: teamUid || undefined },
         Math.max(Number(afterSequence), 0),
         limit + 1,
       );
@@ -69,7 +69,7 @@ export function runEventRoutes(router: ConnectRouter, deps: RunEventRoutesDeps):
       for await (const { events, after } of watchTeamEvents(
         deps,
         callerOf(context),
-        { runUids, ...(teamUid === "" ? {} : { teamUid }) },
+        { runUids, teamUid: teamUid || undefined },
         from,
         context.signal,
       )) {

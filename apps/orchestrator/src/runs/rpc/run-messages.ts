@@ -1,3 +1,4 @@
+import { optionalTimestamp } from "@millwright/rpc";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
@@ -38,13 +39,13 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     artifacts: artifacts.map(artifactMessage),
     mode: run.mode,
     promptTruncated: run.isPromptTruncated ?? false,
-    ...(status ? { statusMessage: statusMessage(status, run.debugWindow) } : {}),
+    statusMessage: status ? statusMessage(status, run.debugWindow) : undefined,
     ...present({
       parentRunUid: run.parentRunUid,
       retryOfRunUid: run.retryOfRunUid,
       submittedPrompt: run.submittedPrompt,
-      startedAt: run.startedAt && timestampFromDate(run.startedAt),
-      finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),
+      startedAt: optionalTimestamp(run.startedAt),
+      finishedAt: optionalTimestamp(run.finishedAt),
       agentSkill: run.agentSkill,
       factoryUid: run.factoryUid,
       schedule: run.schedule && scheduleMessage(run.schedule),
@@ -59,9 +60,8 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
 const statusMessage = (status: RunStatus, debugWindow: Run["debugWindow"]): orchestrator.StatusMessage =>
   create(orchestrator.StatusMessageSchema, {
     ...status,
-    ...(debugWindow
-      ? { sessionDebugUntil: timestampFromDate(debugWindow.until), debugAgentActive: debugWindow.isActive }
-      : {}),
+    sessionDebugUntil: optionalTimestamp(debugWindow?.until),
+    debugAgentActive: debugWindow?.isActive,
   });
 
 export const artifactMessage = (artifact: Artifact): orchestrator.Artifact =>
@@ -112,8 +112,8 @@ export const harnessUsageMessage = ({
     capturedAt: timestampFromDate(capturedAt),
     executionId: BigInt(executionId),
     ageSeconds: BigInt(ageSeconds),
-    ...(reportedTokens === undefined ? {} : { reportedTokens: BigInt(reportedTokens) }),
-    ...(meteredTokens === undefined ? {} : { meteredTokens: BigInt(meteredTokens) }),
+    reportedTokens: reportedTokens === undefined ? undefined : BigInt(reportedTokens),
+    meteredTokens: meteredTokens === undefined ? undefined : BigInt(meteredTokens),
     unmeasuredCalls: BigInt(unmeasuredCalls),
     toolCalls: Object.fromEntries(Object.entries(toolCalls).map(([name, count]) => [name, BigInt(count)])),
   });

@@ -62,8 +62,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
   async retryRun({ runUid, idempotencyKey, causeKey }, context) {
     const created = await retryRun(deps, callerOf(context), {
       runUid,
-      ...named("idempotencyKey", idempotencyKey),
-      ...named("causeKey", causeKey),
+      idempotencyKey: idempotencyKey || undefined,
+      causeKey: causeKey || undefined,
     });
     return { run: (await createdMessages(deps, [created]))[0]! };
   },
@@ -77,8 +77,8 @@ export const runMethods = (deps: RunRoutesDeps): Methods => ({
         await cancelRun(deps, callerOf(context), {
           runUid,
           tree,
-          ...named("cause", cause),
-          ...named("idempotencyKey", idempotencyKey),
+          cause: cause || undefined,
+          idempotencyKey: idempotencyKey || undefined,
         }),
       ),
     };
@@ -128,29 +128,28 @@ export function newRun(request: orchestrator.RunRequest): NewRun {
     metadata: request.metadata,
     source: source || "API",
     attachments: request.attachments.map(({ fileName, mimeType, data }) => ({ fileName, mimeType, data })),
-    ...(request.prompt === undefined ? {} : { prompt: request.prompt }),
-    ...named("title", request.title),
-    ...named("skill", request.skill),
-    ...named("creatorUid", request.creatorUid),
-    ...named("agentUid", request.agentUid),
-    ...named("agentName", request.agentName),
-    ...named("factoryUid", request.factoryUid),
-    ...named("conversationUid", request.conversationUid),
-    ...named("parentRunUid", request.parentRunUid),
-    ...named("causeKey", request.causeKey),
-    ...named("origin", request.origin),
-    ...named("idempotencyKey", request.idempotencyKey),
-    ...named("triggerUrl", request.triggerUrl),
-    ...named("workspaceOfRunUid", request.workspaceOfRunUid),
-    ...(request.dispatcherConfig && { dispatcherConfig: request.dispatcherConfig }),
-    ...(request.judge && {
-      judge: { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] },
-    }),
-    ...(request.pinnedRepositories.length > 0
-      ? { pinnedRepositories: request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit })) }
-      : {}),
-    ...(Object.keys(request.agentOverrides).length > 0 ? { agentOverrides: request.agentOverrides } : {}),
-    ...(request.schedule && { schedule: scheduleOf(request.schedule) }),
+    prompt: request.prompt,
+    title: request.title || undefined,
+    skill: request.skill || undefined,
+    creatorUid: request.creatorUid || undefined,
+    agentUid: request.agentUid || undefined,
+    agentName: request.agentName || undefined,
+    factoryUid: request.factoryUid || undefined,
+    conversationUid: request.conversationUid || undefined,
+    parentRunUid: request.parentRunUid || undefined,
+    causeKey: request.causeKey || undefined,
+    origin: request.origin || undefined,
+    idempotencyKey: request.idempotencyKey || undefined,
+    triggerUrl: request.triggerUrl || undefined,
+    workspaceOfRunUid: request.workspaceOfRunUid || undefined,
+    dispatcherConfig: request.dispatcherConfig,
+    judge: request.judge && { scorerUid: request.judge.scorerUid, classifications: [...request.judge.classifications] },
+    pinnedRepositories:
+      request.pinnedRepositories.length > 0
+        ? request.pinnedRepositories.map(({ owner, repo, commit }) => ({ owner, repo, commit }))
+        : undefined,
+    agentOverrides: Object.keys(request.agentOverrides).length > 0 ? request.agentOverrides : undefined,
+    schedule: request.schedule && scheduleOf(request.schedule),
   };
 }
 
@@ -164,7 +163,3 @@ const scheduleOf = ({
   schedule_name: scheduleName,
   cron_schedule: cronSchedule,
 });
-
-/** Returns an object with the property, or an empty object if the value is empty or absent. */
-const named = <K extends string>(name: K, value: string | undefined): { [P in K]?: string } =>
-  value ? ({ [name]: value } as { [P in K]: string }) : {};

@@ -31,7 +31,7 @@ export const runViewMethods = (deps: RunViewDeps): RunViewMethods => ({
   },
   async getHarnessUsage({ runUid }, context) {
     const { usage, ...of } = await getHarnessUsage(deps, callerOf(context), runUid);
-    return { ...of, ...(usage ? { usage: harnessUsageMessage(usage) } : {}) };
+    return { ...of, usage: usage ? harnessUsageMessage(usage) : undefined };
   },
   async findRunByReference({ url }, context) {
     return { runUid: await findRunByReference(deps, callerOf(context), url) };
@@ -67,7 +67,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
       sortBy,
       sortOrder,
     },
-    ...(factoryOnly ? { factoryOnly } : {}),
+    factoryOnly: factoryOnly || undefined,
     ...nonEmptyTexts({
       teamUid,
       ancestorRunUid,

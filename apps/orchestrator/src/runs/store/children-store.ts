@@ -21,7 +21,7 @@ export async function unreportedChildren(tx: Sql, parentUid: string, named: read
     uid,
     title,
     state,
-    ...(status_message === null ? {} : { message: status_message }),
+    message: status_message ?? undefined,
   }));
 }
 

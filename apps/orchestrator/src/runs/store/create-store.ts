@@ -119,7 +119,7 @@ type InsertedRow = RunRow & { readonly is_queued: boolean };
 async function announceRuns(tx: Sql, runs: readonly RunRecord[], context: ChangeContext): Promise<void> {
   await appendEvents(
     tx,
-    runs.map((run) => runCreated(run, { ...context, ...(run.causeKey ? { cause: run.causeKey } : {}) })),
+    runs.map((run) => runCreated(run, { ...context, cause: run.causeKey || undefined })),
   );
   if (runs.length > 0) tx.announce?.(topics.work);
 }

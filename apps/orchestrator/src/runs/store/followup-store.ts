@@ -40,8 +40,8 @@ export async function followupsOf(
       authorUid: row.author_uid,
       createdAt: row.created_at,
     },
-    ...(row.undeliverable && { undeliverable: row.undeliverable_reason ?? "run_ended" }),
-    ...(row.delivered_at && { deliveredAt: row.delivered_at }),
+    undeliverable: row.undeliverable ? (row.undeliverable_reason ?? "run_ended") : undefined,
+    deliveredAt: row.delivered_at ?? undefined,
   }));
   return { followups, hasMore: (rows[0]?.found ?? 0) > followups.length };
 }

@@ -98,7 +98,7 @@ export async function runOfExecution(sql: Sql, executionId: number): Promise<Run
     [executionId],
   );
   const row = rows[0];
-  return row && { uid: row.uid, ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid } : {}) };
+  return row && { uid: row.uid, parentRunUid: row.parent_run_uid ?? undefined };
 }
 
 /**
@@ -122,33 +122,33 @@ function toLockedRun(row: Row): LockedRun {
     uid: row.uid as RunUid,
     version: row.version,
     rootRunUid: row.root_run_uid as RunUid,
-    ...(row.parent_run_uid ? { parentRunUid: row.parent_run_uid as RunUid } : {}),
+    parentRunUid: (row.parent_run_uid as RunUid | null) ?? undefined,
     owner: { type: row.owner_type, uid: row.owner_uid },
-    ...(row.agent_uid ? { agentUid: row.agent_uid } : {}),
-    ...(row.factory_uid ? { factoryUid: row.factory_uid } : {}),
+    agentUid: row.agent_uid ?? undefined,
+    factoryUid: row.factory_uid ?? undefined,
     conversationUid: row.conversation_uid,
     depth: row.depth,
     title: row.title,
     source: row.source,
     state: row.state,
-    ...(row.status_message === null ? {} : { statusMessage: row.status_message }),
+    statusMessage: row.status_message ?? undefined,
     executionLocation: row.execution_location,
-    ...(row.submitted_prompt === null ? {} : { submittedPrompt: row.submitted_prompt }),
+    submittedPrompt: row.submitted_prompt ?? undefined,
     hasStarted: row.has_started,
-    ...(row.policy ? { wait: { policy: row.policy, runUids: row.awaited ?? [] } } : {}),
+    wait: row.policy ? { policy: row.policy, runUids: row.awaited ?? [] } : undefined,
     execution: {
       id: row.id,
       seq: row.seq,
       state: row.execution_state,
       attempt: row.attempt,
-      ...(row.outcome === null ? {} : { outcome: row.outcome }),
+      outcome: row.outcome ?? undefined,
       setupLosses: row.setup_losses,
       runLosses: row.run_losses,
-      ...(row.was_started ? { wasStarted: true } : {}),
+      wasStarted: row.was_started || undefined,
       laneId: row.lane_id,
-      ...(row.is_local ? { isLocal: true } : {}),
-      ...(row.worker_host === null ? {} : { workerHost: row.worker_host }),
-      ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
+      isLocal: row.is_local || undefined,
+      workerHost: row.worker_host ?? undefined,
+      traceparent: row.traceparent ?? undefined,
       ...present({ lease: leaseOf(row), staleWindow: staleWindow(row) }),
     },
   };
@@ -158,7 +158,7 @@ function leaseOf(row: Row): LockedLease | undefined {
   if (row.session_uid === null || row.lease_attempt === null) return undefined;
   return {
     sessionUid: row.session_uid,
-    ...(row.dispatcher_uid === null ? {} : { dispatcherUid: row.dispatcher_uid }),
+    dispatcherUid: row.dispatcher_uid ?? undefined,
     attempt: row.lease_attempt,
     isAccepted: row.accepted === true,
     isExpired: row.is_expired === true,

@@ -134,8 +134,8 @@ const eventOf = (runUid: string, row: EventRow): RunEvent => ({
   uid: row.uid,
   kind: row.kind,
   occurredAt: row.occurred_at,
-  ...(row.execution_id === null ? {} : { executionId: row.execution_id }),
-  ...(row.attempt === null ? {} : { attempt: row.attempt }),
+  executionId: row.execution_id ?? undefined,
+  attempt: row.attempt ?? undefined,
   isSuperseded: row.is_superseded,
   payload: row.payload,
 });

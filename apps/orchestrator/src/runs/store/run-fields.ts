@@ -145,6 +145,6 @@ export function toRun(row: RunRow): Run {
 
 const statusOf = (message: string, { errorCode, errorRetryable: retryable }: RunRow): RunStatus => ({
   message,
-  ...(errorCode === null ? {} : { errorCode }),
-  ...(retryable === null ? {} : { retryable }),
+  errorCode: errorCode ?? undefined,
+  retryable: retryable ?? undefined,
 });

@@ -54,7 +54,7 @@ export async function environmentUse(
   return new Map(
     rows.map(({ environmentUid, startedAt, ...use }) => [
       environmentUid,
-      { ...use, ...(startedAt ? { startedAt } : {}) },
+      { ...use, startedAt: startedAt ?? undefined },
     ]),
   );
 }

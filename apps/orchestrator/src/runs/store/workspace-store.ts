@@ -48,7 +48,7 @@ export async function findLeftWorkspace(sql: Sql, runUid: string): Promise<LeftW
       state: row.state,
       repositories,
     },
-    ...(row.snapshot_key === null ? {} : { snapshotKey: row.snapshot_key }),
+    snapshotKey: row.snapshot_key ?? undefined,
   };
 }
 

@@ -107,7 +107,7 @@ function agentStarted(run: LockedRun, { payload }: WorkerEvent): RunChange {
     run,
     next: transition(lifecycleOf(run), { type: "agent_started" }),
     events: [],
-    ...(typeof sessionUid === "string" ? { sessionUid } : {}),
+    sessionUid: typeof sessionUid === "string" ? sessionUid : undefined,
   };
 }
 

@@ -63,7 +63,7 @@ export async function cancelRun(deps: CancelRunDeps, caller: Caller, request: Ca
       await settleChanges(tx, changes, locked, {
         actor: actorOf(caller),
         requestId: caller.requestId,
-        ...(request.cause ? { cause: request.cause } : {}),
+        cause: request.cause || undefined,
       });
       return true;
     }),
@@ -115,9 +115,9 @@ function cancelled(
         reason: isDescendant ? "cancelled_with_tree" : "cancelled",
       }),
     ],
-    ...(isExecuting(run.execution.state)
-      ? { directive: { kind: "cancel", payload: { reason: message } } as const }
-      : {}),
-    ...(run.wait ? { wait: null } : {}),
+    directive: isExecuting(run.execution.state)
+      ? ({ kind: "cancel", payload: { reason: message } } as const)
+      : undefined,
+    wait: run.wait ? null : undefined,
   };
 }

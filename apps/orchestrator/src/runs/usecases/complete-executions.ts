@@ -160,9 +160,9 @@ async function decideCompletion(
     result,
     change: {
       ...change,
-      ...(snapshotKey ? { snapshotKey } : {}),
-      ...(completion.isWorkspaceUnchanged ? { isWorkspaceUnchanged: true } : {}),
-      ...(completion.parkedMs ? { parkedMs: completion.parkedMs } : {}),
+      snapshotKey,
+      isWorkspaceUnchanged: completion.isWorkspaceUnchanged || undefined,
+      parkedMs: completion.parkedMs || undefined,
     },
   };
 }
@@ -203,7 +203,7 @@ async function endExecution(
     type: "complete",
     outcome,
     needsNextExecution,
-    ...(status ? { status } : {}),
+    status,
   });
   const isWaiting = outcome === "WAITING" && !next.hasNextExecution;
   if (wait?.isComplete && next.hasNextExecution) await addChildrenMessage(tx, run, wait.ended);
@@ -211,7 +211,7 @@ async function endExecution(
     run,
     next,
     events: eventsOf(run, next, completion, wait?.isComplete === true),
-    ...(isWaiting && wait ? { wait: { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } } : {}),
+    wait: isWaiting && wait ? { policy: wait.policy, runUids: wait.awaited.map(({ uid }) => uid) } : undefined,
   };
 }
 

@@ -1,3 +1,4 @@
+import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { lifecycleOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { transition, type Change, type Next } from "../domain/run-state.ts";
@@ -9,7 +10,7 @@ export type QueueReason = "offer_expired" | "declined" | "followup" | "children"
 export const requeuedEvent = (reason: QueueReason, executionId?: number): NewRunEvent => ({
   kind: "run_queued",
   payload: { reason },
-  ...(executionId === undefined ? {} : { executionId }),
+  executionId,
 });
 
 /** The reasons of terminal states that have no error code. */
@@ -31,15 +32,15 @@ export const finished = (
   more: { reason?: string; cancelled_by?: string } = {},
 ): NewRunEvent => ({
   kind: "run_finished",
-  payload: {
+  payload: dropAbsent({
     state: next.run,
-    ...(next.status ? { message: next.status.message } : {}),
-    ...(next.status?.errorCode ? { error_code: next.status.errorCode } : {}),
-    ...(next.status?.retryable === undefined ? {} : { retryable: next.status.retryable }),
+    message: next.status?.message,
+    error_code: next.status?.errorCode || undefined,
+    retryable: next.status?.retryable,
     reason: next.status?.errorCode ?? CAUSES[next.run as TerminalState],
     ...more,
-  },
-  ...(executionId === undefined ? {} : { executionId }),
+  }),
+  executionId,
 });
 
 /**

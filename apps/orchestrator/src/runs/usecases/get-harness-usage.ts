@@ -39,7 +39,7 @@ export async function getHarnessUsage(
   return {
     runUid: run.uid,
     conversationUid: run.conversationUid,
-    ...(usage ? { usage: { ...usage, ...(await metered(deps, run.uid)), ageSeconds } } : {}),
+    usage: usage ? { ...usage, ...(await metered(deps, run.uid)), ageSeconds } : undefined,
   };
 }
 

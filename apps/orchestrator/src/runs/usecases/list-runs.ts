@@ -56,7 +56,7 @@ export async function listVisibleRuns(
     query.ancestorRunUid === undefined ? undefined : await deps.getVisibleRun(caller, query.ancestorRunUid);
   const limit = clampPageSize(pageSize, PAGE);
   // One row more than the page shows whether there is another page, without counting.
-  const exact = { ...query, ...(ancestor ? { ancestorRunUid: ancestor.uid } : {}) };
+  const exact = { ...query, ancestorRunUid: ancestor?.uid };
   const found = after?.isSimilar ? [] : await deps.listRuns(caller, exact, after, limit + 1);
   const isSimilar =
     found.length === 0 && (after === undefined || after.isSimilar === true) && query.search !== undefined;

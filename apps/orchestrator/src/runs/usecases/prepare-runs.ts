@@ -90,7 +90,7 @@ const storableRun = (resolved: ResolvedRun): ResolvedRun => ({
   ...resolved,
   agentConfig: storableJson(resolved.agentConfig),
   frozen: storableJson(resolved.frozen),
-  ...(resolved.skill && { skill: storableJson(resolved.skill) }),
+  skill: resolved.skill ? storableJson(resolved.skill) : undefined,
 });
 
 async function resolve(deps: PrepareRunsDeps, caller: Caller, request: NewRun): Promise<Omit<PreparedRun, "files">> {

@@ -107,54 +107,53 @@ export async function resolveRunConfig(
     model_id: model.id,
     provider: model.provider,
     harness: config.harness.type,
-    ...(config.harness.reasoningLevel ? { reasoning_level: config.harness.reasoningLevel } : {}),
-    ...(harnessSecret(config) ? { harness_secret: harnessSecret(config)! } : {}),
+    reasoning_level: config.harness.reasoningLevel || undefined,
+    harness_secret: harnessSecret(config) || undefined,
     skills: offeredSkills(ownSkills, agent.agentName ?? "", skills).map((skill) =>
       frozenSkill(skill, isSkillRun && skills.includes(skill)),
     ),
     repositories: await connect(deps, request.owner, repositories),
     setup_commands: [...(runner?.setupCommands ?? []), ...listOf(environment, "setup_commands").map(String)],
     docker_image: dockerImage,
-    ...(runner?.vcpus && runner.memoryGb
-      ? { instance_shape: { vcpus: runner.vcpus, memory_gb: runner.memoryGb } }
-      : {}),
-    ...(configOf(environment)["allowed_hosts"]
-      ? { allowed_hosts: listOf(environment, "allowed_hosts").map(String) }
-      : {}),
+    instance_shape: runner?.vcpus && runner.memoryGb ? { vcpus: runner.vcpus, memory_gb: runner.memoryGb } : undefined,
+    allowed_hosts: configOf(environment)["allowed_hosts"]
+      ? listOf(environment, "allowed_hosts").map(String)
+      : undefined,
     env: {},
     secret_names: secretNames,
-    ...(Object.keys(config.mcpServers).length > 0
-      ? { mcp_servers: frozenMcpServers(config.mcpServers, deps.managedMcpServers) }
-      : {}),
-    ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+    mcp_servers:
+      Object.keys(config.mcpServers).length > 0
+        ? frozenMcpServers(config.mcpServers, deps.managedMcpServers)
+        : undefined,
+    worker_host: config.workerHost || undefined,
     requirements: {
       harness: config.harness.type,
-      ...(dockerImage ? { image: dockerImage } : {}),
-      ...(runner?.arch ? { arch: runner.arch } : {}),
-      ...(config.workerHost ? { worker_host: config.workerHost } : {}),
+      image: dockerImage || undefined,
+      arch: runner?.arch || undefined,
+      worker_host: config.workerHost || undefined,
     },
     idle_timeout_minutes: config.idleTimeoutMinutes,
-    ...(retention ? { failure_session_retention_minutes: retention } : {}),
-    ...(config.onWorkerLoss ? { on_worker_loss: config.onWorkerLoss } : {}),
-    ...(config.stepLimit ? { step_limit: config.stepLimit } : {}),
-    ...(config.tokenLimit ? { token_limit: config.tokenLimit } : {}),
-    ...(config.costLimitMicros ? { cost_limit_micros: config.costLimitMicros } : {}),
-    ...(factoryUid ? { factory_uid: factoryUid } : {}),
-    ...(agent.agentUid ? { agent_uid: agent.agentUid as AgentUid } : {}),
-    ...(agent.agentName ? { agent_name: agent.agentName } : {}),
-    ...(agent.agentType ? { agent_type: agent.agentType } : {}),
-    ...(part ? { definition_version: part.version } : {}),
-    ...(environment ? { environment_uid: environment.uid } : {}),
-    ...(judge ? { judge: { scorer_uid: judge.scorerUid, classifications: judge.classifications } } : {}),
-    ...(request.workspace ? { workspace: request.workspace } : {}),
-    ...(trial ? { trial } : {}),
+    failure_session_retention_minutes: retention || undefined,
+    on_worker_loss: config.onWorkerLoss,
+    step_limit: config.stepLimit || undefined,
+    token_limit: config.tokenLimit || undefined,
+    cost_limit_micros: config.costLimitMicros || undefined,
+    factory_uid: factoryUid,
+    agent_uid: agent.agentUid as AgentUid | undefined,
+    agent_name: agent.agentName || undefined,
+    agent_type: agent.agentType || undefined,
+    definition_version: part?.version,
+    environment_uid: environment?.uid,
+    judge: judge ? { scorer_uid: judge.scorerUid, classifications: judge.classifications } : undefined,
+    workspace: request.workspace,
+    trial,
     spawnable_agents: judge ? [] : agent.siblingAgents,
     provenance,
   };
   const agentConfig = publicConfig(config, {
-    ...(name ? { name } : {}),
-    ...(isOwnHarness ? { modelId: model.id } : {}),
-    ...(runner ? { runnerUid: runner.uid } : {}),
+    name: name || undefined,
+    modelId: isOwnHarness ? model.id : undefined,
+    runnerUid: runner?.uid,
     skills: skills.map(({ path }) => path),
   }) as ResolvedRun["agentConfig"];
   requireConfigWithin("The configuration of the run with its agent's, factory's and team's", agentConfig);
@@ -162,9 +161,9 @@ export async function resolveRunConfig(
     agentConfig,
     frozen,
     queueSettings: agent.queueSettings,
-    ...(skills[0]
-      ? { skill: { name: skills[0].name, description: skills[0].description, full_path: skills[0].path } }
-      : {}),
+    skill: skills[0]
+      ? { name: skills[0].name, description: skills[0].description, full_path: skills[0].path }
+      : undefined,
     executorUid: agent.agentUid ?? actorOf(caller).uid,
   };
 }
@@ -217,7 +216,7 @@ const frozenSkill = (
   isPreloaded: boolean,
 ): FrozenConfig["skills"][number] => ({
   ...{ name, description, body, spec: path },
-  ...(isPreloaded ? { preloaded: true } : {}),
+  preloaded: isPreloaded || undefined,
 });
 
 /**
@@ -255,9 +254,9 @@ async function findAgent(
   }
   return deps.identity.resolveAgent(caller, {
     teamUid: owner.uid,
-    ...(agentUid ? { agentUid } : {}),
-    ...(agentName ? { agentName } : {}),
-    ...(factoryUid ? { factoryUid } : {}),
+    agentUid: agentUid || undefined,
+    agentName: agentName || undefined,
+    factoryUid,
   });
 }
 
@@ -356,7 +355,7 @@ async function connect(
   const hosts = owner.type === "team" ? await deps.codeHosts.list([owner.uid as TeamUid]) : [];
   return repositories.map(({ owner: repoOwner, repo, code_host_uid: known, commit }) => {
     const uid = known ?? codeHostFor(hosts, repoOwner)?.uid;
-    return { owner: repoOwner, repo, ...(uid ? { code_host_uid: uid } : {}), ...(commit ? { commit } : {}) };
+    return { owner: repoOwner, repo, code_host_uid: uid, commit };
   });
 }
 

@@ -49,14 +49,14 @@ export async function retryRun(
   const frozen = await deps.findFrozen(run.uid);
   if (!frozen) throw notFound("run");
   const [queueSettings, attachments] = await Promise.all([
-    deps.resolveQueueSettings(caller, { owner: run.owner, ...(run.agentUid ? { agentUid: run.agentUid } : {}) }),
+    deps.resolveQueueSettings(caller, { owner: run.owner, agentUid: run.agentUid }),
     filesOf(deps, run.uid),
   ]);
   const resolved: ResolvedRun = {
     agentConfig: run.agentConfig,
     frozen,
     queueSettings,
-    ...(run.agentSkill ? { skill: run.agentSkill } : {}),
+    skill: run.agentSkill,
     executorUid: run.agentUid ?? actorOf(caller).uid,
   };
   const request = {
@@ -68,7 +68,7 @@ export async function retryRun(
       owner: run.owner,
     },
     ...{ interactive: run.interactive, metadata: run.metadata, source: "API", attachments, retryOfRunUid: run.uid },
-    ...(caller.run ? { parentRunUid: caller.run.runUid } : {}),
+    parentRunUid: caller.run?.runUid,
     ...keys,
   };
   const [created] = await createRuns({ ...deps, resolveRun: async () => resolved }, caller, [request]);

@@ -94,5 +94,5 @@ const asEnded = ({ run, next }: RunChange) => ({
   uid: run.uid,
   title: run.title,
   state: next.run,
-  ...(next.status ? { message: next.status.message } : {}),
+  message: next.status?.message,
 });

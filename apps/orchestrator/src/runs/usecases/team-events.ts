@@ -84,6 +84,6 @@ function queryOf(caller: Caller, { teamUid, runUids }: TeamEventsRequest): TeamE
   return {
     teamUids,
     runUids,
-    ...(caller.run ? { within: { rootRunUid: caller.run.rootRunUid, factoryUid: caller.run.factoryUid } } : {}),
+    within: caller.run ? { rootRunUid: caller.run.rootRunUid, factoryUid: caller.run.factoryUid } : undefined,
   };
 }
