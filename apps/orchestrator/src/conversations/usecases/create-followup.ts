@@ -1,4 +1,3 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { Caller } from "@millwright/caller";
 import { actorOf } from "@millwright/caller";
 import { DomainError, invalidArgument, notFound, requireTextWithin } from "@millwright/errors";
@@ -173,12 +172,12 @@ function changeFor(
       file_name: fileName,
       mime_type: mimeType,
     }));
-    const payload = dropAbsent({
+    const payload = {
       message_uid: message.uid,
       text: message.text,
       mode: message.mode,
-      attachments: attachments.length > 0 ? attachments : undefined,
-    });
+      ...(attachments.length > 0 ? { attachments } : {}),
+    };
     return { run, next, events: [accepted], directive: { kind: "followup", payload } };
   }
   const isFirstStart = run.execution.seq === 1 && !run.hasStarted;
