@@ -71,8 +71,6 @@ export class Cluster implements Deployment {
   );
   readonly #workerKey = `mww_${randomBytes(32).toString("base64url")}`;
   readonly #relays: readonly Relay[];
-  /** Changes of the services' settings since the start. */
-  #changes: Readonly<Record<string, string>> = {};
   #postgres: EmbeddedPostgres | undefined;
   #services: readonly Member[] = [];
   #workers: readonly Member[] = [];
@@ -154,21 +152,6 @@ export class Cluster implements Deployment {
 
   path(...names: string[]): string {
     return join(this.dir, ...names);
-  }
-
-  /** The platform's master key at the start, in base64. */
-  get masterKey(): string {
-    return this.#secrets["master"]!;
-  }
-
-  /** Changes settings of every service and restarts the replicas one at a time, while the others serve. */
-  async reconfigure(settings: Readonly<Record<string, string>>): Promise<void> {
-    this.#changes = { ...this.#changes, ...settings };
-    for (const service of this.#services) {
-      if (!(await service.stop())) throw new Error(`${service.name} did not stop by itself.`);
-      service.launch();
-      await service.ready();
-    }
   }
 
   /** Returns the RPC addresses of a service's replicas. */
@@ -276,7 +259,7 @@ export class Cluster implements Deployment {
       name,
       main: `${service}/src/main.ts`,
       log: this.path("logs", name),
-      env: () => this.#environment(service, ports),
+      env: this.#environment(service, ports),
       isReady,
     });
   }
@@ -302,7 +285,7 @@ export class Cluster implements Deployment {
       name,
       main: "worker/src/main.ts",
       log: this.path("logs", name),
-      env: () => env,
+      env,
       isReady: async (written) => written.includes('"registered"'),
     });
   }
@@ -338,7 +321,6 @@ export class Cluster implements Deployment {
       ...INTERNAL,
       MILLWRIGHT_TIME_SCALE: String(this.timeScale),
       ...this.#options.env,
-      ...this.#changes,
     };
   }
 }
