@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Browser } from "playwright-core";
+import { bareRepository, type Deployment } from "@millwright/test-platform";
+import { eventually } from "@millwright/testing";
+import {
+  buildConsole,
+  expectAccessible,
+  inBrowser,
+  launch,
+  newPage,
+  signIn,
+  type ConsolePage,
+} from "../support/browser.ts";
+import { connect, type Client } from "../support/client.ts";
+import { startPlatform } from "../support/deployment.ts";
+import { eventsOf, waitForState, RUN_TIMEOUT_MS, script, startRun, succeeded } from "../support/runs.ts";
+import { aFactory, aTeam, teamOf } from "../support/world.ts";
+
+const FOREMAN = script(
+  "shell: cd /workspace/prices && cat src/a.txt",
+  "edit: {path: src/a.txt, old: old, new: new}",
+  "pull_request: {title: Use new prices, body: Better.}",
+  "ask: Is that enough?",
+  "say: Thank you for the answer.",
+);
+
+inBrowser("the console", () => {
+  let platform: Deployment;
+  let api: Client;
+  let browser: Browser;
+  let page: ConsolePage;
+  let runId: string;
+  beforeAll(async () => {
+    buildConsole();
+    platform = await startPlatform();
+    api = await connect(platform);
+    const root = platform.path("repositories");
+    bareRepository(root, "acme", "prices", { "src/a.txt": "old\n" });
+    await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
+    await aFactory(api, [
+      {
+        path: "factory.yaml",
+        content:
+          "schemaVersion: v1alpha1\nname: Works\nrepositories:\n  - owner: acme\n    name: prices\nagentDefaults:\n  model: auto\n",
+      },
+      {
+        path: "agents/foreman/agent.md",
+        content: `---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n\n${FOREMAN}\n`,
+      },
+    ]);
+    browser = await launch();
+    page = await newPage(browser, platform.url);
+    page.setDefaultTimeout(RUN_TIMEOUT_MS);
+    await signIn(page, "/work");
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await platform?.remove();
+  });
+
+  test("dispatches work and follows its run live", async () => {
+    await page.getByRole("button", { name: "Dispatch work" }).click();
+    await page.getByLabel("What is to be done?").fill("Use the new prices.");
+    await page.getByLabel("Title (optional)").fill("New prices");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Dispatch", exact: true }).click();
+    await page.getByRole("heading", { name: "New prices" }).waitFor();
+    runId = new URL(page.url()).pathname.split("/")[2]!;
+    const timeline = page.getByRole("region", { name: "Steps of the run" });
+    await timeline.getByText("Use the new prices.").waitFor();
+    await timeline.getByText("Opened pull request").waitFor();
+    await page.getByText("Is that enough?").first().waitFor();
+    await expectAccessible(page);
+  });
+
+  test("sends a follow-up that continues the run, and shows each step once", async () => {
+    await page.getByLabel("Follow-up").fill("Yes, it is.");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("Thank you for the answer.").waitFor();
+    await succeeded(api, runId);
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+    const last = (await eventsOf(api, runId)).at(-1).seq;
+    await page.getByText(`${last} events`).waitFor();
+    expect(await page.getByText("Thank you for the answer.").count()).toBe(1);
+  });
+
+  test("links to a step", async () => {
+    await page.getByRole("button", { name: "All events" }).click();
+    const link = page.getByRole("link", { name: /^Link to step/ }).last();
+    const seq = /\d+$/.exec((await link.getAttribute("aria-label"))!)![0];
+    await link.click();
+    await page.reload();
+    await page
+      .locator(".step.target")
+      .getByRole("link", { name: `Link to step ${seq}` })
+      .waitFor();
+  });
+
+  test("shows the pull request with its diff", async () => {
+    await page.getByRole("complementary", { name: "Details of the run" }).getByRole("link", { name: /open/ }).click();
+    await page.getByRole("heading", { name: "Use new prices #1" }).waitFor();
+    await page.getByRole("row", { name: "+ new" }).waitFor();
+    await expectAccessible(page);
+    await page.reload();
+    await page.getByRole("row", { name: "+ new" }).waitFor();
+  });
+
+  test("has the task on the board, which moves by menu and by keyboard", async () => {
+    await page.goto("/work");
+    const column = (name: string) => page.getByRole("region", { name, exact: true });
+    const card = column("Triage").getByRole("link", { name: "New prices" });
+    await card.waitFor();
+    await expectAccessible(page);
+    await card.press("Alt+ArrowRight");
+    await column("Spec").getByRole("link", { name: "New prices" }).waitFor();
+    await page.getByRole("button", { name: "Move New prices" }).click();
+    await page.getByRole("menuitemcheckbox", { name: "Review" }).click();
+    await column("Review").getByRole("link", { name: "New prices" }).waitFor();
+    await column("Review").getByRole("listitem").dragTo(column("Complete"));
+    await column("Complete").getByRole("link", { name: "New prices" }).waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
+  test("shows the events of a run once when the connection is lost and comes back", async () => {
+    const id = await startRun(api, script("say: before", "ask: Go on?", "say: after"), { title: "Lost" });
+    await waitForState(api, id, "BLOCKED");
+    await page.goto(`/runs/${id}`);
+    await page.getByText("before", { exact: true }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByText("Reconnecting…").waitFor();
+    await api.post(`/agent/runs/${id}/followups`, { message: "Go on." });
+    await succeeded(api, id);
+    await page.context().setOffline(false);
+    await page.getByText("after", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "All events" }).click();
+    const last = (await eventsOf(api, id)).at(-1).seq;
+    await page.getByText(`${last} events`).waitFor();
+    for (const text of ["before", "after"]) expect(await page.getByText(text, { exact: true }).count()).toBe(1);
+  });
+
+  test("shows a run by its session link without signing in, to read only", async () => {
+    const { session_link: link } = await api.get(`/agent/runs/${runId}`);
+    const reader = await newPage(browser, platform.url);
+    await reader.goto(link);
+    await reader.getByText("Thank you for the answer.").waitFor();
+    expect(await reader.getByRole("button", { name: "Retry" }).isDisabled()).toBe(true);
+    await reader.getByRole("link", { name: /open/ }).click();
+    await reader.getByRole("row", { name: "+ new" }).waitFor();
+    expect(reader.problems).toEqual([]);
+  });
+
+  test("shows the same for another team's run as for one that does not exist", async () => {
+    const other = await aTeam(api, "elsewhere");
+    const theirs = await newPage(browser, platform.url);
+    await signIn(theirs, `/runs/${runId}`, other.key);
+    const text = async () =>
+      (await theirs.getByRole("alert").first().textContent())!.replaceAll(/[0-9a-f-]{36}/g, "ID");
+    await theirs.getByRole("alert").first().waitFor();
+    const foreign = await text();
+    await theirs.goto(`/runs/${runId.slice(0, -1)}${runId.endsWith("0") ? "1" : "0"}`);
+    await theirs.getByRole("alert").first().waitFor();
+    expect(await eventually(text)).toBe(foreign);
+  });
+});
