@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fetchHelm } from "./helm.ts";
-import { IMAGES, writeImageFiles, type ImageName } from "./image-files.ts";
+import type { ImageName } from "./image-files.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const VARIABLE = "MILLWRIGHT_DEPLOY_DIRECTORY";
@@ -45,12 +45,14 @@ export function runIsolated(script: string, prepare: (directory: string) => void
   }
 }
 
-/** Compiles the apps of a tree and writes the files of its images. Returns their directories. */
+/** Compiles the apps of a tree and writes the files of its images with its own tools. Returns their directories. */
 export function writeImages(directory: string, root = ROOT): Record<ImageName, string> {
-  const apps = globSync("apps/*/tsconfig.json", { cwd: root });
-  execFileSync(join(root, "node_modules/typescript/bin/tsc"), ["-b", ...apps], { cwd: root, stdio: "inherit" });
+  const node = (...args: string[]): void =>
+    void execFileSync(process.execPath, ["--no-warnings", ...args], { cwd: root, stdio: "inherit" });
+  node("node_modules/typescript/bin/tsc", "-b", ...globSync("apps/*/tsconfig.json", { cwd: root }));
+  if (existsSync(join(root, "apps/console/build.mjs"))) node("apps/console/build.mjs");
   const images = imagesOf(directory);
-  for (const image of Object.keys(IMAGES) as ImageName[]) writeImageFiles(image, images[image], root);
+  for (const image of Object.keys(images) as ImageName[]) node("tools/deploy/image-files.ts", image, images[image]);
   execFileSync("chmod", ["-R", "a+rX", directory]);
   return images;
 }
