@@ -4,7 +4,7 @@ import { Router } from "@koa/router";
 import { makeWorkerUtils } from "graphile-worker";
 import Koa from "koa";
 import { Pool } from "pg";
-import PgBoss from "pg-boss";
+import { PgBoss } from "pg-boss";
 import { insertRows, prepareRows, transaction, type NewRow } from "./rows.ts";
 
 const { BASELINE_DATABASE_URL: connectionString = "", PORT = "" } = process.env;

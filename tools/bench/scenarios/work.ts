@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Logger, makeWorkerUtils, run as runGraphile, type TaskList } from "graphile-worker";
-import PgBoss from "pg-boss";
+import { PgBoss } from "pg-boss";
 import { createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
@@ -128,7 +128,10 @@ async function measurePgBoss({ baseline }: Bench, backlog: number): Promise<{ wo
   const boss = new PgBoss({ connectionString: baseline.databaseUrl, max: SLOTS, supervise: false, schedule: false });
   await boss.start();
   const put = (name: string, count: number) =>
-    boss.insert(Array.from({ length: count }, (_, n) => ({ name, data: { n } })));
+    boss.insert(
+      name,
+      Array.from({ length: count }, (_, n) => ({ data: { n } })),
+    );
   const rate = async (work: () => Promise<unknown>): Promise<number> => {
     const beganMs = performance.now();
     await work();
