@@ -1,3 +1,4 @@
+import { bindStore } from "./storage/store/bind-store.ts";
 import type { Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
@@ -34,8 +35,10 @@ import { writeBlockSnapshot } from "./conversations/usecases/block-snapshots.ts"
 import { writeTranscript } from "./conversations/usecases/transcripts.ts";
 import { assignmentDetails } from "./leases/usecases/prepare-assignment.ts";
 import { snapshotStore } from "./runs/store/snapshot-store.ts";
-import { findEnvironment, resolveQueueSettings, resolveRunConfig } from "./runs/usecases/resolve-run.ts";
-import { bindStore, type Bound } from "./storage/store/bind-store.ts";
+import { findEnvironment } from "./runs/usecases/find-environment.ts";
+import { resolveQueueSettings } from "./runs/usecases/find-run-agent.ts";
+import { resolveRunConfig } from "./runs/usecases/resolve-run.ts";
+import type { Bound } from "./storage/store/bind-store.ts";
 import { DELETE_BLOB, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./storage/store/blob-work.ts";
 import { openPrisma } from "./storage/store/prisma-client.ts";
 import type { Transaction } from "./storage/store/transaction.ts";

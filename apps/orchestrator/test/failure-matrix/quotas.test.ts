@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { EVENT_BYTES_MAX, EVENTS_PER_RUN_MAX } from "../../src/runs/domain/run-events.ts";
-import { eventBatch } from "../../src/leases/rpc/worker-messages.ts";
+import { eventBatch } from "../../src/leases/rpc/worker-requests.ts";
 import { startExecution } from "../support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "../support/platform.ts";
 

@@ -4,7 +4,7 @@ import type { WorkerEvent } from "../../src/runs/domain/run-events.ts";
 import type { Outcome } from "../../src/runs/domain/run.ts";
 import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import type { EventBatch } from "../../src/runs/usecases/append-events.ts";
-import type { Completion } from "../../src/runs/usecases/complete-executions.ts";
+import type { Completion } from "../../src/runs/usecases/end-execution.ts";
 
 /** The worker's side of one accepted execution: sends events in order and drops duplicate directives. */
 export class OwnedExecution {

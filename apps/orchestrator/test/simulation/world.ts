@@ -1,3 +1,4 @@
+import { frozenFor } from "../support/platform.ts";
 import type { Caller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
 import type { Job } from "../../src/runs/domain/assignment.ts";
@@ -12,7 +13,8 @@ import type { LeaseRef, WorkerSession } from "../../src/runs/domain/worker-sessi
 import { acceptOffers } from "../../src/leases/usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "../../src/runs/usecases/append-events.ts";
 import { cancelRun, type CancelRequest } from "../../src/runs/usecases/cancel-run.ts";
-import { completeExecutions, type Completion } from "../../src/runs/usecases/complete-executions.ts";
+import { completeExecutions } from "../../src/runs/usecases/complete-executions.ts";
+import type { Completion } from "../../src/runs/usecases/end-execution.ts";
 import { createFollowup, type FollowupRequest } from "../../src/conversations/usecases/create-followup.ts";
 import { createRuns } from "../../src/runs/usecases/create-runs.ts";
 import { declineOffers } from "../../src/leases/usecases/decline-offers.ts";
@@ -26,7 +28,6 @@ import { interruptRun } from "../../src/runs/usecases/interrupt-run.ts";
 import { reap } from "../../src/leases/usecases/reap.ts";
 import { returnLeases } from "../../src/leases/usecases/return-leases.ts";
 import type { RunTarget } from "../../src/runs/usecases/run-target.ts";
-import { frozenFor } from "../support/platform.ts";
 import type { SessionRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 

@@ -3,7 +3,7 @@ import type { WorkerEventKind } from "../../src/runs/domain/run-events.ts";
 import type { JsonObject, Outcome } from "../../src/runs/domain/run.ts";
 import type { Wait } from "../../src/runs/domain/run-change.ts";
 import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
-import type { Completion } from "../../src/runs/usecases/complete-executions.ts";
+import type { Completion } from "../../src/runs/usecases/end-execution.ts";
 import type { TestPlatform } from "./platform.ts";
 
 type Worker = { readonly token: string; readonly session: WorkerSession };

@@ -1,18 +1,14 @@
 import type { Sql } from "@millwright/database";
 import type { ModelPriceStore } from "../store/model-price-store.ts";
 import { teamModels, type TeamModelsDeps } from "../usecases/team-models.ts";
-import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { requireVerbAs, teamsInView, type Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { as, type TeamUid } from "@millwright/ids";
-import { toDollars, type Price } from "@millwright/money";
-import { callerOf, optionalTimestamp } from "@millwright/rpc";
+import { callerOf } from "@millwright/rpc";
 import type { CodeHost } from "../domain/code-host.ts";
-import type { EnvironmentGrant } from "../domain/environment.ts";
-import type { Model } from "../domain/models.ts";
 import type { Owner } from "@millwright/caller";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
@@ -26,12 +22,11 @@ import {
   replaceEnvironment,
   revokeEnvironmentGrant,
   type EnvironmentsDeps,
-  type EnvironmentUse,
-  type EnvironmentView,
 } from "../usecases/environments.ts";
 import { readCodeHost, type ReadCodeHostDeps } from "../usecases/read-code-host.ts";
 import { findSkills } from "../usecases/find-skills.ts";
-import { listSkills, type ListedSkill, type ListSkillsDeps } from "../usecases/list-skills.ts";
+import { listSkills, type ListSkillsDeps } from "../usecases/list-skills.ts";
+import { modelMessage, skillMessage, environmentMessage, grantMessage, codeHostMessage } from "./catalog-messages.ts";
 
 type ConnectedWorker = {
   readonly workerHost: string;
@@ -216,82 +211,3 @@ export function catalogRoutes(router: ConnectRouter, deps: CatalogRoutesDeps): v
     },
   });
 }
-
-const modelMessage = (model: Model, price: Price | undefined): orchestrator.Model =>
-  create(orchestrator.ModelSchema, {
-    id: model.id,
-    displayName: model.displayName,
-    provider: model.publicProvider,
-    visionSupported: model.visionSupported,
-    description: model.description,
-    disabled: model.disabled !== undefined,
-    reasoningLevel: model.reasoningLevel,
-    disableReason: model.disabled?.reason,
-    disabledMessage: model.disabled?.message,
-    cost: price ? costMessage(price) : undefined,
-  });
-
-const costMessage = (price: Price): orchestrator.ModelCost =>
-  create(orchestrator.ModelCostSchema, {
-    inputPerMillionTokens: toDollars(price.inputPerMillionMicros),
-    outputPerMillionTokens: toDollars(price.outputPerMillionMicros),
-    inputCacheReadPerMillionTokens:
-      price.cacheReadPerMillionMicros === undefined ? undefined : toDollars(price.cacheReadPerMillionMicros),
-    inputCacheWritePerMillionTokens:
-      price.cacheWritePerMillionMicros === undefined ? undefined : toDollars(price.cacheWritePerMillionMicros),
-  });
-
-const skillMessage = ({ name, variants }: ListedSkill): orchestrator.Skill =>
-  create(orchestrator.SkillSchema, {
-    name,
-    variants: variants.map(
-      ({ id, description, body, owner, repo, path, workerHost = "", environments, lastRunAt, error }) => ({
-        ...{ id, description, basePrompt: body, owner, repo, path, workerHost, error, environments: [...environments] },
-        lastRunTimestamp: optionalTimestamp(lastRunAt),
-      }),
-    ),
-  });
-
-const environmentMessage = ({ environment, lastUse }: EnvironmentView): orchestrator.Environment =>
-  create(orchestrator.EnvironmentSchema, {
-    uid: environment.uid,
-    ownerType: environment.owner.type,
-    ownerUid: environment.owner.uid,
-    config: environment.config as JsonObject,
-    lastUpdated: timestampFromDate(environment.updatedAt),
-    setupFailed: lastUse?.hasFailedSetup ?? false,
-    creatorUid: environment.creatorUid,
-    lastEditorUid: environment.lastEditorUid,
-    linkSharing: environment.linkSharing,
-    access: environment.access,
-    lastTaskRunTimestamp: optionalTimestamp(lastUse?.createdAt),
-    lastTaskCreated: lastUse ? taskMessage(lastUse) : undefined,
-  });
-
-const taskMessage = ({
-  runUid,
-  title,
-  state,
-  createdAt,
-  updatedAt,
-  startedAt,
-}: EnvironmentUse): orchestrator.LastTask =>
-  create(orchestrator.LastTaskSchema, {
-    id: runUid,
-    title,
-    state,
-    createdAt: timestampFromDate(createdAt),
-    updatedAt: timestampFromDate(updatedAt),
-    startedAt: optionalTimestamp(startedAt),
-  });
-
-const grantMessage = ({ uid, grantee, createdAt }: EnvironmentGrant): orchestrator.EnvironmentGrant =>
-  create(orchestrator.EnvironmentGrantSchema, {
-    uid,
-    granteeType: grantee.type,
-    granteeUid: grantee.uid,
-    createdAt: timestampFromDate(createdAt),
-  });
-
-const codeHostMessage = ({ createdAt, owners, ...host }: CodeHost): orchestrator.CodeHost =>
-  create(orchestrator.CodeHostSchema, { ...host, owners: [...owners], createdAt: timestampFromDate(createdAt) });

@@ -21,15 +21,13 @@ import { returnLeases, type ReturnedLease } from "../usecases/return-leases.ts";
 import { watchDirectives, type WatchDirectivesDeps } from "../usecases/watch-directives.ts";
 import {
   assignmentMessage,
-  completion,
   directiveMessage,
   dispatchMessage,
-  eventBatch,
   historyEvent,
   leaseMessage,
   leaseRef,
-  registration,
 } from "./worker-messages.ts";
+import { completion, eventBatch, registration } from "./worker-requests.ts";
 
 export type WorkerMethodsDeps = AcceptOffersDeps &
   AppendEventsDeps &

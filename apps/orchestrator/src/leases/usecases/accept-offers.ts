@@ -1,29 +1,11 @@
-import { isDomainError } from "@millwright/errors";
-import { newUid } from "@millwright/ids";
-import type { Assignment, Input, Job } from "../../runs/domain/assignment.ts";
+import type { Assignment, Input } from "../../runs/domain/assignment.ts";
 import { attachmentKey, SNAPSHOT_TYPE } from "../../storage/domain/blob-keys.ts";
-import type { Directive } from "../../runs/domain/directive.ts";
 import type { Attachment, Message } from "../../runs/domain/message.ts";
-import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
-import { isExecuting, transition } from "../../runs/domain/run-state.ts";
-import type { AssignmentDetails } from "../../runs/domain/resolved-run.ts";
-import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import type { RunTokenClaims } from "../../runs/domain/run-token.ts";
-import type { RunStatus } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import { finished } from "../../runs/usecases/execution-events.ts";
-import { processBatched } from "../../runs/usecases/process-batched.ts";
-import { settleChanges } from "../../runs/usecases/settle-changes.ts";
+import { claimOffers, type Claim, type ClaimOffersDeps, type Item } from "./claim-offers.ts";
 
-export type AcceptOffersDeps = {
-  readonly runs: InRunTransaction;
-  /** Returns the job of an execution that is offered to this session or leased by it. */
-  findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
-  /**
-   * Returns the clone URLs, authorization, secret values and model credentials that this worker may have. They are read
-   * again for each call.
-   */
-  prepareAssignment(job: Job, session: WorkerSession): Promise<AssignmentDetails>;
+export type AcceptOffersDeps = ClaimOffersDeps & {
   mintRunToken(claims: RunTokenClaims): Promise<string>;
   /** Returns a signed URL to read a stored file, such as a workspace or an attachment. */
   downloadUrl(key: string, contentType: string): Promise<string>;
@@ -51,51 +33,6 @@ export async function acceptOffers(
     assignments: assignments.filter((assignment) => assignment !== undefined),
     lost: offers.filter((offer) => !accepted.has(offer)),
   };
-}
-
-/**
- * Accepts offers. Returns the offers whose job was found, and the claims that this session owns now. `onClaim` runs in
- * the transaction that accepts an offer.
- */
-export async function claimOffers(
-  deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
-  session: WorkerSession,
-  offers: readonly LeaseRef[],
-  onClaim?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
-): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
-  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter(
-    (item) => item !== undefined,
-  );
-  const claims = new Map<LeaseRef, Claim>();
-  await processBatched(items, ownRun, (group) =>
-    deps.runs(async (tx) => {
-      const taken = await claimGroup(tx, session, group);
-      for (const [n, { offer }] of group.entries()) {
-        if (!taken[n]) continue;
-        await onClaim?.(tx, offer);
-        claims.set(offer, taken[n]);
-      }
-    }),
-  );
-  return { items, claims };
-}
-
-type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepared: Prepared };
-
-/**
- * Returns the run of an item that may share a transaction with other items. Returns undefined for a run with a parent,
- * which several items may share, and for a run that is about to fail: each has a transaction of its own.
- */
-const ownRun = ({ job: { run }, prepared }: Item): string | undefined =>
-  run.parentRunUid || "failure" in prepared ? undefined : run.runUid;
-
-async function prepareOffer(
-  deps: Pick<AcceptOffersDeps, "findJob" | "prepareAssignment">,
-  session: WorkerSession,
-  offer: LeaseRef,
-): Promise<Item | undefined> {
-  const job = await deps.findJob(session, offer);
-  return job && { offer, job, prepared: await prepare(deps, job, session) };
 }
 
 async function assignmentOf(
@@ -134,126 +71,3 @@ const linksTo = (deps: AcceptOffersDeps, files: readonly Attachment[]): Promise<
   Promise.all(
     files.map(async (file) => ({ ...file, downloadUrl: await deps.downloadUrl(attachmentKey(file), file.mimeType) })),
   );
-
-type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
-
-/** Calls upstream services, so it runs before any lock is taken. */
-async function prepare(
-  deps: Pick<AcceptOffersDeps, "prepareAssignment">,
-  job: Job,
-  session: WorkerSession,
-): Promise<Prepared> {
-  try {
-    return { details: await deps.prepareAssignment(job, session) };
-  } catch (error) {
-    if (!isDomainError(error) || error.kind === "unavailable" || error.kind === "internal") throw error;
-    return {
-      failure: { message: error.message, errorCode: "environment_setup_failed", retryable: error.retryable },
-      reason: error.reason,
-    };
-  }
-}
-
-type Claim = {
-  readonly leaseExpiresAt: Date;
-  readonly executionSeq: number;
-  readonly inputs: readonly Message[];
-  readonly earlierAttachments: readonly Attachment[];
-  readonly directives: readonly Directive[];
-  readonly snapshotKey?: string;
-  readonly isRestarted: boolean;
-};
-
-async function claimGroup(
-  tx: RunTransaction,
-  session: WorkerSession,
-  group: readonly Item[],
-): Promise<(Claim | undefined)[]> {
-  const uids = group.flatMap(({ job: { run } }) => [run.runUid, ...(run.parentRunUid ? [run.parentRunUid] : [])]);
-  const locked = await tx.lockRuns(
-    uids,
-    group.map(({ offer }) => offer.executionId),
-  );
-  const context: ChangeContext = { actor: { type: "worker", uid: session.workerHost }, requestId: newUid() };
-  const found = group.map((item) => ({ item, run: findClaimableRun(session, item, locked) }));
-  const newlyClaimed = found.flatMap(({ item, run }) => (run?.execution.state === "OFFERED" ? [{ item, run }] : []));
-  await tx.saveChanges(
-    newlyClaimed.map(({ run }) => claimed(run, session)),
-    context,
-  );
-  for (const { item, run } of newlyClaimed)
-    if ("failure" in item.prepared) await failRun(tx, item.offer, run, item.prepared, context, locked);
-  return Promise.all(
-    found.map(async ({ item, run }) =>
-      run && !("failure" in item.prepared)
-        ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key)
-        : undefined,
-    ),
-  );
-}
-
-/** Returns the run if its offer is open to this session, or was accepted by it before. */
-function findClaimableRun(
-  session: WorkerSession,
-  { offer, job }: Item,
-  locked: readonly LockedRun[],
-): LockedRun | undefined {
-  const run = locked.find(({ uid, execution }) => uid === job.run.runUid && execution.id === offer.executionId);
-  if (!run || run.execution.attempt !== offer.attempt || run.execution.lease?.sessionUid !== session.uid)
-    return undefined;
-  const isOpen = run.execution.state === "OFFERED" && !run.execution.lease.isExpired;
-  return isOpen || isExecuting(run.execution.state) ? run : undefined;
-}
-
-const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
-  run,
-  next: transition(lifecycleOf(run), { type: "accept" }),
-  events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
-});
-
-/** `borrowed`: the workspace of another run, which is used as long as the conversation has no workspace of its own. */
-async function claimOf(
-  tx: RunTransaction,
-  run: LockedRun,
-  isFresh: boolean,
-  borrowed: string | undefined,
-): Promise<Claim> {
-  const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
-  const isRestarted = setupLosses + runLosses > 0 || wasStarted;
-  const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
-    isFresh ? tx.assignInputs(run.uid, id) : tx.inputsOf(run.uid, id),
-    tx.earlierAttachments(run),
-    isRestarted ? tx.takeOverDirectives(id, attempt) : [],
-    tx.workspaceOf(run, id),
-    tx.leaseExpiry(id),
-  ]);
-  return {
-    leaseExpiresAt,
-    executionSeq: seq,
-    inputs,
-    earlierAttachments,
-    directives,
-    snapshotKey,
-    isRestarted,
-  };
-}
-
-/** Fails the run in the transaction that claimed it, so no worker receives it. */
-async function failRun(
-  tx: RunTransaction,
-  offer: LeaseRef,
-  before: LockedRun,
-  { failure, reason }: Extract<Prepared, { failure: RunStatus }>,
-  context: ChangeContext,
-  others: readonly LockedRun[],
-): Promise<void> {
-  const [run] = await tx.lockRuns([before.uid], [offer.executionId]);
-  if (!run) return;
-  const next = transition(lifecycleOf(run), {
-    type: "complete",
-    outcome: "FAILED",
-    status: failure,
-    needsNextExecution: false,
-  });
-  await settleChanges(tx, [{ run, next, events: [finished(next, offer.executionId, { reason })] }], others, context);
-}

@@ -1,7 +1,7 @@
 import type { Job } from "../../runs/domain/assignment.ts";
 import { newOfferToken } from "../domain/offer-token.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
-import { claimOffers, type AcceptOffersDeps } from "./accept-offers.ts";
+import { claimOffers, type ClaimOffersDeps } from "./claim-offers.ts";
 
 /**
  * An execution that a worker has accepted for another machine, with its job and the token with which one worker process
@@ -16,7 +16,7 @@ export type Dispatch = LeaseRef & { readonly job: Job; readonly offerToken: stri
  * Errors: unavailable if an upstream service cannot be reached; the offers stay open.
  */
 export async function dispatchOffers(
-  deps: Pick<AcceptOffersDeps, "runs" | "findJob" | "prepareAssignment">,
+  deps: ClaimOffersDeps,
   session: WorkerSession,
   offers: readonly LeaseRef[],
 ): Promise<{ readonly dispatches: readonly Dispatch[]; readonly lost: readonly LeaseRef[] }> {

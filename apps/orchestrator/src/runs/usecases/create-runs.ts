@@ -1,10 +1,9 @@
+import { present } from "@millwright/json";
 import { actorOf, requireVerbAs, type Caller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
-import { newUid, type RunUid } from "@millwright/ids";
-import { present } from "@millwright/json";
 import { isBorrowable, workspaceMissing } from "../domain/borrowed-workspace.ts";
 import { requiresNewRun, messageUidOf } from "../domain/followup.ts";
-import { checkMetadata, checkNewRun, modeOf, titleOf, type NewRun } from "../domain/new-run.ts";
+import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
 import { requireNothingReserved } from "../domain/reserved-requests.ts";
 import { lifecycleOf } from "../domain/run-change.ts";
@@ -12,11 +11,11 @@ import { parentOf, type RunParent } from "../domain/run-parent.ts";
 import type { RunRecord, CapacitySubject } from "../domain/run-record.ts";
 import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import type { Run } from "../domain/run.ts";
-import { storable } from "../domain/text.ts";
 import { conversationMoving, lockNewest } from "./newest-run.ts";
 import { prepareRuns, type EarlierRun, type PreparedRun, type PrepareRunsDeps } from "./prepare-runs.ts";
 import { dropFiles } from "./run-files.ts";
 import { startLocally } from "./start-locally.ts";
+import { buildRunRecord } from "./build-run-record.ts";
 
 export type CreateRunsDeps = PrepareRunsDeps & {
   readonly runs: InRunTransaction;
@@ -139,7 +138,7 @@ async function insert(
   for (const run of prepared) {
     const parent = parentOf(run.request, parents);
     if (run.request.workspaceOfRunUid) await requireWorkspace(tx, run, parents);
-    records.push(recordOf(caller, run, parent));
+    records.push(buildRunRecord(caller, run, parent));
   }
   for (const uid of new Set(records.flatMap(({ factoryUid }) => factoryUid ?? []))) await requireFactoryOpen(tx, uid);
   for (const run of prepared) await requireConversationEnded(tx, run);
@@ -218,53 +217,4 @@ async function requireWorkspace(
   const key = resolved.frozen.workspace?.snapshot_key;
   if (!source || !isBorrowable(source, request.owner) || (key !== undefined && !(await tx.isSnapshotStored(key))))
     throw workspaceMissing();
-}
-
-function recordOf(
-  caller: Caller,
-  { request, resolved, causeKey, conversationUid, files }: PreparedRun,
-  parent: RunParent | undefined,
-): RunRecord {
-  const uid = newUid<RunUid>();
-  const prompt = storable(request.prompt ?? "");
-  const metadata = { ...parent?.metadata, ...request.metadata };
-  checkMetadata(metadata);
-  const actor = actorOf(caller);
-  const { frozen } = resolved;
-  return {
-    uid,
-    rootRunUid: parent?.rootRunUid ?? uid,
-    depth: parent ? parent.depth + 1 : 0,
-    owner: request.owner,
-    creatorType: request.creatorUid === undefined ? actor.type : "user",
-    creatorUid: request.creatorUid ?? actor.uid,
-    executorUid: resolved.executorUid,
-    title: titleOf(request, frozen.agent_name ?? "Run"),
-    isTitleGiven: Boolean(request.title?.trim()),
-    prompt,
-    mode: modeOf(request),
-    interactive: request.interactive,
-    source: parent && request.source === "API" ? "ORCHESTRATION" : request.source,
-    executionLocation: request.local ? "LOCAL" : "REMOTE",
-    conversationUid,
-    agentConfig: resolved.agentConfig,
-    frozen: parent?.isCostLimited ? { ...frozen, cost_limited_above: true as const } : frozen,
-    metadata,
-    ...present({
-      parentRunUid: parent?.uid,
-      retryOfRunUid: request.retryOfRunUid,
-      submittedPrompt: request.prompt === undefined ? undefined : prompt,
-      origin: request.origin,
-      agentUid: frozen.agent_uid,
-      agentName: frozen.agent_name,
-      factoryUid: frozen.factory_uid,
-      definitionVersion: frozen.definition_version,
-      environmentUid: frozen.environment_uid,
-      agentSkill: resolved.skill,
-      causeKey: causeKey === undefined ? undefined : storable(causeKey),
-      schedule: request.schedule,
-      triggerUrl: request.triggerUrl,
-      message: prompt === "" && files.length === 0 ? undefined : { uid: newUid(), text: prompt, attachments: files },
-    }),
-  };
 }

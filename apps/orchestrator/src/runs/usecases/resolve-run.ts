@@ -1,55 +1,47 @@
+import type { DefinitionStore, StoredPart } from "../../catalog/store/definition-store.ts";
 import type { Sql } from "@millwright/database";
 import type { ModelPriceStore } from "../../catalog/store/model-price-store.ts";
-import { reachEnvironment } from "../../catalog/usecases/environments.ts";
 import { findReferencedSkills, type FindReferencedSkillsDeps } from "./find-referenced-skills.ts";
-import { actorOf, ownersWith, type Caller } from "@millwright/caller";
-import { invalidArgument, notFound, requireConfigWithin } from "@millwright/errors";
+import { actorOf, type Caller } from "@millwright/caller";
+import { invalidArgument, requireConfigWithin } from "@millwright/errors";
 import type { AgentUid, FactoryUid, TeamUid } from "@millwright/ids";
 import {
-  isObject,
   readLayerConfig,
   type JsonObject,
   type LayerConfig,
   type RepositoryRef,
-  type RunnerRef,
 } from "../../catalog/domain/agent-config.ts";
 import { chooseSkills, offeredSkills } from "../../catalog/domain/choose-skills.ts";
 import { codeHostFor, type CodeHost } from "../../catalog/domain/code-host.ts";
 import { resolveConfig, type ConfigLayer, type ResolvedConfig } from "../../catalog/domain/config-resolution.ts";
-import { isRunner, type IdentifiedRunner, type Skill } from "../../catalog/domain/definition-part.ts";
+import type { Skill } from "../../catalog/domain/definition-part.ts";
 import type { Environment } from "../../catalog/domain/environment.ts";
 import { checkJudgeModel, judgeLayers } from "../domain/judge.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../../catalog/domain/mcp-servers.ts";
 import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../../catalog/domain/models.ts";
 import { harnessSecret, publicConfig } from "../../catalog/domain/public-config.ts";
-import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
-import type { AgentQuestion, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
+import type { ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { FrozenRepository } from "../domain/pinned-repository.ts";
 import type { Owner } from "../domain/run.ts";
 import { factorySpec } from "../../catalog/domain/skill-spec.ts";
 import { pinnedTo } from "../domain/trial-settings.ts";
+import { findEnvironment, type FindEnvironmentDeps } from "./find-environment.ts";
+import { findAgent, type FindAgentDeps } from "./find-run-agent.ts";
+import { findRunner } from "./find-runner.ts";
+import { secretsOf, isOwn, configOf, listOf, textOf } from "../domain/run-environment.ts";
 
-type Part = {
-  readonly version: number;
-  readonly repositories: readonly RepositoryRef[];
-  readonly runners: readonly IdentifiedRunner[];
-  readonly skills: readonly Skill[];
-};
-
-export type ResolveRunDeps = FindReferencedSkillsDeps & {
-  readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
-  readonly definitions: {
-    find(factoryUid: FactoryUid, version: number): Promise<Part | undefined>;
-    findRunner(teamUid: TeamUid, uid: string): Promise<IdentifiedRunner | undefined>;
+export type ResolveRunDeps = FindAgentDeps &
+  FindEnvironmentDeps &
+  FindReferencedSkillsDeps & {
+    readonly definitions: Pick<DefinitionStore, "find" | "findRunner" | "inForce">;
+    readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
+    /** Returns the models of a team that has these secrets. */
+    readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
+    readonly managedMcpServers: ManagedMcpServers;
+    readonly sql: Sql;
+    readonly modelPrices: Pick<ModelPriceStore, "current">;
   };
-  readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };
-  /** Returns the models of a team that has these secrets. */
-  readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
-  readonly managedMcpServers: ManagedMcpServers;
-  readonly sql: Sql;
-  readonly modelPrices: Pick<ModelPriceStore, "current">;
-};
 
 /**
  * Resolves everything a run needs from its request, its agent, the agent's factory and the team, and freezes it: later
@@ -176,16 +168,18 @@ async function skillsToChooseFrom(
   texts: readonly string[],
   repositories: readonly RepositoryRef[],
 ): Promise<{ available: Skill[]; names: string[] }> {
-  const isOwn = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
+  const isOfFactory = (name: string): boolean => own.some((skill) => skill.path === name || skill.name === name);
   const found = await findReferencedSkills(
     deps,
     owner,
-    texts.filter((name) => !isOwn(name)),
+    texts.filter((name) => !isOfFactory(name)),
     repositories,
   );
   return {
     available: [...own, ...found.map(({ skill }) => skill)],
-    names: texts.map((name) => (isOwn(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name))),
+    names: texts.map((name) =>
+      isOfFactory(name) ? name : (found.find(({ text }) => text === name)?.skill.path ?? name),
+    ),
   };
 }
 
@@ -219,47 +213,6 @@ const frozenSkill = (
   preloaded: isPreloaded || undefined,
 });
 
-/**
- * Returns the current queue settings of the team, agent and factory whose capacity a run would use.
- *
- * Errors: agent_not_found.
- */
-export const resolveQueueSettings = async (
-  deps: Pick<ResolveRunDeps, "identity">,
-  caller: Caller,
-  request: Pick<ResolveRunRequest, "owner" | "agentUid">,
-): Promise<ScopeSettings> => (await findAgent(deps, caller, { ...request, config: {} })).queueSettings;
-
-const NO_AGENT: ResolvedAgent = {
-  definitionVersion: 0,
-  layers: [],
-  siblingAgents: [],
-  queueSettings: { team: DEFAULT_QUEUE_SETTINGS, agent: DEFAULT_QUEUE_SETTINGS, factory: DEFAULT_QUEUE_SETTINGS },
-  teamSecrets: [],
-};
-
-async function findAgent(
-  deps: Pick<ResolveRunDeps, "identity">,
-  caller: Caller,
-  request: ResolveRunRequest,
-): Promise<ResolvedAgent> {
-  const { owner, agentUid, agentName, factoryUid } = request;
-  if (owner.type === "user") {
-    if (agentUid || agentName || factoryUid)
-      throw invalidArgument(
-        "agent_needs_team",
-        "Only runs owned by a team can have agent_uid. Create the run in a team.",
-      );
-    return NO_AGENT;
-  }
-  return deps.identity.resolveAgent(caller, {
-    teamUid: owner.uid,
-    agentUid: agentUid || undefined,
-    agentName: agentName || undefined,
-    factoryUid,
-  });
-}
-
 /** Returns the request with the overrides that a benchmark trial above it sets for its agent. */
 function overridden(request: ResolveRunRequest, { agentUid = "" }: ResolvedAgent): ResolveRunRequest {
   const override = request.trial?.agent_overrides[agentUid.toLowerCase()];
@@ -284,62 +237,11 @@ function ownLayer(json: JsonObject): LayerConfig {
   return config;
 }
 
-/**
- * Returns the environment of a run that the caller creates for this owner. Errors: environment_not_found ·
- * environment_personal (invalid_argument).
- */
-export async function findEnvironment(
-  deps: Pick<ResolveRunDeps, "environments" | "clock">,
-  caller: Caller,
-  owner: Owner,
-  uid: string | undefined,
-): Promise<Environment | undefined> {
-  if (uid === undefined) return undefined;
-  const person = ownersWith(caller, "run.view").filter(({ type }) => type === "user");
-  const grantees = [owner, ...person];
-  const environment =
-    (await deps.environments.find([owner], uid)) ?? (await deps.environments.findShared(grantees, uid));
-  if (environment) return environment;
-  const isPersonal = owner.type === "team" && (await deps.environments.find(person, uid)) !== undefined;
-  if (isPersonal)
-    throw invalidArgument(
-      "environment_personal",
-      "A run owned by a team cannot use a personal environment. Use an environment of the team.",
-    );
-  const reached = await reachEnvironment(deps, caller, grantees.at(-1) ?? owner, uid);
-  if (!reached) throw notFound("environment");
-  return reached;
-}
-
-async function findRunner(
-  deps: ResolveRunDeps,
-  owner: Owner,
-  part: Part | undefined,
-  ref: RunnerRef | undefined,
-): Promise<IdentifiedRunner | undefined> {
-  if (ref === undefined) return undefined;
-  const own = part?.runners.find((candidate) =>
-    "uid" in ref ? isRunner(candidate, ref.uid) : candidate.name === ref.name,
-  );
-  const runner =
-    own ??
-    ("uid" in ref && owner.type === "team"
-      ? await deps.definitions.findRunner(owner.uid as TeamUid, ref.uid)
-      : undefined);
-  if (!runner) throw notFound("runner");
-  if (runner.os !== "linux")
-    throw invalidArgument(
-      "runner_unsupported",
-      `The runner "${runner.name}" requires ${runner.os}; only linux is supported.`,
-    );
-  return runner;
-}
-
 /** Returns the environment's repositories if it has any, otherwise those of the configuration or the factory. */
 function repositoriesOf(
   environment: Environment | undefined,
   config: ResolvedConfig,
-  part: Part | undefined,
+  part: StoredPart | undefined,
 ): readonly RepositoryRef[] {
   const own = listOf(environment, "github_repos") as readonly RepositoryRef[];
   return own.length > 0 ? own : (config.repositories ?? part?.repositories ?? []);
@@ -358,27 +260,3 @@ async function connect(
     return { owner: repoOwner, repo, code_host_uid: uid, commit };
   });
 }
-
-/**
- * Returns the secrets of the configuration and the environment. The secret that authenticates a harness is not among
- * them: only the worker receives it.
- */
-function secretsOf(config: ResolvedConfig, environment: Environment | undefined): readonly string[] {
-  const ofEnvironment = listOf(environment, "secrets").map((secret) =>
-    isObject(secret) ? String(secret["name"]) : "",
-  );
-  return [...new Set([...config.secrets, ...ofEnvironment])].filter(Boolean);
-}
-
-/**
- * Returns whether the environment belongs to the owner of the run. The environment of another owner must not request
- * the secrets of the run's owner: its commands could exfiltrate them.
- */
-const isOwn = (environment: Environment | undefined, owner: Owner): boolean =>
-  environment?.owner.type === owner.type && environment.owner.uid === owner.uid;
-
-const configOf = (environment: Environment | undefined): JsonObject => environment?.config ?? {};
-const listOf = (environment: Environment | undefined, key: string): readonly unknown[] =>
-  (configOf(environment)[key] as unknown[] | undefined) ?? [];
-const textOf = (environment: Environment | undefined, key: string): string =>
-  (configOf(environment)[key] as string | undefined) ?? "";
