@@ -24,12 +24,12 @@ const VALUES = join(import.meta.dirname, "fixtures", PREVIOUS_RELEASE.version, "
 /** Agents that work during each phase, and for how long. One outlives the time that a worker waits for its runs. */
 const AGENTS_SECONDS = [40, 40, 120];
 const CONSUMERS = ["factories", "scheduler", "scoring", "metrics"] as const;
-const text = { type: "string" } as const;
+const option = { type: "string" } as const;
 const options = parseArgs({
   options: {
-    rate: { ...text, default: "100" },
-    "at-once": { ...text, default: "2" },
-    phases: { ...text, default: "restart,upgrade,rollback" },
+    rate: { ...option, default: "100" },
+    "at-once": { ...option, default: "2" },
+    phases: { ...option, default: "restart,upgrade,rollback" },
   },
 }).values;
 
