@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiClient } from "@millwright/api-client";
 import { paint, type Paint } from "@millwright/terminal";
+import { buildConsole } from "../build-console.ts";
 import { loadConfig } from "../config.ts";
 import { startStandalone, type Standalone } from "../standalone.ts";
 import { createDemoRepositories, type DemoRepositories } from "./repositories.ts";
@@ -87,6 +88,7 @@ export async function runDemo(
 async function stayUp(platform: Standalone, end: DemoEnd, directory: string, hint: string): Promise<void> {
   print(`   export MILLWRIGHT_URL=${platform.url} MILLWRIGHT_API_KEY=${platform.apiKey}`);
   print(`   ${hint}\n`);
+  buildConsole();
   print(end === "key" ? "Press any key to stop it." : `Ctrl-C stops it. Its data stays in ${directory}.`);
   await (end === "key" ? untilKeyPressed(process.stdin) : untilSignal());
 }

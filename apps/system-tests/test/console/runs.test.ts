@@ -71,6 +71,7 @@ inBrowser("the console", () => {
     await timeline.getByText("Opened pull request").waitFor();
     await page.getByText("Is that enough?").first().waitFor();
     await expectAccessible(page);
+    expect(page.problems).toEqual([]);
   });
 
   test("sends a follow-up that continues the run, and shows each step once", async () => {
@@ -94,6 +95,7 @@ inBrowser("the console", () => {
       .locator(".step.target")
       .getByRole("link", { name: `Link to step ${seq}` })
       .waitFor();
+    expect(page.problems).toEqual([]);
   });
 
   test("shows the pull request with its diff", async () => {
@@ -103,6 +105,7 @@ inBrowser("the console", () => {
     await expectAccessible(page);
     await page.reload();
     await page.getByRole("row", { name: "+ new" }).waitFor();
+    expect(page.problems).toEqual([]);
   });
 
   test("has the task on the board, which moves by menu and by keyboard", async () => {

@@ -45,7 +45,10 @@ inBrowser("the console", () => {
     expect(page.problems).toEqual([]);
   });
 
-  test("has no accessibility violation on the run list", () => expectAccessible(page));
+  test("has no accessibility violation on the run list", async () => {
+    await expectAccessible(page);
+    expect(page.problems).toEqual([]);
+  });
 
   test("shows a new run without a reload, and again after the connection was lost", async () => {
     await page.goto("/runs");
@@ -79,6 +82,7 @@ inBrowser("the console", () => {
     await expectAccessible(page);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(page.problems).toEqual([]);
   });
 
   test("switches teams, and asks for a key again when the key is revoked", async () => {
