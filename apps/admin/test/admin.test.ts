@@ -70,7 +70,7 @@ describe("doctor", () => {
     }
   });
 
-  test("exits 1 and says what to do if a check fails", async () => {
+  test("exits 1 and states the remedy if a check fails", async () => {
     const absent = new URL(gateway!.url);
     absent.pathname = "/absent";
     const { code, printed } = await admin("doctor", {
@@ -111,7 +111,7 @@ describe("migrate", () => {
     });
   });
 
-  test("refuses a database of a version before 0.1.0 and says what to do", async () => {
+  test("rejects a database of a version before 0.1.0 and states the remedy", async () => {
     const former = await testDatabase(metricsMigrations);
     try {
       await former.database.sql.query("UPDATE _prisma_migrations SET checksum = 'other'");

@@ -126,7 +126,7 @@ describe("benchmark launch", () => {
     answers[`GET ${RUNS}/b1`] = { status: 200, body: run("completed", 8) };
     answers[`GET ${RUNS}/b1/results`] = { status: 200, body: results([0.75, 0.25]) };
   });
-  test("launches what is given and returns at once", async () => {
+  test("launches the given configurations and tasks and returns immediately", async () => {
     const configurations = await fileOf([{ role: "baseline" }]);
     const given = [
       "--repetitions",
@@ -238,7 +238,7 @@ describe("benchmark runs", () => {
       /^b1 +T1 +2 +running: 4 of 8 trials completed, 4 of 8 scores +candidate 50\.0 %$/m,
     );
   });
-  test("show results of a run that is still active, which meets no condition", async () => {
+  test("show results of an active run, for which every condition fails", async () => {
     answers[`GET ${RUNS}/b1/results`] = { status: 200, body: results([1], "running") };
     expect((await benchmark("results", "s1", "b1")).code).toBe(0);
     expect((await benchmark("results", "s1", "b1", "--fail-below", "50")).code).toBe(1);

@@ -323,7 +323,7 @@ describe("files", () => {
   });
 });
 
-test("a team's events are listed page by page, and watched from wherever one likes", async () => {
+test("a team's events are listed in pages, and watched from a given position", async () => {
   const event = (sequence: number) => ({
     sequence,
     uid: `u${sequence}`,
@@ -352,7 +352,7 @@ test("a team's events are listed page by page, and watched from wherever one lik
   );
 });
 
-test("the commands of a run are shown with what they wrote, and how they ended where they failed", async () => {
+test("the commands of a run are shown with their output, and failed ones with their exit status", async () => {
   answers["GET /api/v1/agent/runs/r1"] = { status: 200, body: { conversation_id: "c1" } };
   const block = { command: "ls", output: "a\n", exit_code: 0, state: "completed" };
   answers["GET /api/v1/agent/conversations/c1/block-snapshot"] = {

@@ -34,17 +34,17 @@ test("bounds the buffer while the platform does not respond, and reports how muc
   const report = new LocalReport();
   for (let n = 0; n < 300; n++) report.output("stdout", "a".repeat(10_000));
   report.end({ exitCode: 0, interrupted: false });
-  let kept = 0;
+  let sentChars = 0;
   const notes: string[] = [];
   for (let events = report.next(); events.length > 0; report.acknowledged(events.at(-1)!.seq), events = report.next()) {
     for (const event of events) {
       if (event.kind !== "output") continue;
       if (event.text.startsWith("[…")) notes.push(event.text);
-      else kept += event.text.length;
+      else sentChars += event.text.length;
     }
   }
-  expect([kept, notes]).toEqual([2_000_000, ["[… 1000000 characters left out …]\n"]]);
-  expect(report.isOver).toBe(true);
+  expect([sentChars, notes]).toEqual([2_000_000, ["[… 1000000 characters left out …]\n"]]);
+  expect(report.hasEnded).toBe(true);
 });
 
 test("the final event has the beginning and the end of the output", () => {

@@ -178,13 +178,13 @@ describe("POST …/runs", () => {
     ["without a key", {}],
     ["with an Idempotency-Key", { "idempotency-key": "k" }],
   ])("%s", (_with, headers) => {
-    test.each(failures)("%s carries x-should-retry: false", async (_what, error, expected) => {
+    test.each(failures)("%s returns x-should-retry: false", async (_what, error, expected) => {
       api.respondWith({ launchBenchmark: error });
       const { status, headers: got, body } = await launch({ repetition_count: 1 }, headers);
       expect([status, got.get("x-should-retry"), body.retryable]).toEqual([expected, "false", false]);
     });
   });
-  test("an invalid body and a missing credential carry it too", async () => {
+  test("an invalid body and a missing credential return it too", async () => {
     api.respondWith({});
     const answers = [
       await launch({}),

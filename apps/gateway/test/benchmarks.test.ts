@@ -182,13 +182,13 @@ describe("one suite", () => {
     ["a description of null, which clears it", { description: null }, ["description"], {}],
     ["no configurations", { configurations: [] }, ["configurations"], { configurations: [] }],
     [
-      "configurations that keep their identity",
+      "configurations that retain their identity",
       { configurations: [{ uid: CONFIGURATION_UID, role: "baseline" }] },
       ["configurations"],
       { configurations: [{ uid: CONFIGURATION_UID }] },
     ],
     [
-      "all tasks, of which some keep their identity",
+      "all tasks, of which some retain their identity",
       {
         tasks: [
           { ...NEW_TASK, uid: TASK_UID },
@@ -410,7 +410,7 @@ describe("POST /benchmarks/compose-task", () => {
   );
 });
 
-test("no endpoint is open to the anonymous", async () => {
+test("every endpoint requires authentication", async () => {
   const paths = [
     BENCHMARKS,
     SUITE,

@@ -147,7 +147,7 @@ describe("skills", () => {
       { repo: "acme/shop", refresh: true, sortBy: "last_run", includeMalformed: true },
     ],
     ["?refresh=false&include_malformed_skills=false&unknown=1", { refresh: false, includeMalformed: false }],
-  ])("are asked for with %j", async (query, asked) => {
+  ])("are requested with %j", async (query, asked) => {
     api.respondWith({ listSkills: { skills: [] } });
     expect((await api.call("GET", `/api/v1/agent${query}`)).body).toEqual({ agents: [] });
     expect(api.calls[0]!.request).toMatchObject(asked);

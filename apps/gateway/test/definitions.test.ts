@@ -194,7 +194,7 @@ describe("a staged definition", () => {
 });
 
 describe("activation", () => {
-  test("never goes back; agents retain their uids; agents without a file are deleted with their keys", async () => {
+  test("never reverts to an earlier version; agents retain their uids; agents without a file are deleted with their keys", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);
     const before = new Map((await agents()).map(({ name, uid }) => [name, uid]));

@@ -178,7 +178,7 @@ describe("retiring", () => {
 });
 
 describe("applying", () => {
-  test("takes nothing but the branch, and answers its status", async () => {
+  test("ignores every member of the body, and returns the branch's status", async () => {
     api.respondWith(answers);
     expect(
       await api.call("POST", `${PATH}/apply`, {
@@ -188,7 +188,7 @@ describe("applying", () => {
     const { $typeName, ...request } = asked("applyBranch");
     expect([$typeName, request]).toEqual([expect.any(String), { factoryUid: FACTORY, branchUid: BRANCH }]);
   });
-  test("a definition with faults carries every diagnostic", async () => {
+  test("an invalid definition returns every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
     api.respondWith({
       ...answers,
@@ -233,7 +233,7 @@ describe("without the capability of the factory's team", () => {
     });
     expect(api.calls.map((call) => call.method)).toEqual(["getFactory"]);
   });
-  test.each(requests)("%s %s of a factory that is not theirs to see stays hidden", async (method, path, request) => {
+  test.each(requests)("%s %s of a hidden factory returns 404", async (method, path, request) => {
     api.capabilities.factoryBranches = false;
     api.respondWith({ ...answers, getFactory: hiddenFactory });
     expect(await api.call(method, path, request)).toMatchObject({

@@ -242,7 +242,7 @@ describe("GET /factory/{uid}/metrics/run-breakdown", () => {
       (query) => ["GET", `${BREAKDOWN}${query}`] as const,
     ),
   );
-  test("says that group_by is required, and of what", async () => {
+  test("reports that group_by is required, with its allowed values", async () => {
     api.respondWith({});
     expect((await get(BREAKDOWN)).body.detail).toBe(
       "query.group_by: is required: one of agent_type, status, source, root_vs_subrun, model, harness",

@@ -226,11 +226,11 @@ describe("drift", () => {
 });
 
 describe("applying", () => {
-  test("answers the new state and what changed", async () => {
+  test("returns the new state and the changes", async () => {
     api.respondWith({ applySource: { source: git, plan: [item] } });
     expect((await api.call("POST", `${PATH}/apply`)).body).toEqual({ source: shownGit, plan: [shownItem] });
   });
-  test("an invalid definition carries every diagnostic", async () => {
+  test("an invalid definition returns every diagnostic", async () => {
     const diagnostics = Array.from({ length: 50 }, (_one, index) => ({ ...diagnostic, line: index + 1 }));
     api.respondWith({ applySource: upstreamError("invalid_argument", "definition_invalid", { details: diagnostics }) });
     expect(await api.call("POST", `${PATH}/apply`)).toMatchObject({

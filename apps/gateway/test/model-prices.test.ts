@@ -39,7 +39,7 @@ let api: RestApi;
 beforeAll(async () => void (api = await startRestApi()));
 afterAll(() => api.close());
 
-test("lists versions in pages, of one model if it is named", async () => {
+test("lists versions in pages, or of one model with the filter", async () => {
   api.respondWith({
     listModelPrices: { prices: [price, { ...price, createdByType: "", createdByUid: "" }], nextPageToken: "next" },
   });

@@ -132,7 +132,7 @@ describe("a session link", () => {
   });
 });
 
-test("files of a run open with a session, and for nobody without one", async () => {
+test("files of a run require a session", async () => {
   expect((await open(DIFF, { cookie: `a=b; ${await cookieOf()}` })).status).toBe(200);
   expect(api.calls[0]!.caller.principal.uid).toBe(USER);
   for (const cookie of ["millwright_session=x", "millwright_session=", "other=member"])

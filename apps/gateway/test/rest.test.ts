@@ -252,7 +252,7 @@ describe("routing", () => {
     expect(await api.call("DELETE", `/api/v1/things/${UID}`)).toMatchObject({ status: 204, body: "" }));
 });
 
-describe("the anonymous", () => {
+describe("anonymous requests", () => {
   test.each(["/things", "/nowhere", `/things/${UID}`, "/things/nonsense", "/slow"])(
     "get 401 for %s, existing or not",
     async (path) => {
@@ -320,7 +320,7 @@ describe("query parameters", () => {
 describe("bodies", () => {
   test("unknown members are ignored", async () =>
     expect((await post("/things", { name: "x", other: 1 })).body).toEqual({ saw: ["x", null] }));
-  test("may be left out where they are optional", async () =>
+  test("may be omitted if they are optional", async () =>
     expect((await api.call("POST", "/api/v1/optional")).body).toEqual({ saw: null }));
   test.each<[string, string, string]>([
     ["", "application/json", "invalid_body"],
@@ -333,7 +333,7 @@ describe("bodies", () => {
     ['{"name":"x"}', "text/plain", "content_type_not_json"],
     ['{"name":"x"}', "application/json; charset=latin1", "content_type_not_json"],
     ["[".repeat(200) + "]".repeat(200), "application/json", "invalid_body"],
-  ])("%j as %s is refused: %s", async (rawBody, type, reason) => {
+  ])("%j as %s is rejected: %s", async (rawBody, type, reason) => {
     const answer = await api.call("POST", "/api/v1/things", { rawBody, headers: { "content-type": type } });
     expect(answer).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason, retryable: false } });
     expect(answer.headers.get("content-type")).toBe("application/problem+json");
@@ -377,7 +377,7 @@ describe("problems", () => {
     ["/broken", "true", null],
     ["/slow", "true", null],
     ["/nowhere", null, null],
-  ])("%s tells retrying clients x-should-retry %s and Retry-After %s", async (path, should, after) => {
+  ])("%s returns x-should-retry %s and Retry-After %s", async (path, should, after) => {
     const { headers } = await get(path);
     expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual([should, after]);
   });
@@ -419,7 +419,7 @@ test.each(["mw_", "mww_", "mwr_", "mws_"])(
   },
 );
 
-test("every answer has a request id, taken from the client when well-formed, and security headers; no CORS", async () => {
+test("every response has a request id, taken from the client when well-formed, and security headers; no CORS", async () => {
   const answer = await api.call("GET", "/api/v1/things", {
     headers: { "x-request-id": "mine-1", origin: "https://elsewhere.example" },
   });
@@ -455,7 +455,7 @@ describe("a request's trace", () => {
     expect(JSON.stringify(tracer.spans)).not.toMatch(new RegExp(`hunter2|${UID}`));
   });
 
-  test("is what a problem and the log lines of the request name", async () => {
+  test("is in the problem and in the log lines of the request", async () => {
     tracer.spans.length = 0;
     logged.length = 0;
     const { body } = await api.call("GET", "/api/v1/broken", { headers: { "x-request-id": "mine-3" } });

@@ -182,8 +182,8 @@ describe("events as a stream", () => {
   });
 
   test("include deltas of the model's text, without an id", async () => {
-    const said = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
-    api.respondWith({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [said] }, { events: [anEvent(1n)] }] });
+    const delta = { executionId: 3n, attempt: 1, stepId: "s", offset: 5, text: "I look." };
+    api.respondWith({ getRun: { run: aRun() }, watchRunEvents: () => [{ texts: [delta] }, { events: [anEvent(1n)] }] });
     const { body } = await watch();
     expect(body).toContain(
       `: open\n\nevent: text_delta\ndata: ${JSON.stringify({ execution_id: 3, attempt: 1, step_id: "s", offset: 5, text: "I look." })}\n\nid: 1\n`,
@@ -231,10 +231,10 @@ describe("events as a stream", () => {
     expect(body).not.toContain("event: end");
   });
   test("stop without an end event when the caller loses access to the run", async () => {
-    let looks = 0;
+    let reads = 0;
     api.respondWith({
       getRun: () => {
-        if ((looks += 1) > 2) throw upstreamError("not_found", "run_not_found");
+        if ((reads += 1) > 2) throw upstreamError("not_found", "run_not_found");
         return { run: aRun() };
       },
       watchRunEvents: () => [{ events: [anEvent(1n)] }, { events: [anEvent(2n)] }],

@@ -317,7 +317,7 @@ describe("the owner of a new run", () => {
   });
 });
 
-describe("wrong creates", () => {
+describe("invalid creates", () => {
   const bodies = [
     { prompt: 1 },
     { prompt: null },
@@ -386,7 +386,7 @@ test.each(["internal", "unavailable"] as const)(
 );
 
 describe("a run", () => {
-  test("shows every published field, and leaves out what it does not have", async () => {
+  test("shows every published field, and omits absent ones", async () => {
     api.respondWith({ getRun: { run: aRun() } });
     const { body } = await api.call("GET", `${RUNS}/${RUN}`);
     expect(api.calls[0]).toMatchObject({ method: "getRun", request: { runUid: RUN } });

@@ -164,7 +164,7 @@ describe("creating", () => {
     ["everything", FULL, FULL_ASKED],
     ["unknown members", { ...BODY, unknown: 1 }, { name: "Nightly" }],
     ["a personal one", { ...BODY, team: false }, { ownerType: "user", ownerUid: USER }],
-  ])("asks for %s", async (_what, body, expected) => {
+  ])("requests %s", async (_what, body, expected) => {
     api.respondWith({ ...environments, createSchedule: { schedule } });
     const { status, body: made } = await create(body);
     expect([status, made]).toEqual([201, shown]);
@@ -274,7 +274,7 @@ describe("replacing", () => {
     ["everything", FULL, { uid: UID, ...FULL_ASKED }],
     ["an empty configuration, which clears it", { ...PUT, agent_config: {} }, { agentConfig: {} }],
     ["no zone", { ...PUT, time_zone: null, prompt: "" }, { prompt: "" }],
-  ])("asks for %s", async (_what, body, expected) => {
+  ])("requests %s", async (_what, body, expected) => {
     api.respondWith({ ...environments, replaceSchedule: { schedule } });
     const answer = await api.call("PUT", `${PATH}/${UID}`, { body });
     expect([answer.status, answer.body]).toEqual([200, shown]);

@@ -279,7 +279,7 @@ describe("PATCH /factory/{uid}/scorers/{scorer_uid}", () => {
     ["a rule of null, which clears it", { rule: null }, ["rule"], { rule: undefined }],
     ["a description of null, which clears it", { description: null }, ["description"], { description: "" }],
     [
-      "agents alone, which keep the mode",
+      "agents alone, which leave the mode unchanged",
       { agent_uids: [AGENT] },
       ["agents"],
       { scopeMode: "", agents: [{ agentUid: AGENT, includeDescendants: false }] },

@@ -158,17 +158,17 @@ describe.each([
     "watchTeamEvents",
     (seq: bigint) => ({ events: Array.from({ length: 200 }, () => anEvent(seq)), afterSequence: seq }),
   ],
-])("a reader of %s that takes nothing", (_what, path, method, batch) => {
+])("a client of %s that does not read", (_what, path, method, batch) => {
   let impatient: RestApi;
   beforeAll(async () => void (impatient = await startRestApi({ stuckMs: 300 })));
   afterAll(() => impatient.close());
 
   test("is disconnected, and its events are not buffered without limit", async () => {
-    let told = 0;
+    let sentBatches = 0;
     impatient.respondWith({
       getRun: { run: aRun() },
       async *[method]() {
-        for (;;) yield batch(BigInt((told += 1)));
+        for (;;) yield batch(BigInt((sentBatches += 1)));
       },
     });
     const stuck = request(`${impatient.url}${path}`, {
@@ -177,7 +177,7 @@ describe.each([
     stuck.on("response", (response) => response.pause()).on("error", () => {});
     stuck.end();
     await eventually(() => expect(impatient.calls.find((call) => call.method === method)?.signal.aborted).toBe(true));
-    expect(told).toBeLessThan(1_000); // the capacity of the buffers of two sockets
+    expect(sentBatches).toBeLessThan(1_000); // the capacity of the buffers of two sockets
     stuck.destroy();
   });
 });

@@ -180,11 +180,11 @@ const CALLERS: readonly [string, () => Caller | undefined][] = [
   ["a platform administrator without teams", () => ({ ...aCaller(), teams: [], platformAdmin: true })],
   ["a service in its own name", () => serviceCaller("orchestrator", newUid())],
   ["another service in its own name", () => serviceCaller("factories", newUid())],
-  ["nobody", () => undefined],
+  ["an anonymous caller", () => undefined],
 ];
 
-describe.each(SERVERS)("every RPC of %s answers the same over HTTP/2 as within the process", (server) => {
-  test.each(CALLERS)("asked by %s, with nothing and with something in every field", async (_who, caller) => {
+describe.each(SERVERS)("every RPC of %s returns the same over HTTP/2 as in-process", (server) => {
+  test.each(CALLERS)("called by %s, with empty and with filled fields", async (_who, caller) => {
     const asked = caller();
     const outcomes: unknown[] = [];
     for (const method of ways[server].methods) {
@@ -197,7 +197,7 @@ describe.each(SERVERS)("every RPC of %s answers the same over HTTP/2 as within t
   });
 });
 
-test("what has been made in one way is the same seen in both", async () => {
+test("a resource created over one transport is identical over both", async () => {
   const { FactoryService } = factoriesContract;
   const { RunService } = runs;
   const factoriesClient = clientFor(FactoryService, ways.factories.local, { signer });

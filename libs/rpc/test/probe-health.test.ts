@@ -28,7 +28,7 @@ test("a ready server has no problem, one that is not ready names its status", as
   expect(await probeHealth(url)).toBe("the server reports NOT_SERVING");
 });
 
-test("a server of another gRPC implementation is probed alike", async () => {
+test("probes a server of another gRPC implementation in the same way", async () => {
   const server = new Server();
   const check = {
     path: "/grpc.health.v1.Health/Check",

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-test("tells a client that connections stay open for more than a minute", async () => {
+test("announces a keep-alive timeout of more than a minute", async () => {
   const response = await fetch(`http://127.0.0.1:${server.port}/`);
   await response.text();
   expect([response.headers.get("connection"), response.headers.get("keep-alive")]).toEqual([
