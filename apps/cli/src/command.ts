@@ -51,7 +51,7 @@ export type Command = {
 /** Exit codes of the client: scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, notAuthorised: 3, notFound: 4 } as const;
 
-/** Thrown if the command line is wrong; the message says how. */
+/** Thrown if the command line is invalid; the message states the reason. */
 export class UsageError extends Error {}
 
 /** Thrown if something that the command line names does not exist. */
@@ -86,7 +86,7 @@ export const textOptions = (values: Values, name: string): string[] => {
 /** Returns undefined for an empty list, so that a request does not contain it. */
 export const nonEmpty = <T>(list: T[]): T[] | undefined => (list.length > 0 ? list : undefined);
 
-/** Returns the number that an argument or option holds. Throws `UsageError` if it holds none. */
+/** Returns the numeric value of an argument or option. Throws `UsageError` if it is not a number. */
 export function numberOf(text: string | undefined, name: string): number {
   const value = Number(text);
   if (text === undefined || text === "" || !Number.isFinite(value))

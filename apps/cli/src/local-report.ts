@@ -32,7 +32,7 @@ export class LocalReport {
   #written = 0;
 
   /** Whether the end has been recorded; no event follows it. */
-  isOver = false;
+  hasEnded = false;
 
   get isEmpty(): boolean {
     return this.#pending.length === 0;
@@ -65,7 +65,7 @@ export class LocalReport {
       exit_code: exitCode,
       signal,
     });
-    this.isOver = true;
+    this.hasEnded = true;
   }
 
   /** Returns the next batch; the same one until it is acknowledged. */

@@ -7,7 +7,7 @@ const SCRIPT = fileURLToPath(new URL("../../console/build.mjs", import.meta.url)
 
 /**
  * Builds the console in a child process of low priority if its sources have changed since the last build. Until then
- * the gateway serves a page that says so. Does nothing in an image, which contains the built console.
+ * the gateway serves a page that reports it. Does nothing in an image, which contains the built console.
  */
 export function buildConsole(): void {
   if (!existsSync(SCRIPT)) return;

@@ -26,7 +26,7 @@ export class Addresses {
     this.#resolve = resolve;
   }
 
-  /** Returns the cached addresses, or the first resolution. A name that fails to resolve keeps its last addresses. */
+  /** Returns the cached addresses, or the first resolution. If resolving fails, the last addresses are returned. */
   async all(): Promise<readonly Address[]> {
     if (performance.now() - this.#askedMs > RESOLVE_MS)
       this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));

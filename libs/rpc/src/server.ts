@@ -145,24 +145,24 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
     const [context, call] = [values.get(REQUEST), values.get(CALL)];
     const durationMs = Math.round(performance.now() - startedMs);
     const operation = methodName(method);
-    const answer = error === undefined ? undefined : answerTo(error);
-    const outcome = answer?.outcome ?? "ok";
+    const failure = error === undefined ? undefined : toFailure(error);
+    const outcome = failure?.outcome ?? "ok";
     requests.inc({ service: options.service, method: operation, outcome });
     seconds.observe({ service: options.service, method: operation }, durationMs / 1000);
-    endSpan(call?.span, answer);
+    endSpan(call?.span, failure);
     const fields = {
       ...call?.scope.fields,
       teamUid: context?.caller?.activeTeamUid,
       callerService: context?.caller?.principal.type === "service" ? context.caller.principal.uid : undefined,
       operation,
       outcome,
-      reason: answer?.reason,
+      reason: failure?.reason,
       durationMs,
     };
-    if (answer?.loud) options.log.error({ ...fields, error }, "rpc failed");
-    else if (!answer && quiet.has(operation)) options.log.debug(fields, "rpc finished");
+    if (failure?.loud) options.log.error({ ...fields, error }, "rpc failed");
+    else if (!failure && quiet.has(operation)) options.log.debug(fields, "rpc finished");
     else options.log.info(fields, "rpc finished");
-    return answer?.error;
+    return failure?.error;
   };
 }
 
@@ -176,19 +176,19 @@ const FAULTS: ReadonlySet<Code> = new Set([
   Code.DataLoss,
 ]);
 
-function endSpan(span: Span | undefined, answer: Answer | undefined): void {
-  const errorType = answer && (answer.reason ?? answer.outcome);
+function endSpan(span: Span | undefined, failure: Failure | undefined): void {
+  const errorType = failure && (failure.reason ?? failure.outcome);
   span?.set({
-    "rpc.status_code": answer ? Code[answer.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK",
+    "rpc.status_code": failure ? Code[failure.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK",
     "error.type": errorType,
   });
-  if (answer && errorType !== undefined && FAULTS.has(answer.error.code)) span?.fail(errorType);
+  if (failure && errorType !== undefined && FAULTS.has(failure.error.code)) span?.fail(errorType);
   span?.end();
 }
 
-type Answer = { error: ConnectError; outcome: string; reason?: string; loud: boolean };
+type Failure = { error: ConnectError; outcome: string; reason?: string; loud: boolean };
 
-function answerTo(error: unknown): Answer {
+function toFailure(error: unknown): Failure {
   if (isDomainError(error)) {
     return { error: toConnectError(error), outcome: error.kind, reason: error.reason, loud: error.kind === "internal" };
   }
@@ -200,8 +200,8 @@ function answerTo(error: unknown): Answer {
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
     return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
-  if (isStorageFull(error)) return { ...answerTo(storageFull(error)), loud: true };
-  if (isLostConnection(error)) return answerTo(serviceUnavailable(error));
+  if (isStorageFull(error)) return { ...toFailure(storageFull(error)), loud: true };
+  if (isLostConnection(error)) return toFailure(serviceUnavailable(error));
   const hidden = new DomainError({
     kind: "internal",
     reason: "internal",
@@ -210,7 +210,7 @@ function answerTo(error: unknown): Answer {
   return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
 }
 
-/** Returns whether reading a request failed because its sender died. */
+/** Code of the error that Node.js reports if the sender of a request disconnects. */
 const CALLER_GONE = "ERR_STREAM_PREMATURE_CLOSE";
 
 const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([

@@ -40,7 +40,8 @@ export function upstreamTransport(urls: readonly string[], options: UpstreamOpti
         const { replica, done } = await replicas.reach(tried);
         const leftMs = endMs === undefined ? timeoutMs : Math.ceil(endMs - performance.now());
         try {
-          if (endMs !== undefined && leftMs! <= 0) throw new ConnectError("the time is over", Code.DeadlineExceeded);
+          if (endMs !== undefined && leftMs! <= 0)
+            throw new ConnectError("the deadline has passed", Code.DeadlineExceeded);
           return await replica.transport.unary(method, signal, leftMs, header, input, values);
         } catch (error) {
           if (!isUnanswered(error, signal)) throw error;

@@ -15,11 +15,11 @@ const TABLES = `SELECT format('%I.%I', n.nspname, c.relname) AS value
   ORDER BY 1`;
 
 /**
- * Opens a read-only transaction in every database, all with the state of one instant: for a moment, writes wait in all
- * databases while the snapshots are taken. Services read each other's logs by position and keep results of calls to
- * each other, so states of different instants would not fit together.
+ * Opens a read-only transaction in every database, all with the state of one instant: writes in all
+ * databases wait while the snapshots are taken. Services read each other's logs by position and store results of calls
+ * to each other, so snapshots of different instants would be inconsistent.
  *
- * Throws if a transaction of the platform holds a table for longer than a few seconds. The caller ends the clients.
+ * Throws if a transaction of the platform locks a table for longer than a few seconds. The caller ends the clients.
  */
 export async function openSnapshots(databases: PlatformDatabases): Promise<ReadonlyMap<string, Client>> {
   const lockers = new Map<string, Client>();

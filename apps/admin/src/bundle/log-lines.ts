@@ -18,15 +18,15 @@ const VALUE = /^[\w.:/@+ -]{1,200}$/;
  */
 export async function logLines(path: string): Promise<string> {
   const lines = (await endOf(path)).split("\n").filter(Boolean).slice(-LINES_MAX);
-  const kept = lines.map(keptPart).filter((line) => line !== undefined);
-  const dropped = lines.length - kept.length;
+  const retained = lines.map(listedFields).filter((line) => line !== undefined);
+  const dropped = lines.length - retained.length;
   return [
-    ...kept,
+    ...retained,
     ...(dropped > 0 ? [JSON.stringify({ message: `${dropped} lines are not JSON and omitted` })] : []),
   ].join("\n");
 }
 
-function keptPart(line: string): string | undefined {
+function listedFields(line: string): string | undefined {
   try {
     const entry = JSON.parse(line) as Record<string, unknown>;
     const fields = FIELDS.filter((name) => isPlain(entry[name])).map((name) => [name, entry[name]]);

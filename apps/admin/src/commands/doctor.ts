@@ -13,7 +13,7 @@ import {
 import type { Command } from "../command.ts";
 import { dataDirectoryOf, hasEmbeddedServer, withPlatform } from "../platform.ts";
 
-/** Number of connections that each service opens unless its DATABASE_POOL says otherwise. */
+/** Default number of connections that each service opens, if DATABASE_POOL is not set. */
 const POOL = 10;
 
 export const doctor: Command = {

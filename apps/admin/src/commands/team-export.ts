@@ -84,7 +84,7 @@ async function exportRows(
   return counts;
 }
 
-/** Keeps the text of the row as PostgreSQL wrote it if it has no secret, so that numbers stay exact. */
+/** Returns the text of a row without secrets exactly as PostgreSQL wrote it, so that numbers stay exact. */
 function withoutSecrets(row: string): string {
   const value = JSON.parse(row) as Record<string, unknown>;
   const names = Object.keys(value).filter((name) => SECRET_COLUMN.test(name));

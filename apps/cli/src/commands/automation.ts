@@ -31,7 +31,7 @@ const triggersOf = ({ triggers }: Automation): string =>
 const describe = (one: Automation): string =>
   `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
-export const saidOfReplay = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
+export const replayText = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
 const decided = (one: Decision): string =>
   `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
 
@@ -157,7 +157,7 @@ export const automationCommands: Command[] = [
           automation_uid: uid,
           dry_run: values["dry-run"] === true,
         });
-      cli.show(replayed, () => saidOfReplay(replayed));
+      cli.show(replayed, () => replayText(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
   },

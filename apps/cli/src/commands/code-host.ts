@@ -4,7 +4,7 @@ import { CHOICES } from "../choices.ts";
 import { EXIT, textOption, textOptions, type Cli, type Command, type Values } from "../command.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 import { teamOf } from "./access.ts";
-import { saidOfReplay, type Replayed } from "./automation.ts";
+import { replayText, type Replayed } from "./automation.ts";
 
 type CodeHost = { uid: string; name: string; kind: string; base_url: string; root: string; owners: string[] };
 type Webhook = { ingress_url: string; enabled: boolean; bot_login: string | null; secret?: string };
@@ -157,7 +157,7 @@ export const codeHostCommands: Command[] = [
       const replayed = await cli
         .api()
         .post<Replayed>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}/replay`, body);
-      cli.show(replayed, () => saidOfReplay(replayed));
+      cli.show(replayed, () => replayText(replayed));
       return replayed.would_trigger ? EXIT.done : EXIT.failed;
     },
   },

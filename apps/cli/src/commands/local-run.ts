@@ -58,20 +58,20 @@ async function execute(
   for (;;) {
     if (report.isEmpty)
       await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
-    if (!report.isOver) await Promise.race([ended, delay(Math.min(BATCH_MS, everyMs))]);
+    if (!report.hasEnded) await Promise.race([ended, delay(Math.min(BATCH_MS, everyMs))]);
     const answer = await send(cli, runId, clientId, report, everyMs);
     report.acknowledged(answer.acked_seq);
     if (answer.lease !== "held") {
-      if (!report.isOver)
+      if (!report.hasEnded)
         cli.printError(
           `millwright: the platform ended this run (${answer.state.toLowerCase()}); the command is stopped.`,
         );
-      if (!report.isOver) command.stop();
+      if (!report.hasEnded) command.stop();
       await ended;
       return answer.state;
     }
     for (const { followup_id: uid, message } of answer.followups) {
-      if (given.has(uid) || report.isOver || !command.writeLine(message)) continue;
+      if (given.has(uid) || report.hasEnded || !command.writeLine(message)) continue;
       given.add(uid);
       report.followupReceived(uid);
     }
@@ -83,7 +83,7 @@ async function execute(
  * command has ended and the platform has not responded for the length of a lease.
  */
 async function send(cli: Cli, runId: string, clientId: string, report: LocalReport, everyMs: number): Promise<Answer> {
-  for (let waitedMs = 0; ; waitedMs += report.isOver ? everyMs : 0) {
+  for (let waitedMs = 0; ; waitedMs += report.hasEnded ? everyMs : 0) {
     try {
       return await cli
         .api()
