@@ -11,6 +11,7 @@ import "./styles/components.css";
 import "./styles/shell.css";
 import "./styles/run.css";
 import "./styles/work.css";
+import "./styles/factories.css";
 
 applyTheme();
 createRoot(document.querySelector("#root")!).render(

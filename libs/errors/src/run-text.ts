@@ -22,4 +22,4 @@ export function requireTextWithin(subject: string, bytes: number, bytesMax: numb
 
 /** Throws `text_too_large` (too_large) if a run's configuration has more bytes as JSON than the limit. */
 export const requireConfigWithin = (subject: string, config: object): void =>
-  requireTextWithin(subject, Buffer.byteLength(JSON.stringify(config)), RUN_CONFIG_BYTES_MAX);
+  requireTextWithin(subject, new TextEncoder().encode(JSON.stringify(config)).length, RUN_CONFIG_BYTES_MAX);

@@ -1,6 +1,8 @@
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { factoriesRoutes } from "../pages/factories/routes.ts";
 import { runRoutes } from "../pages/run/routes.ts";
 import { runsRoutes } from "../pages/runs/routes.ts";
+import { schedulesRoutes } from "../pages/schedules/routes.ts";
 import { parseSearch, stringifySearch } from "../ui/search-params.ts";
 import { ErrorView } from "../ui/error-view.tsx";
 import { workRoutes } from "../pages/work/routes.ts";
@@ -15,7 +17,14 @@ const homeRoute = createRoute({
 });
 
 /** Every page of the console. An area adds its routes here, and its entry to `navigation.ts`. */
-const routeTree = rootRoute.addChildren([homeRoute, ...runsRoutes, ...runRoutes, ...workRoutes]);
+const routeTree = rootRoute.addChildren([
+  homeRoute,
+  ...runsRoutes,
+  ...runRoutes,
+  ...workRoutes,
+  ...factoriesRoutes,
+  ...schedulesRoutes,
+]);
 
 export const router = createRouter({
   routeTree,

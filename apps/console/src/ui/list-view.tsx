@@ -15,17 +15,20 @@ type Props<Result> = {
   readonly cursor: string | undefined;
   /** Writes the cursor to the URL as a new history entry, so that "back" returns to the page before. */
   readonly onCursor: (cursor: string | undefined) => void;
+  /** Reads the page again in this interval. For lists without live updates. */
+  readonly refetchMs?: number;
   readonly empty: ReactNode;
   readonly children: (result: Result) => ReactNode;
 };
 
 /** Loads one page of a list, keeps the last page visible while the next one loads, and shows errors and the pager. */
 export function ListView<Result>(props: Props<Result>): ReactNode {
-  const { queryKey, load, pageInfoOf, isEmpty, cursor, onCursor, empty, children } = props;
+  const { queryKey, load, pageInfoOf, isEmpty, cursor, onCursor, refetchMs, empty, children } = props;
   const { data, error, refetch, isPlaceholderData } = useQuery({
     queryKey: [...queryKey, cursor ?? ""],
     queryFn: ({ signal }) => load(cursor, signal),
     placeholderData: keepPreviousData,
+    refetchInterval: refetchMs ?? false,
   });
   if (data === undefined)
     return error ? <ErrorView error={error} onRetry={() => void refetch()} /> : <p className="soft">Loading…</p>;

@@ -1,0 +1,70 @@
+import type { ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { api, dataOf } from "../../api/client.ts";
+import type { components } from "../../gen/api.ts";
+import { CopyCommands, Id } from "../../ui/copy.tsx";
+import { DataTable, type Column } from "../../ui/data-table.tsx";
+import { ErrorView } from "../../ui/error-view.tsx";
+import { EmptyState } from "../../ui/page.tsx";
+import { SafeText } from "../../ui/safe-text.tsx";
+import { Time } from "../../ui/time.tsx";
+import { inFactory, type FactoryTab } from "./in-factory.tsx";
+
+type Agent = components["schemas"]["AgentIdentity"];
+
+const COLUMNS: readonly Column<Agent>[] = [
+  {
+    title: "Agent",
+    cell: ({ name, description }) => (
+      <div className="stack">
+        <strong>
+          <SafeText>{name}</SafeText>
+        </strong>
+        {description && (
+          <span className="soft small">
+            <SafeText>{description}</SafeText>
+          </span>
+        )}
+      </div>
+    ),
+  },
+  { title: "Type", cell: ({ agent_type: type }) => type?.toLowerCase() ?? "–" },
+  { title: "Model", cell: ({ base_model: model }) => <SafeText>{model || "default"}</SafeText> },
+  { title: "Harness", cell: ({ harness }) => harness?.type ?? "default" },
+  { title: "Skills", cell: ({ skills }) => <SafeText>{skills.join(", ") || "–"}</SafeText> },
+  {
+    title: "State",
+    cell: ({ available }) =>
+      available ? <span className="badge good">Available</span> : <span className="badge wait">Not available</span>,
+  },
+  { title: "Updated", cell: ({ updated_at: at }) => <Time at={at} /> },
+  { title: "Id", cell: ({ uid }) => <Id value={uid} /> },
+];
+
+/** The agents of a factory. */
+function AgentsPage({ factoryUid }: FactoryTab): ReactNode {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["factories", factoryUid, "agents"],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/agent/identities", { params: { query: { factory_uid: factoryUid } }, signal })),
+  });
+  if (!data)
+    return error ? <ErrorView error={error} onRetry={() => void refetch()} /> : <p className="soft">Loading…</p>;
+  if (data.agents.length === 0)
+    return (
+      <EmptyState title="No agents yet">
+        Add a file such as <code>agents/foreman/agent.md</code> to the definition and apply it, or{" "}
+        <code>npx millwright agent create foreman --factory {factoryUid}</code>
+      </EmptyState>
+    );
+  return (
+    <>
+      <div className="filters">
+        <CopyCommands path={`/agent/identities?factory_uid=${factoryUid}`} cli={`agent list --factory ${factoryUid}`} />
+      </div>
+      <DataTable caption="Agents" columns={COLUMNS} rows={data.agents} keyOf={({ uid }) => uid} />
+    </>
+  );
+}
+
+export default inFactory(AgentsPage);

@@ -1,0 +1,2 @@
+/** The states of a slot, from waiting to decided. */
+export const SLOT_STATES = ["due", "buffered", "fired", "skipped", "missed"] as const;
