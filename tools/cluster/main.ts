@@ -24,5 +24,5 @@ const lines = [
 process.stdout.write(`${lines.join("\n")}\n`);
 await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
 const unclean = await (dir ? cluster.stop() : cluster.remove().then(() => []));
-if (unclean.length > 0) process.stderr.write(`did not stop in order: ${unclean.join(", ")}\n`);
+if (unclean.length > 0) process.stderr.write(`did not stop cleanly: ${unclean.join(", ")}\n`);
 process.exit(unclean.length > 0 ? 1 : 0);

@@ -198,7 +198,7 @@ export class LocalCluster {
 
   /**
    * Replaces every pod by one of the release, `atOnce` workloads at a time, as Deployments do with one more pod than
-   * replicas and none fewer. Returns the pods that did not stop in order.
+   * replicas and none fewer. Returns the pods that did not stop cleanly.
    */
   async rollOut(release: Release, atOnce: number, report: (workload: string) => void): Promise<string[]> {
     this.apply(release);
@@ -235,7 +235,7 @@ export class LocalCluster {
     return this.output(pod);
   }
 
-  /** Stops the workers, then the services. Returns the pods that did not stop in order. */
+  /** Stops the workers, then the services. Returns the pods that did not stop cleanly. */
   async stop(): Promise<string[]> {
     const faults: (string | undefined)[] = [];
     const groups = [isWorkerPod, (pod: Pod) => !isWorkerPod(pod) && pod.workload.startsWith("Deployment/"), () => true];

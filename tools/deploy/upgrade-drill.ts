@@ -89,7 +89,7 @@ async function replaceEverything(installation: Installation, previous: Release, 
     const phaseBegan = performance.now();
     for (const seconds of AGENTS_SECONDS) await load.startAgent(seconds);
     const unclean = await cluster.rollOut(release, Number(options["at-once"]), () => {});
-    violations.push(...unclean.map((fault) => `${name}: did not stop in order: ${fault}`));
+    violations.push(...unclean.map((fault) => `${name}: did not stop cleanly: ${fault}`));
     report(
       `${name}: every process replaced in ${Math.round((performance.now() - phaseBegan) / 1_000)} s, ` +
         `${load.sent - sent} requests, ${load.failures.length - failed} failed`,

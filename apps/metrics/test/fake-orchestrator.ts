@@ -1,7 +1,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { ForgeAnswer } from "@millwright/code-host";
+import type { ForgeResponse } from "@millwright/code-host";
 import { events, orchestrator } from "@millwright/contracts";
 import { invalidArgument } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
@@ -12,7 +12,7 @@ import type { FakeRun } from "./run-samples.ts";
 
 /** The only connection. */
 export const CODE_HOST = newUid();
-export type ReadCodeHost = (request: orchestrator.ReadCodeHostRequest) => Promise<ForgeAnswer>;
+export type ReadCodeHost = (request: orchestrator.ReadCodeHostRequest) => Promise<ForgeResponse>;
 
 /** Facts of runs and the run feed in memory, and code hosts as the orchestrator reads them. */
 export class FakeOrchestrator {

@@ -215,7 +215,7 @@ test("enforces a run's own cost limit together with a budget", async () => {
   await report(limited, 100);
   expect(await reserve(limited, 1)).toMatchObject({
     outcome: "exceeded",
-    message: expect.stringContaining("The run, with the runs below it"),
+    message: expect.stringContaining("This run and its descendants have cost"),
   });
 });
 

@@ -69,7 +69,7 @@ test("concurrent runs share the rest of the limit above them, and exceed it by l
   for (const execution of [root, ...children])
     expect(await reserve(execution, 1)).toMatchObject({
       outcome: "exceeded",
-      message: expect.stringContaining("has cost $0.001299 of $0.001."),
+      message: expect.stringContaining("have cost $0.001299; the cost limit is $0.001."),
     });
 });
 
@@ -78,7 +78,7 @@ test("a limit of one child run does not limit the others", async () => {
   await report(children[0]!, "c1", 100);
   expect(await reserve(children[0]!, 1)).toMatchObject({
     outcome: "exceeded",
-    message: "The run, with the runs below it, has cost $0.0001 of $0.0001.",
+    message: "This run and its descendants have cost $0.0001; the cost limit is $0.0001.",
   });
   expect([(await reserve(children[1]!, 1)).outcome, (await reserve(root, 1)).outcome]).toEqual(["granted", "granted"]);
 });

@@ -166,7 +166,7 @@ needs(
     expect([run.state, run.status_message.error_code, run.status_message.message]).toEqual([
       "FAILED",
       "budget_exceeded",
-      "The run, with the runs below it, has cost $0.023 of $0.02.",
+      "This run and its descendants have cost $0.023; the cost limit is $0.02.",
     ]);
     expect(run.request_usage.inference_cost_usd).toBe(0.023);
     const parent = await startRun(
@@ -178,7 +178,7 @@ needs(
     const [child] = (await api.get(`/agent/runs?ancestor_run_id=${parent}`)).runs;
     expect([child.state, child.status_message.message]).toEqual([
       "FAILED",
-      `The run ${parent}, above this one, with all runs below it, has cost $0.023 of $0.02.`,
+      `The ancestor run ${parent} and its descendants have cost $0.023; the cost limit is $0.02.`,
     ]);
     const { status, body } = await api.call("POST", "/agent/runs", {
       body: { prompt: "x", config: { model_id: "anthropic/claude-next", cost_limit_usd: 1 } },

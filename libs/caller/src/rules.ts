@@ -46,25 +46,25 @@ export function ownersWith(caller: Caller, verb: Verb, teamUid?: string): Owner[
 }
 
 /**
- * Throws unless the caller may do `verb` in the team that owns `thing` (lower_snake, such as "run").
+ * Throws unless the caller may do `verb` in the team that owns `resource` (lower_snake, such as "run").
  *
- * Errors: <thing>_not_found for callers outside the team · not_authorized (permission_denied) for members without the
+ * Errors: <resource>_not_found for callers outside the team · not_authorized (permission_denied) for members without the
  * verb.
  */
-export function requireVerb(caller: Caller, teamUid: string, verb: Verb, thing: string): void {
-  if (!isMember(caller, teamUid)) throw notFound(thing);
+export function requireVerb(caller: Caller, teamUid: string, verb: Verb, resource: string): void {
+  if (!isMember(caller, teamUid)) throw notFound(resource);
   if (!can(caller, teamUid, verb)) throw missingVerb(verb, "in the team");
 }
 
 /**
  * As `requireVerb`, for a resource with either kind of owner.
  *
- * Errors: <thing>_not_found for callers without access to the owner · not_authorized (permission_denied) without the
+ * Errors: <resource>_not_found for callers without access to the owner · not_authorized (permission_denied) without the
  * verb.
  */
-export function requireVerbAs(caller: Caller, owner: Owner, verb: Verb, thing: string): void {
-  if (owner.type === "team") return requireVerb(caller, owner.uid, verb, thing);
-  if (!isPerson(caller, owner.uid)) throw notFound(thing);
+export function requireVerbAs(caller: Caller, owner: Owner, verb: Verb, resource: string): void {
+  if (owner.type === "team") return requireVerb(caller, owner.uid, verb, resource);
+  if (!isPerson(caller, owner.uid)) throw notFound(resource);
   if (!canAs(caller, owner, verb)) throw missingVerb(verb, "among the scopes of the key");
 }
 

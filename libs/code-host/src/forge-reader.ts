@@ -34,7 +34,7 @@ export type ForgeRead = {
 /** How much of the token's allowance is left. */
 export type RateLimit = { readonly limit: number; readonly remaining: number; readonly resetsInSeconds: number };
 
-export type ForgeAnswer = {
+export type ForgeResponse = {
   /** The JSON in the forge's own shape, with long texts cut; undefined unless `found`. */
   readonly body: unknown;
   readonly outcome: "found" | "not_modified" | "not_found" | "rate_limited";
@@ -49,7 +49,7 @@ export type ForgeAnswer = {
   readonly retryAfterSeconds: number;
 };
 
-export type ForgeReader = (read: ForgeRead) => Promise<ForgeAnswer>;
+export type ForgeReader = (read: ForgeRead) => Promise<ForgeResponse>;
 
 export type ForgeReaderOptions = {
   readonly kind: "github" | "gitlab";
@@ -72,24 +72,24 @@ export const forgeReader = ({ kind, baseUrl, token, fetch }: ForgeReaderOptions)
   return async (read) => {
     const path = pathOf(kind, read);
     const conditional: Record<string, string> = read.etag === "" ? {} : { "if-none-match": read.etag };
-    return toAnswer(await sendToForge(options, "GET", path, conditional), read.etag);
+    return toForgeResponse(await sendToForge(options, "GET", path, conditional), read.etag);
   };
 };
 
-async function toAnswer(response: Response, etag: string): Promise<ForgeAnswer> {
+async function toForgeResponse(response: Response, etag: string): Promise<ForgeResponse> {
   const { status, headers } = response;
   const answeredAt = dateOf(headers.get("date"));
   const rateLimit = rateLimitOf(headers, answeredAt);
-  const answer = { body: undefined, etag, nextPage: "", answeredAt, rateLimit, retryAfterSeconds: 0 };
+  const common = { body: undefined, etag, nextPage: "", answeredAt, rateLimit, retryAfterSeconds: 0 };
   if (status === 200) {
     const body = withoutLongTexts(await parsed(response));
-    return { ...answer, outcome: "found", body, etag: headers.get("etag") ?? "", nextPage: nextPageOf(headers) };
+    return { ...common, outcome: "found", body, etag: headers.get("etag") ?? "", nextPage: nextPageOf(headers) };
   }
   await response.body?.cancel();
-  if (status === 304) return { ...answer, outcome: "not_modified" };
+  if (status === 304) return { ...common, outcome: "not_modified" };
   if (isRateLimited(response))
-    return { ...answer, outcome: "rate_limited", retryAfterSeconds: retrySeconds(headers, answeredAt, rateLimit) };
-  if (status === 404 || status === 410 || status === 422) return { ...answer, outcome: "not_found" };
+    return { ...common, outcome: "rate_limited", retryAfterSeconds: retrySeconds(headers, answeredAt, rateLimit) };
+  if (status === 404 || status === 410 || status === 422) return { ...common, outcome: "not_found" };
   throw refusal(response);
 }
 

@@ -14,7 +14,7 @@ export type {
 export {
   FORGE_RESOURCES,
   forgeReader,
-  type ForgeAnswer,
+  type ForgeResponse,
   type ForgeRead,
   type ForgeReader,
   type ForgeResource,

@@ -49,14 +49,14 @@ export const isDomainError = (error: unknown): error is DomainError =>
   (error instanceof Error && error.name === "DomainError" && "kind" in error && "reason" in error);
 
 /**
- * Returns the error for both "absent" and "not visible to the caller": both must be indistinguishable. `thing` is
- * lower_snake ("agent_identity"); the reason is `<thing>_not_found`.
+ * Returns the error for both "absent" and "not visible to the caller": both must be indistinguishable. `resource` is
+ * lower_snake ("agent_identity"); the reason is `<resource>_not_found`.
  */
-export const notFound = (thing: string): DomainError =>
+export const notFound = (resource: string): DomainError =>
   new DomainError({
     kind: "not_found",
-    reason: `${thing}_not_found`,
-    message: `No such ${thing.replaceAll("_", " ")}, or it is not visible to you.`,
+    reason: `${resource}_not_found`,
+    message: `No such ${resource.replaceAll("_", " ")}, or it is not visible to you.`,
   });
 
 /** Returns a 400 with a specific reason. */

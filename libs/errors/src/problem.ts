@@ -8,7 +8,7 @@ import { isStorageFull, storageFull } from "./storage-full.ts";
 export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: string }>> = {
   invalid_request: {
     title: "Invalid request",
-    about: "The body or a parameter is malformed, or the request makes no sense in the present state.",
+    about: "The body or a parameter is malformed, or the current state of the resource does not permit the request.",
   },
   integration_not_configured: {
     title: "Integration not configured",
@@ -22,7 +22,10 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
     title: "External authentication required",
     about: "A code host or tracker has not been authorised.",
   },
-  not_authorized: { title: "Not authorized", about: "The key is valid, but its role or scopes do not allow this." },
+  not_authorized: {
+    title: "Not authorized",
+    about: "The key is valid, but its role or scopes do not permit the request.",
+  },
   insufficient_credits: { title: "Insufficient credits", about: "The team has no credits left." },
   budget_exceeded: { title: "Budget exceeded", about: "The team's spending cap is reached." },
   feature_not_available: { title: "Feature not available", about: "The feature is switched off for the team." },
@@ -30,35 +33,45 @@ export const ERROR_CATALOG: Readonly<Record<string, { title: string; about: stri
   content_policy_violation: { title: "Content policy violation", about: "The content is not allowed." },
   resource_not_found: {
     title: "Not found",
-    about: "The thing does not exist, was deleted, or is not visible to the caller.",
+    about: "The resource does not exist, was deleted, or is not visible to the caller.",
   },
   conflict: {
     title: "Conflict",
-    about: "The present state does not allow this. `retryable` states whether a retry may succeed.",
+    about:
+      "The current state of the resource does not permit the request. `retryable` states whether a retry may succeed.",
   },
-  operation_not_supported: { title: "Operation not supported", about: "This kind of run or format cannot do this." },
+  operation_not_supported: {
+    title: "Operation not supported",
+    about: "This kind of run or format does not support the operation.",
+  },
   unknown_attachment: {
     title: "Unknown attachment",
     about: "The follow-up names an attachment that was not prepared for the newest run.",
   },
-  resource_unavailable: { title: "Resource unavailable", about: "A passing lack of capacity or infrastructure." },
+  resource_unavailable: {
+    title: "Resource unavailable",
+    about: "Capacity or infrastructure is temporarily unavailable. Retry later.",
+  },
   environment_setup_failed: {
     title: "Environment setup failed",
     about: "Cloning, a setup command or the start of a tool server failed.",
   },
   internal_error: {
     title: "Internal error",
-    about: "Something unexpected went wrong. `trace_id` finds it in the logs.",
+    about: "An unexpected error occurred. Search the logs for `trace_id`.",
   },
-  infrastructure_timeout: { title: "Infrastructure timeout", about: "The run exceeded its longest allowed time." },
+  infrastructure_timeout: { title: "Infrastructure timeout", about: "The run exceeded its maximum run time." },
   agent_process_failed: { title: "Agent process failed", about: "The agent's process died after setup." },
   agent_reported_failure: {
     title: "Agent reported failure",
     about: "The agent itself, or a step of its script, reported that the work failed.",
   },
-  agent_stream_network_error: { title: "Agent stream lost", about: "The model stream was lost by the network." },
+  agent_stream_network_error: { title: "Agent stream lost", about: "A network error interrupted the model stream." },
   agent_stream_failure: { title: "Agent stream failure", about: "The model stream ended with a reported failure." },
-  rate_limited: { title: "Too many requests", about: "Slow down; `Retry-After` states for how long." },
+  rate_limited: {
+    title: "Too many requests",
+    about: "The request rate exceeds its limit. Wait for the number of seconds in `Retry-After`.",
+  },
   payload_too_large: { title: "Payload too large", about: "The body exceeds the limit of this endpoint." },
 };
 

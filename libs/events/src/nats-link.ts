@@ -28,7 +28,7 @@ export class NatsLink {
       timeout: CONNECT_TIMEOUT_MS,
     });
     established.catch((error: unknown) =>
-      log.error({ component: "nats", error }, "NATS refuses the connection for good"),
+      log.error({ component: "nats", error }, "NATS rejected the connection permanently; not retrying"),
     );
     return new NatsLink(established);
   }

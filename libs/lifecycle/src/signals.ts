@@ -18,7 +18,8 @@ const STOP_MS = 15_000;
 export function stopOnSignals(lifecycle: Lifecycle, log: SignalLog, target: SignalProcess = process): void {
   let signalled = false;
   const stopAndExit = async (): Promise<void> => {
-    for (const component of await lifecycle.stop(STOP_MS)) log.warn({ component }, "did not stop in order");
+    for (const component of await lifecycle.stop(STOP_MS))
+      log.warn({ component }, "component did not stop cleanly within 15 s");
     target.exit(0);
   };
   const onSignal = (signal: string) => () => {

@@ -145,7 +145,7 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
     const [context, call] = [values.get(REQUEST), values.get(CALL)];
     const durationMs = Math.round(performance.now() - startedMs);
     const operation = methodName(method);
-    const failure = error === undefined ? undefined : toFailure(error);
+    const failure = error === undefined ? undefined : failureOf(error);
     const outcome = failure?.outcome ?? "ok";
     requests.inc({ service: options.service, method: operation, outcome });
     seconds.observe({ service: options.service, method: operation }, durationMs / 1000);
@@ -159,7 +159,7 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
       reason: failure?.reason,
       durationMs,
     };
-    if (failure?.loud) options.log.error({ ...fields, error }, "rpc failed");
+    if (failure?.isLoggedAsError) options.log.error({ ...fields, error }, "rpc failed");
     else if (!failure && quiet.has(operation)) options.log.debug(fields, "rpc finished");
     else options.log.info(fields, "rpc finished");
     return failure?.error;
@@ -176,7 +176,7 @@ const FAULTS: ReadonlySet<Code> = new Set([
   Code.DataLoss,
 ]);
 
-function endSpan(span: Span | undefined, failure: Failure | undefined): void {
+function endSpan(span: Span | undefined, failure: CallFailure | undefined): void {
   const errorType = failure && (failure.reason ?? failure.outcome);
   span?.set({
     "rpc.status_code": failure ? Code[failure.error.code].replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase() : "OK",
@@ -186,28 +186,33 @@ function endSpan(span: Span | undefined, failure: Failure | undefined): void {
   span?.end();
 }
 
-type Failure = { error: ConnectError; outcome: string; reason?: string; loud: boolean };
+type CallFailure = { error: ConnectError; outcome: string; reason?: string; isLoggedAsError: boolean };
 
-function toFailure(error: unknown): Failure {
+function failureOf(error: unknown): CallFailure {
   if (isDomainError(error)) {
-    return { error: toConnectError(error), outcome: error.kind, reason: error.reason, loud: error.kind === "internal" };
+    return {
+      error: toConnectError(error),
+      outcome: error.kind,
+      reason: error.reason,
+      isLoggedAsError: error.kind === "internal",
+    };
   }
   // The framework's own errors (deadline exceeded, client gone, unknown method, server stopping) keep their codes, not
   // their texts; no other code may choose a status.
   if (error instanceof ConnectError && FRAMEWORK_CODES.has(error.code)) {
     const outcome = Code[error.code].toLowerCase();
-    return { error: new ConnectError(outcome, error.code), outcome, loud: false };
+    return { error: new ConnectError(outcome, error.code), outcome, isLoggedAsError: false };
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
-    return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", loud: false };
-  if (isStorageFull(error)) return { ...toFailure(storageFull(error)), loud: true };
-  if (isLostConnection(error)) return toFailure(serviceUnavailable(error));
+    return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", isLoggedAsError: false };
+  if (isStorageFull(error)) return { ...failureOf(storageFull(error)), isLoggedAsError: true };
+  if (isLostConnection(error)) return failureOf(serviceUnavailable(error));
   const hidden = new DomainError({
     kind: "internal",
     reason: "internal",
     message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
   });
-  return { error: toConnectError(hidden), outcome: "internal", reason: "internal", loud: true };
+  return { error: toConnectError(hidden), outcome: "internal", reason: "internal", isLoggedAsError: true };
 }
 
 /** Code of the error that Node.js reports if the sender of a request disconnects. */

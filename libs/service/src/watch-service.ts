@@ -45,7 +45,7 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
   );
   const stopped = metrics.scrapedGauge(
     "millwright_feed_stopped",
-    "1: a reader has stopped, and resumes only after an operator chooses its position.",
+    "1 if a reader has stopped and an operator must set the position from which it resumes.",
     ["service", "reader", "source"],
   );
   const lag = metrics.scrapedGauge("millwright_feed_lag_events", "Events that a reader has not applied.", [

@@ -218,7 +218,7 @@ export class WorkQueue {
   async #process(items: readonly WorkItem[], signal: AbortSignal): Promise<void> {
     try {
       if (items.some(({ attempts }) => attempts > this.#schedule.length + 1))
-        throw new Error("Its process died at every try.");
+        throw new Error("Its process died at every attempt.");
       signal.throwIfAborted();
       await this.#try(items, signal);
       await finish(this.#sql, items);
@@ -232,7 +232,10 @@ export class WorkQueue {
       }
       for (const item of items)
         await this.#fail(item, error).catch((cause) =>
-          this.#deps.log.error({ workKind: item.kind, workId: item.id, error: cause }, "a failed try was not recorded"),
+          this.#deps.log.error(
+            { workKind: item.kind, workId: item.id, error: cause },
+            "failed attempt could not be recorded",
+          ),
         );
     }
   }
@@ -275,12 +278,12 @@ export class WorkQueue {
     const pause = this.#schedule[item.attempts - 1];
     if (pause === undefined || (isDomainError(error) && !error.retryable)) {
       await deadLetter(this.#sql, item, text);
-      this.#deps.log.error(fields, "a work item was dead-lettered");
+      this.#deps.log.error(fields, "work item dead-lettered");
       return;
     }
     const requested = isDomainError(error) ? (error.retryAfterSeconds ?? 0) : 0;
     await postpone(this.#sql, item, Math.max(pause, requested) * (1 + Math.random() / 4), text);
-    this.#deps.log.warn(fields, "an item of work failed; it is tried again");
+    this.#deps.log.warn(fields, "work item failed; retrying");
   }
 }
 

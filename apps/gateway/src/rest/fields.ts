@@ -4,27 +4,27 @@ import { quoted } from "./describe-issue.ts";
 import { recordOf } from "./own-record.ts";
 
 /** Names of the resources that path parameters identify. A malformed id returns the same 404 as an absent resource. */
-const things = new WeakMap<z.ZodType, string>();
+const resourceNames = new WeakMap<z.ZodType, string>();
 
 /**
- * A path parameter such as `{runId}`: a UUID, lower-cased. Malformed: 404 `<thing>_not_found`, as from
- * `notFound(thing)`.
+ * A path parameter such as `{runId}`: a UUID, lower-cased. Malformed: 404 `<resource>_not_found`, as from
+ * `notFound(resource)`.
  */
-export function pathUid(thing: string) {
+export function pathUid(resource: string) {
   const schema = uuid();
-  things.set(schema, thing);
+  resourceNames.set(schema, resource);
   return schema;
 }
 
-/** A path parameter that is not a UUID (a name, a slug). Malformed: 404 `<thing>_not_found`. */
-export function pathText(thing: string, form: RegExp) {
+/** A path parameter that is not a UUID (a name, a slug). Malformed: 404 `<resource>_not_found`. */
+export function pathText(resource: string, form: RegExp) {
   const schema = z.string().regex(form);
-  things.set(schema, thing);
+  resourceNames.set(schema, resource);
   return schema;
 }
 
 /** Returns the name of the resource that a path parameter identifies; undefined if a malformed value is a 400. */
-export const thingOf = (schema: z.ZodType): string | undefined => things.get(schema);
+export const resourceNameOf = (schema: z.ZodType): string | undefined => resourceNames.get(schema);
 
 /** A UUID in any case, lower-cased. Malformed: 400. */
 export const uuid = () =>

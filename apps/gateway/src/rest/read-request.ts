@@ -5,7 +5,7 @@ import { DomainError, invalidArgument, notFound } from "@millwright/errors";
 import { canonicalJson } from "@millwright/json";
 import { parseExactly } from "@millwright/payload-filter";
 import { describeIssue } from "./describe-issue.ts";
-import { thingOf } from "./fields.ts";
+import { resourceNameOf } from "./fields.ts";
 import type { IdempotencyKey, Route } from "./route.ts";
 
 export const BODY_BYTES_MAX = 1024 * 1024;
@@ -20,8 +20,8 @@ export function readParams(route: Route, raw: Readonly<Record<string, string>>):
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     const schema = route.params.shape[String(issue.path[0])] as z.ZodType | undefined;
-    const thing = schema && thingOf(schema);
-    if (thing) throw notFound(thing);
+    const resource = schema && resourceNameOf(schema);
+    if (resource) throw notFound(resource);
   }
   throw invalid("invalid_parameter", "path", result.error);
 }

@@ -104,12 +104,16 @@ function readUids(field: string, given: readonly string[]): string[] {
   return uids;
 }
 
-/** Returns the records in the order of the uids. Errors: <thing>_not_found if a record is missing. */
-function inOrder<T extends { readonly uid: string }>(uids: readonly string[], found: readonly T[], thing: string): T[] {
+/** Returns the records in the order of the uids. Errors: <resource>_not_found if a record is missing. */
+function inOrder<T extends { readonly uid: string }>(
+  uids: readonly string[],
+  found: readonly T[],
+  resource: string,
+): T[] {
   const byUid = new Map<string, T>(found.map((each) => [each.uid, each]));
   return uids.map((uid) => {
     const each = byUid.get(uid);
-    if (!each) throw notFound(thing);
+    if (!each) throw notFound(resource);
     return each;
   });
 }

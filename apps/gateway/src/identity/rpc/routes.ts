@@ -106,8 +106,8 @@ export const rpcRoutes =
   };
 
 /** Throws `not_found` unless the caller is a service, which acts on stored decisions, or a member of the team. */
-function assertVisible(caller: Caller, teamUid: string, thing: string): void {
-  if (!isUuid(teamUid) || (caller.principal.type !== "service" && !isMember(caller, teamUid))) throw notFound(thing);
+function assertVisible(caller: Caller, teamUid: string, resource: string): void {
+  if (!isUuid(teamUid) || (caller.principal.type !== "service" && !isMember(caller, teamUid))) throw notFound(resource);
 }
 
 function assertUid(factoryUid: string): void {

@@ -15,14 +15,14 @@ test.each([
   [
     "all spent",
     [limit("a", 1_000_000n, 1_500_000n, 1n)],
-    { outcome: "exceeded", message: "The run, with the runs below it, has cost $1.5 of $1." },
+    { outcome: "exceeded", message: "This run and its descendants have cost $1.5; the cost limit is $1." },
   ],
   [
     "all spent above",
     [limit("a", 10n, 0n), limit("b", 20n, 20n)],
     {
       outcome: "exceeded",
-      message: "The run b, above this one, with all runs below it, has cost $0.00002 of $0.00002.",
+      message: "The ancestor run b and its descendants have cost $0.00002; the cost limit is $0.00002.",
     },
   ],
   [

@@ -29,4 +29,4 @@ export function decideCost(runUid: string, limits: readonly (LimitedRun | Limiti
 const remainingOf = ({ limitMicros, spentMicros }: CostLimit): bigint => limitMicros - spentMicros;
 
 const messageOf = ({ runUid, limitMicros, spentMicros }: LimitedRun, isOwn: boolean): string =>
-  `${isOwn ? "The run, with the runs below it," : `The run ${runUid}, above this one, with all runs below it,`} has cost $${toDollars(spentMicros)} of $${toDollars(limitMicros)}.`;
+  `${isOwn ? "This run" : `The ancestor run ${runUid}`} and its descendants have cost $${toDollars(spentMicros)}; the cost limit is $${toDollars(limitMicros)}.`;

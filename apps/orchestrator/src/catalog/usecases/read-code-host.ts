@@ -1,5 +1,5 @@
 import { requireServiceCaller, serviceCaller, type Caller } from "@millwright/caller";
-import { FORGE_RESOURCES, type ForgeAnswer, type ForgeReader, type LocalHost } from "@millwright/code-host";
+import { FORGE_RESOURCES, type ForgeResponse, type ForgeReader, type LocalHost } from "@millwright/code-host";
 import { DomainError, invalidArgument, isDomainError } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { Clock } from "@millwright/clock";
@@ -30,7 +30,7 @@ export type CodeHostRead = {
   readonly etag: string;
 };
 
-export type CodeHostResponse = ForgeAnswer & { readonly codeHostUid: string };
+export type CodeHostResponse = ForgeResponse & { readonly codeHostUid: string };
 
 /**
  * Reads one page from the code host that serves a repository, with the credential of its connection. Other services
