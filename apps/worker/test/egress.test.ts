@@ -105,7 +105,7 @@ function tunnel(
 }
 
 describe("a host that is allowed", () => {
-  test("is reached by plain HTTP, with its own name and without what is the proxy's", async () => {
+  test("is reached by plain HTTP with its own Host header and without proxy headers", async () => {
     const { socket, denied, asked } = await aProxy({
       allow: [`shop.test:${originPort}`],
       internal: ["127.0.0.1"],

@@ -43,9 +43,9 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
   anthropic: {
     read: (path, body) =>
       path === "/v1/messages"
-        ? answer(body)
+        ? wireCallOf(body)
         : path === "/v1/messages/count_tokens"
-          ? { ...answer(body), kind: "count" }
+          ? { ...wireCallOf(body), kind: "count" }
           : undefined,
     // Users usually configure this base URL without the version.
     url: (baseUrl, path) => trimmed(baseUrl || "https://api.anthropic.com").replace(/\/v1$/, "") + path,
@@ -53,13 +53,13 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
     ...byField("max_tokens"),
   },
   openai: {
-    read: (path, body) => (path === "/v1/responses" ? answer(body) : undefined),
+    read: (path, body) => (path === "/v1/responses" ? wireCallOf(body) : undefined),
     url: (baseUrl, path) => beneath("/v1", trimmed(baseUrl || "https://api.openai.com/v1"), path),
     key: bearer,
     ...byField("max_output_tokens"),
   },
   "openai-compatible": {
-    read: (path, body) => (path === "/v1/chat/completions" ? answer(body) : undefined),
+    read: (path, body) => (path === "/v1/chat/completions" ? wireCallOf(body) : undefined),
     url: (baseUrl, path) => beneath("/v1", trimmed(baseUrl), path),
     key: bearer,
     ...byField("max_tokens"),
@@ -79,7 +79,7 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
     }),
     repaired: withAllAnswers,
     ending: (path) => {
-      const answer = JSON.stringify({
+      const endTurnResponse = JSON.stringify({
         candidates: [
           {
             index: 0,
@@ -89,13 +89,13 @@ const WIRES: Readonly<Record<string, GatewayWire>> = {
         ],
       });
       return path.endsWith(":streamGenerateContent")
-        ? { contentType: "text/event-stream", body: `\ndata: ${answer}\n\n` }
-        : { contentType: "application/json", body: answer };
+        ? { contentType: "text/event-stream", body: `\ndata: ${endTurnResponse}\n\n` }
+        : { contentType: "application/json", body: endTurnResponse };
     },
   },
 };
 
-const answer = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: textAt(body, "model") });
+const wireCallOf = (body: JsonObject): WireCall => ({ kind: kindOf(body), modelId: textAt(body, "model") });
 
 /** Returns the kind of a request. All protocols use the same member for the tools of a request. */
 const kindOf = ({ tools }: JsonObject): "step" | "side" => (Array.isArray(tools) && tools.length > 0 ? "step" : "side");

@@ -164,7 +164,7 @@ export class ModelGateway {
     if (this.#isPaused) return this.#wait(response, wire, pathname);
     if (!isAnObject(body)) return refuse(response, 400, "The body must be a JSON object.");
     searchParams.delete("key"); // some clients send the key as a query parameter
-    const asked = {
+    const incomingCall = {
       request,
       response,
       wire,
@@ -172,9 +172,11 @@ export class ModelGateway {
       query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`,
       path: pathname,
     };
-    const made = this.#sequenced(call, async () => (response.closed ? undefined : this.#call(asked, body)));
-    this.#pendingCalls.add(made);
-    return made.finally(() => this.#pendingCalls.delete(made));
+    const pendingCall = this.#sequenced(call, async () =>
+      response.closed ? undefined : this.#call(incomingCall, body),
+    );
+    this.#pendingCalls.add(pendingCall);
+    return pendingCall.finally(() => this.#pendingCalls.delete(pendingCall));
   }
 
   /**
@@ -195,9 +197,9 @@ export class ModelGateway {
     await handleMcp(this.platformTools, call);
   }
 
-  async #call(asked: GatewayRequest, body: JsonObject): Promise<void> {
+  async #call(incomingCall: GatewayRequest, body: JsonObject): Promise<void> {
     const { ctx, budget } = this.#deps;
-    const { request, response, wire, call, path, query } = asked;
+    const { request, response, wire, call, path, query } = incomingCall;
     const { provider, providerCredentials } = ctx.assignment;
     const { apiKey = "", baseUrl = "" } = providerCredentials ?? {};
     const callId = this.#nextCallId();
@@ -220,22 +222,22 @@ export class ModelGateway {
       ),
     );
     const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
-    const answer = await this.#fetch(wire.url(baseUrl, path) + query, {
+    const providerResponse = await this.#fetch(wire.url(baseUrl, path) + query, {
       method: "POST",
       headers: { ...headers, ...wire.key(apiKey) },
       body: JSON.stringify(sent),
       redirect: "error",
       signal,
     }).catch((error: unknown) => refusalIn(error));
-    if (answer instanceof Error) return this.#fail(response, callFailure(provider, answer).failure);
-    if (!answer) return this.#unanswered(response, ending());
-    if (!answer.ok) return this.#refused(asked, answer);
-    response.writeHead(answer.status, returnedHeaders(answer));
+    if (providerResponse instanceof Error) return this.#fail(response, callFailure(provider, providerResponse).failure);
+    if (!providerResponse) return this.#unanswered(response, ending());
+    if (!providerResponse.ok) return this.#refused(incomingCall, providerResponse);
+    response.writeHead(providerResponse.status, returnedHeaders(providerResponse));
     const passed = new RelayedResponse();
     if (call.kind === "step") this.#answers.push(passed);
     if (call.kind === "step") this.#refusals.clear();
     if (call.kind !== "count") this.#steps.add(call.kind === "step");
-    await passed.pass(answer, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
+    await passed.pass(providerResponse, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
     ctx.modelCalled(provider, passed.isComplete ? "ok" : "interrupted");
     if (call.kind !== "count") await this.#report(callId, call, passed, sent);
   }
@@ -246,9 +248,9 @@ export class ModelGateway {
    */
   #sequenced(call: WireCall, make: () => Promise<void>): Promise<void> {
     if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
-    const made = this.#limitedCalls.then(make);
-    this.#limitedCalls = made.catch(() => undefined);
-    return made;
+    const pendingCall = this.#limitedCalls.then(make);
+    this.#limitedCalls = pendingCall.catch(() => undefined);
+    return pendingCall;
   }
 
   #nextCallId(): string {
@@ -262,14 +264,14 @@ export class ModelGateway {
   }
 
   /** Forwards an error to the program, which may handle it. Ends the run if the error is permanent. */
-  async #refused({ response, call }: GatewayRequest, answer: Response): Promise<void> {
+  async #refused({ response, call }: GatewayRequest, providerResponse: Response): Promise<void> {
     const { ctx } = this.#deps;
-    const body = (await answer.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
-    const isKey = [401, 402, 403].includes(answer.status);
-    const failure = call.kind === "step" || isKey ? this.#refusals.add(answer.status, body) : undefined;
+    const body = (await providerResponse.text().catch(() => "")).slice(0, REFUSAL_CHARACTERS_MAX);
+    const isKey = [401, 402, 403].includes(providerResponse.status);
+    const failure = call.kind === "step" || isKey ? this.#refusals.add(providerResponse.status, body) : undefined;
     ctx.modelCalled(ctx.assignment.provider, failure?.reason ?? "model_unavailable");
     if (failure) return this.#fail(response, failure);
-    response.writeHead(answer.status, returnedHeaders(answer)).end(body);
+    response.writeHead(providerResponse.status, returnedHeaders(providerResponse)).end(body);
   }
 
   /**
@@ -293,19 +295,19 @@ export class ModelGateway {
    * and the reason if the run must end.
    */
   async #reserve(
-    asked: JsonObject,
+    requestBody: JsonObject,
     wire: GatewayWire,
     { kind, modelId }: WireCall,
     abandoned: AbortSignal,
   ): Promise<[JsonObject, RunFailure | undefined]> {
     const { assignment, platform, signal } = this.#deps.ctx;
-    if (!platform.isCostLimited() || kind === "count") return [asked, undefined];
-    const wanted = wire.outputLimit(asked);
+    if (!platform.isCostLimited() || kind === "count") return [requestBody, undefined];
+    const wanted = wire.outputLimit(requestBody);
     const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
-    const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(asked), outputTokens: most };
+    const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(requestBody), outputTokens: most };
     const reservation = { reserveCost: (call: PlannedCall) => platform.reserveCost(call), timers: systemTimers };
     return [
-      wire.limited(asked, most),
+      wire.limited(requestBody, most),
       await reservePlanned(planned, reservation, AbortSignal.any([signal, abandoned])),
     ];
   }
@@ -319,9 +321,11 @@ export class ModelGateway {
   }
 }
 
-const returnedHeaders = (answer: Response): Record<string, string> =>
+const returnedHeaders = (providerResponse: Response): Record<string, string> =>
   Object.fromEntries(
-    RETURNED_HEADERS.flatMap((name) => (answer.headers.get(name) === null ? [] : [[name, answer.headers.get(name)!]])),
+    RETURNED_HEADERS.flatMap((name) =>
+      providerResponse.headers.get(name) === null ? [] : [[name, providerResponse.headers.get(name)!]],
+    ),
   );
 
 async function readBody(request: IncomingMessage): Promise<string> {

@@ -6,7 +6,7 @@ import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type T
 import { secretsOf } from "../git/host-git.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import type { Moment } from "../time/moment.ts";
-import type { RenewedLease } from "../leases/lease-renewer.ts";
+import type { RenewableLease } from "../leases/lease-renewer.ts";
 import { literalSecrets } from "../mcp/server-settings.ts";
 import type { Coalescer } from "../protocol/coalescer.ts";
 import { EventSpool } from "../spool/event-spool.ts";
@@ -43,7 +43,7 @@ export type ActiveExecutionDeps = ContextDeps & {
 const PARKING: ReadonlySet<ExecutionResult["outcome"]> = new Set(["DONE", "BLOCKED", "WAITING"]);
 
 /** One leased execution and everything that runs for it, from Accept until its last sandbox has ended. */
-export class ActiveExecution implements RenewedLease {
+export class ActiveExecution implements RenewableLease {
   readonly executionId: bigint;
   readonly attempt: number;
   readonly #deps: ActiveExecutionDeps;

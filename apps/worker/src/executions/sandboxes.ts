@@ -2,12 +2,12 @@ import type { Logger } from "@millwright/telemetry";
 import type { ProcessRecords } from "../state/instance-directory.ts";
 import type { SandboxHandle } from "../sandbox/sandbox-handle.ts";
 
-/** The sandboxes of one attempt and the last order that they received. */
+/** The sandboxes of one attempt and the state that was last requested of them. */
 export class Sandboxes {
   readonly #records: ProcessRecords;
   readonly #log: Logger;
   readonly #running = new Set<SandboxHandle>();
-  #order: "run" | "terminate" | "kill" = "run";
+  #requestedState: "run" | "terminate" | "kill" = "run";
 
   constructor(records: ProcessRecords, log: Logger) {
     this.#records = records;
@@ -15,24 +15,23 @@ export class Sandboxes {
   }
 
   /**
-   * Registers a sandbox that was just started. If an order to stop was given before, the sandbox is stopped
-   * immediately.
+   * Registers a sandbox that was just started. If a stop was requested before, the sandbox is stopped immediately.
    */
   own(sandbox: SandboxHandle): void {
     this.#running.add(sandbox);
     this.#attempt("add", () => this.#records.add(sandbox.pid, sandbox.mark));
     void this.#forgetWhenGone(sandbox);
-    this.#obey(sandbox);
+    this.#applyStopSignal(sandbox);
   }
 
   terminate(): void {
-    if (this.#order === "run") this.#order = "terminate";
-    for (const sandbox of this.#running) this.#obey(sandbox);
+    if (this.#requestedState === "run") this.#requestedState = "terminate";
+    for (const sandbox of this.#running) this.#applyStopSignal(sandbox);
   }
 
   kill(): void {
-    this.#order = "kill";
-    for (const sandbox of this.#running) this.#obey(sandbox);
+    this.#requestedState = "kill";
+    for (const sandbox of this.#running) this.#applyStopSignal(sandbox);
   }
 
   /** Resolves when no sandbox remains. Running ones are killed, because they are no longer used. */
@@ -47,9 +46,9 @@ export class Sandboxes {
     this.#attempt("remove", () => this.#records.remove(sandbox.pid));
   }
 
-  #obey(sandbox: SandboxHandle): void {
-    if (this.#order === "terminate") this.#attempt("terminate", () => sandbox.terminate());
-    if (this.#order === "kill") this.#attempt("kill", () => sandbox.kill());
+  #applyStopSignal(sandbox: SandboxHandle): void {
+    if (this.#requestedState === "terminate") this.#attempt("terminate", () => sandbox.terminate());
+    if (this.#requestedState === "kill") this.#attempt("kill", () => sandbox.kill());
   }
 
   /**
@@ -60,7 +59,7 @@ export class Sandboxes {
     try {
       act();
     } catch (error) {
-      this.#log.warn({ operation, error }, "sandbox could not be handled");
+      this.#log.warn({ operation, error }, "sandbox operation failed");
     }
   }
 }

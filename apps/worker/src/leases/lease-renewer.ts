@@ -10,7 +10,7 @@ import type { CancelTimer, Timers } from "../time/timers.ts";
 import { momentOf, type Moment } from "../time/moment.ts";
 
 /** A lease in the form that heartbeats require. */
-export type RenewedLease = {
+export type RenewableLease = {
   readonly executionId: bigint;
   readonly attempt: number;
   readonly phase: string;
@@ -39,7 +39,7 @@ export type LeaseRenewerDeps = {
   readonly timers: Timers;
   readonly timings: () => Timings;
   readonly log: Logger;
-  readonly leases: () => readonly RenewedLease[];
+  readonly leases: () => readonly RenewableLease[];
   readonly watched?: () => readonly WatchedLease[];
   readonly state: () => { readonly state: "READY" | "DRAINING"; readonly freeSlots: number };
   readonly onDirective: (directive: worker.Directive) => void;
@@ -101,7 +101,7 @@ export class LeaseRenewer {
     const sent = momentOf(clock);
     const modelCalls = this.#deps.modelCalls.take();
     try {
-      const answer = await client.heartbeat(
+      const response = await client.heartbeat(
         {
           ...this.#deps.state(),
           modelCalls: [...modelCalls],
@@ -115,17 +115,17 @@ export class LeaseRenewer {
         },
         { timeoutMs: timings().heartbeatTimeoutMs, signal: this.#signal },
       );
-      for (const status of answer.leases) {
+      for (const status of response.leases) {
         const renewed = leases.find(
           ({ lease }) => lease.executionId === status.executionId && lease.attempt === status.attempt,
         );
         if (renewed) applyStatus(renewed.lease, status, sent, renewed.ackedDirectiveSeq);
       }
-      for (const status of answer.watched)
+      for (const status of response.watched)
         watched
           .find(({ executionId, attempt }) => executionId === status.executionId && attempt === status.attempt)
           ?.onStatus(status);
-      for (const directive of answer.directives) this.#deps.onDirective(directive);
+      for (const directive of response.directives) this.#deps.onDirective(directive);
       return true;
     } catch (error) {
       this.#deps.modelCalls.putBack(modelCalls);
@@ -146,7 +146,7 @@ export class LeaseRenewer {
   }
 }
 
-function applyStatus(lease: RenewedLease, status: worker.LeaseStatus, sent: Moment, ackedDirectiveSeq: bigint): void {
+function applyStatus(lease: RenewableLease, status: worker.LeaseStatus, sent: Moment, ackedDirectiveSeq: bigint): void {
   switch (status.status) {
     case "LOST":
       return lease.lose();

@@ -36,13 +36,13 @@ export class Connection {
 
   private constructor(
     client: Client,
-    how: { tools: readonly ServerTool[]; transport: string; limits: McpLimits; ending: () => string | undefined },
+    options: { tools: readonly ServerTool[]; transport: string; limits: McpLimits; ending: () => string | undefined },
   ) {
     this.#client = client;
-    this.tools = how.tools;
-    this.transport = how.transport;
-    this.#limits = how.limits;
-    this.#ending = how.ending;
+    this.tools = options.tools;
+    this.transport = options.transport;
+    this.#limits = options.limits;
+    this.#ending = options.ending;
     client.onclose = () => (this.#isClosed = true);
   }
 
@@ -93,13 +93,13 @@ export class Connection {
       const tools: ServerTool[] = [];
       let cursor: string | undefined;
       for (let page = 0; page < PAGES_MAX && client.getServerCapabilities()?.tools; page += 1) {
-        const answer = await client.request(
+        const listed = await client.request(
           { method: "tools/list", params: cursor === undefined ? {} : { cursor } },
           ListToolsResultSchema,
           request,
         );
-        tools.push(...answer.tools);
-        if ((cursor = answer.nextCursor) === undefined) break;
+        tools.push(...listed.tools);
+        if ((cursor = listed.nextCursor) === undefined) break;
       }
       return new Connection(client, { tools, transport: name, limits, ending });
     } catch (error) {

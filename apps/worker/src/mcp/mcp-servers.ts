@@ -89,33 +89,33 @@ export async function openMcpServers({
 /** Returns the tools of a server that fit within the limits, and records them in the run's events. */
 function offered(
   server: McpServer,
-  { tools: all, transport }: Connection,
+  { tools: serverTools, transport }: Connection,
   before: readonly Tool[],
   { ctx, conversation }: Pick<McpDeps, "ctx" | "conversation">,
 ): Tool[] {
-  const offer: Tool[] = [];
+  const offeredTools: Tool[] = [];
   const omitted: string[] = [];
-  const taken = new Set(before.map(({ name }) => name));
-  for (const tool of all) {
-    const isTooMuch =
-      offer.length >= TOOLS_MAX ||
-      before.length + offer.length >= TOOLS_ALL_MAX ||
+  const usedNames = new Set(before.map(({ name }) => name));
+  for (const tool of serverTools) {
+    const exceedsLimit =
+      offeredTools.length >= TOOLS_MAX ||
+      before.length + offeredTools.length >= TOOLS_ALL_MAX ||
       Buffer.byteLength(JSON.stringify(tool.inputSchema)) > SCHEMA_BYTES_MAX;
-    const plain = mcpToolName(server.name, tool.name);
-    const name = taken.has(plain) ? distinctName(plain, server.name, tool.name) : plain;
-    if (isTooMuch || taken.has(name)) omitted.push(tool.name.slice(0, 100));
+    const defaultName = mcpToolName(server.name, tool.name);
+    const name = usedNames.has(defaultName) ? distinctName(defaultName, server.name, tool.name) : defaultName;
+    if (exceedsLimit || usedNames.has(name)) omitted.push(tool.name.slice(0, 100));
     else {
-      taken.add(name);
-      offer.push(asTool(server, tool, name, transport, (text) => ctx.mask(text)));
+      usedNames.add(name);
+      offeredTools.push(asTool(server, tool, name, transport, (text) => ctx.mask(text)));
     }
   }
   conversation.record("mcp_server_started", {
     server: server.name,
     transport,
-    tools: offer.map(({ name }) => name),
+    tools: offeredTools.map(({ name }) => name),
     left_out: omitted.length > 0 ? omitted.slice(0, TOOLS_MAX) : undefined,
   });
-  return offer;
+  return offeredTools;
 }
 
 /** Returns a server's tool. The server's own annotations (read-only, idempotent) are not trusted. */

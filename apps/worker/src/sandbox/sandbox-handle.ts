@@ -6,7 +6,8 @@ export type SandboxHandle = {
    */
   readonly pid: number;
   /**
-   * An environment variable, stored with the process id, of all its processes or of those whose exit ends all others.
+   * `NAME=value` that is set in the environment of the sandbox's processes, or of those whose exit ends the others. It is
+   * stored with the pid, so that the next worker can find and kill leftovers.
    */
   readonly mark?: string;
   /** Sends SIGTERM to the processes inside. */

@@ -156,7 +156,7 @@ export class Checkpoints {
     } catch (error) {
       // the code that uses the sandbox handles the error
       if (ctx.signal.aborted || error instanceof SandboxGone) return false;
-      ctx.log.warn({ operation: "save the workspace", error }, "ignored a failure");
+      ctx.log.warn({ operation: "save the workspace", error }, "workspace could not be saved; continuing");
       if (!this.#hasWarned)
         conversation.record("warning", {
           text: `The workspace could not be saved: ${error instanceof Error ? error.message : "unknown error"}`,

@@ -85,7 +85,8 @@ async function reuse(
   const copies = parked.copies.map((copy) => ({
     ...copy,
     repository: repositories.find(
-      (one) => nameOf(one) === nameOf(copy.repository) && one.workBranch === copy.repository.workBranch,
+      (candidate) =>
+        nameOf(candidate) === nameOf(copy.repository) && candidate.workBranch === copy.repository.workBranch,
     ),
   }));
   const hasRepository = (copy: (typeof copies)[number]): copy is WorkingCopy => copy.repository !== undefined;
@@ -156,7 +157,7 @@ async function restore(
     if (!(error instanceof GitFailed || isDomainError(error))) throw error;
     if (ctx.assignment.snapshotRequired)
       throw new GitFailed(
-        "The workspace that the run is about cannot be restored",
+        "The workspace that the run requires cannot be restored",
         error.message,
         "workspace_not_restored",
       );

@@ -37,7 +37,7 @@ const GEMINI = {
   shell: "run_shell_command",
   ask: "ask_people",
   counted: { counted: { input_tokens: 1 }, missed_turns: 0 },
-  looking: /--approval-mode default/,
+  planModeArguments: /--approval-mode default/,
 } as const;
 const OPENCODE = {
   type: "opencode",
@@ -46,10 +46,10 @@ const OPENCODE = {
   shell: "bash",
   ask: "ask_user",
   counted: { missed_turns: 1 },
-  looking: /"\*":"deny"/,
+  planModeArguments: /"\*":"deny"/,
 } as const;
 
-for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OPENCODE]) {
+for (const { type, provider, path, shell, ask, counted, planModeArguments } of [GEMINI, OPENCODE]) {
   /** Returns the options of a run of the stand-in, in its own directory. */
   const aRun = async (
     root: string,
@@ -249,7 +249,9 @@ for (const { type, provider, path, shell, ask, counted, looking } of [GEMINI, OP
           message: expect.stringMatching(/^awaiting_approval/),
         });
         expect(assistantTexts(planned.events)[0]).toBe(`plan read_skill ${ask}`);
-        expect(assistantTexts(planned.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${looking.source}`));
+        expect(assistantTexts(planned.events)[1]).toMatch(
+          new RegExp(`Make a plan first[^]*${planModeArguments.source}`),
+        );
         expect(ends(planned.events).map(({ name, state }) => [name, state])).toEqual(
           expect.arrayContaining([
             ["spawn_run", "denied"],

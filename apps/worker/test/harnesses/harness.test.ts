@@ -37,8 +37,8 @@ type Kind = {
   readonly path: string;
   readonly modelId: string;
   readonly usage: object;
-  readonly looking: RegExp;
-  readonly reading: string;
+  readonly planModeArguments: RegExp;
+  readonly planModeTools: string;
 };
 const CLAUDE: Kind = {
   type: "claude",
@@ -46,8 +46,8 @@ const CLAUDE: Kind = {
   path: "",
   modelId: "claude-opus-5-5",
   usage: { inputCacheWriteTokens: 7 },
-  looking: /--tools Read/,
-  reading: "",
+  planModeArguments: /--tools Read/,
+  planModeTools: "",
 };
 const CODEX: Kind = {
   type: "codex",
@@ -55,8 +55,8 @@ const CODEX: Kind = {
   path: "/v1",
   modelId: "gpt-5.5",
   usage: {},
-  looking: /sandbox_mode="read-only".*features\.shell_tool=false/,
-  reading: "read_file search list ",
+  planModeArguments: /sandbox_mode="read-only".*features\.shell_tool=false/,
+  planModeTools: "read_file search list ",
 };
 
 /** Returns the options of a run of a stand-in, in its own directory. */
@@ -89,7 +89,7 @@ async function aRun(
 }
 
 for (const standIn of [CLAUDE, CODEX])
-  inBubblewrap(`an agent program of others by the protocol of ${standIn.type}`, () => {
+  inBubblewrap(`a third-party harness (${standIn.type} protocol)`, () => {
     test("works in the sandbox: its messages and actions are events of the run; unknown and very long lines break nothing and are stored", () =>
       withDirectory(async (root) => {
         const secrets = { TOKEN: "canary-secret-of-the-run" };
@@ -364,8 +364,10 @@ for (const standIn of [CLAUDE, CODEX])
           outcome: "BLOCKED",
           message: expect.stringMatching(/^awaiting_approval/),
         });
-        expect(assistantTexts(first.events)[0]).toBe(`${standIn.reading}plan read_skill ask_user`);
-        expect(assistantTexts(first.events)[1]).toMatch(new RegExp(`Make a plan first[^]*${standIn.looking.source}`));
+        expect(assistantTexts(first.events)[0]).toBe(`${standIn.planModeTools}plan read_skill ask_user`);
+        expect(assistantTexts(first.events)[1]).toMatch(
+          new RegExp(`Make a plan first[^]*${standIn.planModeArguments.source}`),
+        );
         expect(ends(first.events).map(({ name, state }) => [name, state])).toEqual([
           ["spawn_run", "denied"],
           ["create_document", "completed"],
@@ -382,12 +384,12 @@ for (const standIn of [CLAUDE, CODEX])
           }),
         );
         expect(second.result.outcome).toBe("DONE");
-        expect(assistantTexts(second.events)[0]).not.toMatch(standIn.looking);
+        expect(assistantTexts(second.events)[0]).not.toMatch(standIn.planModeArguments);
         expect(calls(second.events)).toEqual([["run_command", "command", "completed", "made\n"]]);
       }));
   });
 
-inBubblewrap("an agent program of others", () => {
+inBubblewrap("a third-party harness", () => {
   test("whose turn fails fails the run; a rejected key and a budget end it with their own causes", () =>
     withDirectory(async (root) => {
       expect((await execute(await aRun(CLAUDE, root, "e1", "fail It broke."))).result).toMatchObject({

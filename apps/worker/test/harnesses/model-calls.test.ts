@@ -58,8 +58,8 @@ async function run(
 }
 
 for (const program of Object.values(AGENT_PROGRAMS))
-  inBubblewrap(`model calls of an agent program by the protocol of ${program.type}`, () => {
-    test("that it gives up end at the provider, and their usage is reported", () =>
+  inBubblewrap(`model calls of a third-party harness (${program.type} protocol)`, () => {
+    test("aborts the provider request when the harness disconnects, and reports estimated usage", () =>
       withDirectory(async (root) => {
         const answers: ModelAnswer[] = [
           { text: "a long answer", usage: { input: 70, output: 900 }, until: new Promise(() => {}) },
@@ -180,7 +180,7 @@ for (const program of Object.values(AGENT_PROGRAMS))
       }));
   });
 
-inBubblewrap("the usage of an agent program", () => {
+inBubblewrap("the usage of a third-party harness", () => {
   test.each([
     ["the provider has not counted a step", lines("model"), [{ text: "hello" }]],
     ["the program has died in the middle of a turn", lines("model", "die"), [DONE]],

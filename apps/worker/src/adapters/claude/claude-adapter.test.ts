@@ -38,7 +38,7 @@ test.each(["Hello", "[1]", '{"type":"news","content":[1]}', '{"type":"system","s
   (line) => expect(read([line])).toEqual([{ t: "unknown", line }]),
 );
 
-test("a success that is an error is one", () =>
+test("reports a result with subtype success and is_error as a failed turn", () =>
   expect(read(['{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'])).toEqual([
     { t: "turn_end", ok: false, message: "API Error: 401" },
   ]));

@@ -62,19 +62,19 @@ export function commandBackend(
       const { executionId, attempt, runUid } = order;
       // The record is written first, because the command may have taken effect before a crash.
       records.put({ executionId, attempt, runUid, startedMs });
-      const { outcome, how, output } = await run(dispatchCommand, order, needsOf(order, url));
+      const { outcome, endDescription, output } = await run(dispatchCommand, order, needsOf(order, url));
       if (outcome === "ok") return;
       const message = output.replaceAll(OFFER, "***");
       throw new MachineFailed(
         outcome === "timeout" ? "dispatch_timeout" : "dispatch_command",
-        `The dispatch command ${how}.${message === "" ? "" : ` Its output: ${message}`}`,
+        `The dispatch command ${endDescription}.${message === "" ? "" : ` Its output: ${message}`}`,
       );
     },
     faultOf: async () => undefined, // only the lease reports the state of a machine
     async end(machine: Machine, why: EndReason) {
       if (cancelCommand !== "") {
-        const { outcome, how, output } = await run(cancelCommand, machine, { reason: why });
-        if (outcome !== "ok") throw new Error(`The cancel command ${how}. ${output}`);
+        const { outcome, endDescription, output } = await run(cancelCommand, machine, { reason: why });
+        if (outcome !== "ok") throw new Error(`The cancel command ${endDescription}. ${output}`);
         log.info(
           {
             operation: "cancel_command",

@@ -19,7 +19,7 @@ export type CommandRun = {
 /** How a command ended. `output` is the last part of its output. */
 export type CommandEnd = {
   readonly outcome: "ok" | "failed" | "timeout";
-  readonly how: string;
+  readonly endDescription: string;
   readonly output: string;
 };
 
@@ -39,11 +39,11 @@ export function runCommand({ command, input, env, timeoutMs, outputFile }: Comma
       isLate = true;
       killGroup(child.pid);
     }, timeoutMs);
-    const settle = (outcome: CommandEnd["outcome"], how: string): void => {
+    const settle = (outcome: CommandEnd["outcome"], endDescription: string): void => {
       clearTimeout(late);
       const lastOutput = lastOf(output, begin);
       closeSync(output);
-      resolve({ outcome, how, output: lastOutput });
+      resolve({ outcome, endDescription, output: lastOutput });
     };
     child.once("error", (error) => settle("failed", `could not be started: ${error.message}`));
     child.once("exit", (code, signal) => {

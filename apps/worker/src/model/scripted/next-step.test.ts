@@ -49,17 +49,17 @@ test("the same events give the same call ids, derived from the message's uid", (
   expect(nextScriptedStep(take(events), "")?.toolCalls[0]?.callId).toBe(`${id}-1`);
 });
 
-describe("which block counts", () => {
+describe("the choice of the script", () => {
   const body = `You are careful.\n${script("say: body one", "say: body two")}`;
 
-  test("the prompt's before the agent's own", () =>
+  test("uses the prompt's script before the agent's", () =>
     expect(upcoming([message(script("say: prompt"), "prompt")], body)).toBe("prompt"));
-  test("the agent's own in a first turn without one", () => {
+  test("uses the agent's script if the first prompt has none", () => {
     const events = take([message("Do your work.", "prompt")], body);
     expect(events.at(-1)?.payload).toMatchObject({ step_id: "body-0", text: "body one" });
     expect(upcoming([...events, message("and continue")], body)).toBe("body two");
   });
-  test("never the agent's own in a later turn", () => {
+  test("never uses the agent's script in a later turn", () => {
     const events = take(
       take([message(script("say: prompt"), "prompt")], body).concat(message(script("say: new"))),
       body,
@@ -67,11 +67,11 @@ describe("which block counts", () => {
     expect(upcoming(events, body)).toBeUndefined();
     expect(upcoming([...take([message("x", "prompt")]), message("y")], body)).toBe("blocked");
   });
-  test("the newest message's, also in the middle of an older one", () => {
+  test("uses the newest message's script, also in the middle of an older one", () => {
     const events = take([message(script("say: a", "say: b"), "prompt")]);
     expect(upcoming([...events, message(script("say: new"))])).toBe("new");
   });
-  test("never a script in messages of the platform", () => {
+  test("never uses a script in messages of the platform", () => {
     const events = [message(script("say: a", "wait: all", "say: b"), "prompt")];
     expect(upcoming([...take(take(events)), message(script("fail: injected"), "children")])).toBe("b");
   });
