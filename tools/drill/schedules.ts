@@ -18,11 +18,11 @@ export async function drillSchedules({
   const began = Date.now();
   const secondsSoFar = (): number => Math.round((Date.now() - began) / 1_000);
   let done = 0;
-  const { played, violations } = await drill({
+  const { results, violations } = await drill({
     seeds: Array.from({ length: count }, (_, n) => seed + n),
     width,
     stallTimeoutMs: STALL_TIMEOUT_MS,
-    onPlayed: ({ seed: of, violations: found, tookMs, givenUp }) => {
+    onResult: ({ seed: of, violations: found, tookMs, givenUp }) => {
       done += 1;
       if (tookMs > SLOW_MS) printLine(`slow    seed ${of}: ${Math.round(tookMs / 1_000)} s`);
       for (const reason of givenUp) printLine(`given up in seed ${of}: ${reason}`);
@@ -30,20 +30,20 @@ export async function drillSchedules({
       if (done % REPORT_EVERY === 0) printLine(`${done} of ${count} schedules, ${secondsSoFar()} s`);
     },
   });
-  const sum = (of: (schedule: (typeof played)[number]) => number): number =>
-    played.reduce((total, schedule) => total + of(schedule), 0);
+  const sum = (of: (schedule: (typeof results)[number]) => number): number =>
+    results.reduce((total, schedule) => total + of(schedule), 0);
   const states = [
     ...Map.groupBy(
-      played.flatMap((schedule) => schedule.states),
+      results.flatMap((schedule) => schedule.states),
       (state) => state,
     ),
   ].toSorted(([a], [b]) => a.localeCompare(b));
-  const times = played.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
+  const times = results.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b);
   const shares = [0.5, 0.99, 1].map(
     (share) => `${((times[Math.ceil(times.length * share) - 1] ?? 0) / 1_000).toFixed(1)} s`,
   );
   printRows([
-    ["schedules", played.length],
+    ["schedules", results.length],
     ["seconds", secondsSoFar()],
     ["faults inflicted", sum(({ faults }) => faults)],
     ["runs", sum((schedule) => schedule.states.length)],

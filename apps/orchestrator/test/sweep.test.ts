@@ -139,7 +139,7 @@ describe("an announced upload that is not committed", () => {
       );
     });
 
-    test("its repeated announcement: that one is a new artifact, with a key that is not being deleted", async () => {
+    test("a repeated create: it returns a new artifact with a new blob key", async () => {
       const { rows } = await p.database.sql.query<{ id: string }>(
         "SELECT client_artifact_id AS id FROM artifacts WHERE uid = $1",
         [artifactUid],

@@ -38,7 +38,7 @@ export async function findBoundTasks(
     ticket: { source: provider, ids: items.flatMap(({ id, url }) => [id, url]) },
     conversationUids,
   });
-  const standings =
+  const currentRuns =
     found.length > 0
       ? await runs.currentRunsOf(
           teamUid,
@@ -46,7 +46,7 @@ export async function findBoundTasks(
         )
       : undefined;
   return found.map((task) => {
-    const at = standings?.get(task.conversationUid);
+    const at = currentRuns?.get(task.conversationUid);
     return { task, at };
   });
 }

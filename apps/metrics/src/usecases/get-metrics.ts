@@ -35,7 +35,7 @@ export type FactoryMetrics = {
 
 /**
  * Returns what a factory did in the range. Runs count by creation, pull requests by first appearance, merged ones and
- * interactions by opening, the funnel, impact and latency by merge.
+ * interactions by opening, the funnel, impact and latency by merge. {@link measureMerges} computes the medians.
  *
  * Errors: those of `resolveScope`.
  */

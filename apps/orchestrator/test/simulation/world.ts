@@ -9,7 +9,7 @@ import { DEFAULT_QUEUE_SETTINGS } from "../../src/catalog/domain/queue-settings.
 import type { InRunTransaction } from "../../src/runs/store/run-transaction.ts";
 import type { RunOfExecution } from "../../src/runs/domain/run-change.ts";
 import type { Run } from "../../src/runs/domain/run.ts";
-import type { LeaseRef, WorkerSession } from "../../src/runs/domain/worker-session.ts";
+import type { LeaseRef, RenewedLease, WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { acceptOffers } from "../../src/leases/usecases/accept-offers.ts";
 import { appendEvents, type EventBatch } from "../../src/runs/usecases/append-events.ts";
 import { cancelRun, type CancelRequest } from "../../src/runs/usecases/cancel-run.ts";
@@ -18,12 +18,7 @@ import type { Completion } from "../../src/runs/usecases/end-execution.ts";
 import { createFollowup, type FollowupRequest } from "../../src/conversations/usecases/create-followup.ts";
 import { createRuns } from "../../src/runs/usecases/create-runs.ts";
 import { declineOffers } from "../../src/leases/usecases/decline-offers.ts";
-import {
-  heartbeat,
-  type Heartbeat,
-  type ReportedLease,
-  type RenewedLease,
-} from "../../src/leases/usecases/heartbeat.ts";
+import { heartbeat, type Heartbeat, type ReportedLease } from "../../src/leases/usecases/heartbeat.ts";
 import { interruptRun } from "../../src/runs/usecases/interrupt-run.ts";
 import { reap } from "../../src/leases/usecases/reap.ts";
 import { returnLeases } from "../../src/leases/usecases/return-leases.ts";

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { contradictions } from "./facts.ts";
 import { faultsIn } from "./faults-in-logs.ts";
 import { metricsViolations } from "./metrics-violations.ts";
-import { play, type Played } from "./play.ts";
+import { runSchedule, type ScheduleResult } from "./run-schedule.ts";
 import { Rig } from "./rig.ts";
 import { scheduleOf, describeFault } from "./schedule.ts";
 
@@ -11,54 +11,56 @@ const SAMPLE_MS = 1_000;
 export type DrillOptions = {
   /** Seeds of the schedules, in the order in which they are started. */
   readonly seeds: readonly number[];
-  /** Number of schedules played concurrently. */
+  /** Number of schedules that run concurrently. */
   readonly width: number;
   /** Longest time in which a run may make no progress or a request may get no response, in milliseconds. */
   readonly stallTimeoutMs: number;
-  readonly onPlayed?: (played: Played) => void;
+  readonly onResult?: (result: ScheduleResult) => void;
 };
 
 export type Report = {
-  readonly played: readonly Played[];
+  readonly results: readonly ScheduleResult[];
   /** All violated invariants, each with the seed of its schedule. */
   readonly violations: readonly string[];
 };
 
-/** Plays schedules on one platform. */
-export async function drill({ seeds, width, stallTimeoutMs, onPlayed }: DrillOptions): Promise<Report> {
+/** Runs schedules on one platform. */
+export async function drill({ seeds, width, stallTimeoutMs, onResult }: DrillOptions): Promise<Report> {
   const rig = await Rig.start({ stallTimeoutMs });
-  const played: Played[] = [];
+  const results: ScheduleResult[] = [];
   const violations: string[] = [];
   const sampler = new AbortController();
   const sampling = sample(rig, violations, sampler.signal);
   const waiting = seeds.values();
-  const player = async (): Promise<void> => {
+  const runNext = async (): Promise<void> => {
     for (const seed of waiting) {
       const schedule = scheduleOf(seed);
-      const done = await play(rig, schedule, stallTimeoutMs).catch((error: unknown) => failed(schedule.seed, error));
-      played.push(done);
+      const result = await runSchedule(rig, schedule, stallTimeoutMs).catch((error: unknown) =>
+        failed(schedule.seed, error),
+      );
+      results.push(result);
       const faults = schedule.faults.map(describeFault).join("; ");
-      violations.push(...done.violations.map((violation) => `seed ${schedule.seed} (${faults}): ${violation}`));
-      onPlayed?.(done);
+      violations.push(...result.violations.map((violation) => `seed ${schedule.seed} (${faults}): ${violation}`));
+      onResult?.(result);
     }
   };
   try {
-    await Promise.all(Array.from({ length: width }, player));
+    await Promise.all(Array.from({ length: width }, runNext));
     sampler.abort();
     await sampling;
     violations.push(...(await metricsViolations(rig.database.sql, rig.metrics.sql, stallTimeoutMs)));
     violations.push(...rig.unexpectedExits, ...faultsIn(rig.cluster.errors()));
-    return { played, violations };
+    return { results, violations };
   } finally {
     sampler.abort();
     await rig.close();
   }
 }
 
-const failed = (seed: number, error: unknown): Played => ({
+const failed = (seed: number, error: unknown): ScheduleResult => ({
   seed,
   violations: [
-    `the schedule could not be played: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    `the schedule could not be run: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
   ],
   tookMs: 0,
   faults: 0,

@@ -176,9 +176,9 @@ test("a seed always returns the same schedule, and seeds cover all kinds of faul
   expect(new Set(schedules.flatMap(({ faults }) => faults.map(({ kind }) => kind)))).toEqual(
     new Set(["kill", "freeze", "stop", "cut", "backends", "wipe"]),
   );
-  expect(new Set(schedules.flatMap(({ runs }) => runs.flatMap(({ acts }) => acts.map(({ kind }) => kind))))).toEqual(
-    new Set(["followup", "cancel", "interrupt"]),
-  );
+  expect(
+    new Set(schedules.flatMap(({ runs }) => runs.flatMap(({ actions }) => actions.map(({ kind }) => kind)))),
+  ).toEqual(new Set(["followup", "cancel", "interrupt"]));
   expect(schedules.flatMap(({ faults }) => faults.map(({ target }) => target))).toEqual(
     expect.arrayContaining(["orchestrator-all", "gateway-all", "worker-3", "nats-server"]),
   );

@@ -1,7 +1,7 @@
 import type { SeededRandom } from "./seeded-random.ts";
 
 /** A request that a client sends while a run is active. */
-export type Act =
+export type Action =
   | { readonly kind: "followup"; readonly atMs: number; readonly isAfterEnd: boolean; readonly text: string }
   | { readonly kind: "cancel"; readonly atMs: number; readonly isTree: boolean }
   | { readonly kind: "interrupt"; readonly atMs: number };
@@ -26,7 +26,7 @@ export type RunPlan = {
   readonly name: string;
   readonly atMs: number;
   readonly prompt: string;
-  readonly acts: readonly Act[];
+  readonly actions: readonly Action[];
   /** True for a run that is dispatched to a factory with a repository. */
   readonly isWork: boolean;
   /** What its own script emits or creates, each once. */
@@ -54,11 +54,11 @@ function planOfKind(random: SeededRandom, name: string, kind: RunKind, atMs: num
     case "family":
       return plan(family(random, name, random.between(1, 2), []), { atMs });
     case "talk":
-      return plan(steady(random, name), { atMs, acts: followUps(random, name, random.between(1, 3)) });
+      return plan(steady(random, name), { atMs, actions: followUps(random, name, random.between(1, 3)) });
     case "question":
       return plan(written(name, { before: [`ask: ${name} which?`] }), {
         atMs,
-        acts: [
+        actions: [
           { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.answer` },
           ...followUps(random, name, random.between(0, 1)),
         ],
@@ -66,7 +66,7 @@ function planOfKind(random: SeededRandom, name: string, kind: RunKind, atMs: num
     case "interrupted": // may precede the command; the follow-up then starts it
       return plan(written(name, { before: [`shell: sleep ${random.pick([0.1, 1, 10])}`] }), {
         atMs,
-        acts: [
+        actions: [
           { kind: "interrupt", atMs: random.between(0, 3_000) },
           { kind: "followup", atMs: 0, isAfterEnd: true, text: `${name}.on` },
         ],
@@ -77,13 +77,13 @@ function planOfKind(random: SeededRandom, name: string, kind: RunKind, atMs: num
       const words = followUps(random, name, seconds < 600 ? random.between(0, 1) : 0);
       return plan(written(name, { before: [`shell: setsid sleep 600 & sleep ${seconds}`] }), {
         atMs,
-        acts: [{ kind: "cancel", atMs: random.between(0, 3_000), isTree: false }, ...words],
+        actions: [{ kind: "cancel", atMs: random.between(0, 3_000), isTree: false }, ...words],
       });
     }
     case "cancelledFamily":
       return plan(family(random, name, 2, [`shell: sleep ${random.pick([0.5, 600])}`]), {
         atMs,
-        acts: [{ kind: "cancel", atMs: random.between(200, 3_500), isTree: true }],
+        actions: [{ kind: "cancel", atMs: random.between(200, 3_500), isTree: true }],
       });
     case "work":
       return plan(
@@ -100,9 +100,9 @@ function planOfKind(random: SeededRandom, name: string, kind: RunKind, atMs: num
 
 function plan(
   { name, steps, ...did }: Written,
-  more: { atMs: number; acts?: readonly Act[]; isWork?: boolean; pullRequests?: number },
+  more: { atMs: number; actions?: readonly Action[]; isWork?: boolean; pullRequests?: number },
 ): Omit<RunPlan, "kind"> {
-  return { name, prompt: script(steps), ...did, acts: [], isWork: false, pullRequests: 0, ...more };
+  return { name, prompt: script(steps), ...did, actions: [], isWork: false, pullRequests: 0, ...more };
 }
 
 /** Returns a script that emits one text before and one after its other steps. */
@@ -160,7 +160,7 @@ function family(random: SeededRandom, name: string, depth: number, steps: readon
 }
 
 /** Follow-ups that the script does not depend on; it continues with its remaining steps. */
-const followUps = (random: SeededRandom, name: string, count: number): Act[] =>
+const followUps = (random: SeededRandom, name: string, count: number): Action[] =>
   Array.from({ length: count }, (_one, n) => ({
     kind: "followup",
     atMs: random.between(0, 3_000),

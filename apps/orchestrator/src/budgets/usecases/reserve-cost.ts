@@ -3,7 +3,7 @@ import type { CostStore } from "../store/cost-store.ts";
 import { lockBudgets, type SpendBudgetsDeps } from "./spend-budgets.ts";
 import { invalidArgument } from "@millwright/errors";
 import { decideCost, type CostDecision } from "../domain/cost-limit.ts";
-import { costOf } from "../../catalog/domain/usage.ts";
+import { costOf } from "../../catalog/domain/call-cost.ts";
 import type { LeaseRef } from "../../runs/domain/worker-session.ts";
 import type { RequireLease } from "../../runs/usecases/require-lease.ts";
 import type { Transaction } from "../../storage/store/transaction.ts";

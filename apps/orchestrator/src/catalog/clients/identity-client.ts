@@ -4,12 +4,12 @@ import { identity } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import { DECIDING_SECRETS } from "../domain/model-providers.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../domain/queue-settings.ts";
-import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
+import type { ResolveAgentRequest, ResolvedAgent } from "../domain/resolved-agent.ts";
 
 /** The part of the identity service's API that resolving runs needs. */
 export type IdentityClient = {
   /** Errors: agent_not_found. */
-  resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent>;
+  resolveAgent(caller: Caller, request: ResolveAgentRequest): Promise<ResolvedAgent>;
   /** Returns values by name; an optional secret may be absent. Errors: secret_not_found, naming the missing ones. */
   resolveSecrets(
     caller: Caller,
@@ -42,9 +42,9 @@ const forwarded = (caller: Caller, service: string): Caller =>
 export function identityClient(transport: Transport, signer: CallerSigner): IdentityClient {
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
-    async resolveAgent(caller, question) {
+    async resolveAgent(caller, request) {
       const response = await client.resolveAgent(
-        { ...question, askedSecrets: [...DECIDING_SECRETS] },
+        { ...request, askedSecrets: [...DECIDING_SECRETS] },
         call(forwarded(caller, signer.service)),
       );
       return {

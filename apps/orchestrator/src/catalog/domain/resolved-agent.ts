@@ -18,7 +18,7 @@ export type ResolvedAgent = {
 };
 
 /** A query for an agent: by uid, or by name within a factory. Without either, only the team's level is returned. */
-export type AgentQuestion = {
+export type ResolveAgentRequest = {
   readonly teamUid: string;
   readonly agentUid?: string;
   readonly factoryUid?: string;

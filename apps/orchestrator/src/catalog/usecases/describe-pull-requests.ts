@@ -11,7 +11,7 @@ export type DescribePullRequestsDeps = {
   readonly openCodeHost: OpenCodeHosts;
 };
 
-export type AskedPullRequests = {
+export type DescribePullRequestsInput = {
   readonly teamUid: TeamUid;
   readonly codeHostUid: string;
   readonly repository: string;
@@ -29,7 +29,7 @@ const PULL_REQUESTS_MAX = 10;
 export async function describePullRequests(
   deps: DescribePullRequestsDeps,
   caller: Caller,
-  { teamUid, codeHostUid, repository, numbers }: AskedPullRequests,
+  { teamUid, codeHostUid, repository, numbers }: DescribePullRequestsInput,
 ): Promise<PullRequestFacts[]> {
   requireServiceCaller(caller);
   if (numbers.length === 0 || numbers.length > PULL_REQUESTS_MAX)

@@ -43,7 +43,7 @@ export type StageDefinitionInput = {
   readonly isDryRun: boolean;
 };
 
-export type StageAnswer = { readonly diagnostics: readonly Diagnostic[]; readonly plan: readonly PlanItem[] };
+export type StageDefinitionResult = { readonly diagnostics: readonly Diagnostic[]; readonly plan: readonly PlanItem[] };
 
 const HOSTED: readonly string[] = ["warp", "service"];
 
@@ -54,7 +54,10 @@ const HOSTED: readonly string[] = ["warp", "service"];
  *
  * Errors: definition_malformed.
  */
-export async function stageDefinition(deps: StageDefinitionDeps, input: StageDefinitionInput): Promise<StageAnswer> {
+export async function stageDefinition(
+  deps: StageDefinitionDeps,
+  input: StageDefinitionInput,
+): Promise<StageDefinitionResult> {
   const { factoryUid, teamUid, version, definition } = input;
   const part = readDefinitionPart(definition);
   const active = await deps.definitions.find(factoryUid, 0);

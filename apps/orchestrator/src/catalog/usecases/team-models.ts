@@ -1,10 +1,10 @@
 import { serviceCaller, type Caller } from "@millwright/caller";
 import { newUid } from "@millwright/ids";
 import type { ModelCatalogue } from "../domain/models.ts";
-import type { AgentQuestion, ResolvedAgent } from "../domain/resolved-agent.ts";
+import type { ResolveAgentRequest, ResolvedAgent } from "../domain/resolved-agent.ts";
 
 export type TeamModelsDeps = {
-  readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
+  readonly identity: { resolveAgent(caller: Caller, request: ResolveAgentRequest): Promise<ResolvedAgent> };
   /** Returns the models of a team that has these secrets. */
   readonly models: (teamSecrets: readonly string[]) => ModelCatalogue;
 };

@@ -72,12 +72,12 @@ export const conversationViewMethods = (deps: ConversationViewDeps): Conversatio
     };
   },
   async describeConversations({ conversationUids, withOutputs, teamUid }, context) {
-    const standings = await describeConversations(deps, callerOf(context), {
+    const conversationStates = await describeConversations(deps, callerOf(context), {
       conversationUids,
       withOutputs,
       teamUid: teamUid || undefined,
     });
-    return { conversations: standings.map(conversationStateMessage) };
+    return { conversations: conversationStates.map(conversationStateMessage) };
   },
   async findConversationsByUrl({ teamUid, url }, context) {
     if (callerOf(context).principal.type !== "service") throw notFound("conversation");

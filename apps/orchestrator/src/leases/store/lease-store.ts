@@ -1,7 +1,7 @@
 import type { RunSql } from "../../runs/store/run-sql.ts";
 import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
-import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import type { LeaseRef, RenewedLease, WorkerSession } from "../../runs/domain/worker-session.ts";
 import type { RunRef } from "../../runs/domain/run-token.ts";
 
 export type RunRefRow = {
@@ -32,7 +32,6 @@ export const toRunRef = (row: RunRefRow): RunRef => ({
 });
 
 export type ReportedLease = LeaseRef & { readonly phase: string };
-export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
 /**
  * Renews the leases that a session owns. Leases missing from the result are lost. Locks lease rows only, in id order.

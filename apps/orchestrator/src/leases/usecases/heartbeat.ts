@@ -1,7 +1,7 @@
 import { pendingDirectives, type PendingDirectivesDeps } from "./pending-directives.ts";
-import type { RunTokenClaims, RunRef } from "../../runs/domain/run-token.ts";
+import type { RunTokenClaims } from "../../runs/domain/run-token.ts";
 import type { LinkedDirective } from "../../runs/domain/directive.ts";
-import type { DispatchStatus, LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import type { DispatchStatus, LeaseRef, RenewedLease, WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type HeartbeatDeps = PendingDirectivesDeps & {
   /** Records that the worker is connected, its state and its free slots. */
@@ -16,7 +16,6 @@ export type HeartbeatDeps = PendingDirectivesDeps & {
 };
 
 export type ReportedLease = LeaseRef & { readonly phase: string; readonly ackedDirectiveSeq: number };
-export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
 /** The number of model calls since the worker's last report. */
 export type ModelCallCount = { readonly provider: string; readonly outcome: string; readonly count: number };

@@ -9,10 +9,10 @@ import {
 } from "../../runs/domain/local-run.ts";
 import type { Message } from "../../runs/domain/message.ts";
 import type { Run } from "../../runs/domain/run.ts";
-import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import type { LeaseRef, RenewedLease, WorkerSession } from "../../runs/domain/worker-session.ts";
 import { appendEvents, type AppendEventsDeps } from "../../runs/usecases/append-events.ts";
 import { completeExecutions, type CompleteExecutionsDeps } from "../../runs/usecases/complete-executions.ts";
-import type { ReportedLease, RenewedLease } from "./heartbeat.ts";
+import type { ReportedLease } from "./heartbeat.ts";
 import { requireRunVerb } from "../../runs/usecases/run-access.ts";
 
 export type ReportLocalRunDeps = AppendEventsDeps &

@@ -1,4 +1,5 @@
 import type { RepositorySkill } from "../../catalog/domain/skill-spec.ts";
+import type { RunRef } from "./run-token.ts";
 
 /** A registered worker process. */
 export type WorkerSession = {
@@ -17,6 +18,9 @@ export type WorkerSession = {
 };
 
 export type LeaseRef = { readonly executionId: number; readonly attempt: number };
+
+/** A lease that was renewed by a heartbeat. */
+export type RenewedLease = LeaseRef & { readonly expiresAt: Date; readonly isStopping: boolean; readonly run: RunRef };
 
 /**
  * The status of a dispatched execution. WAITING: no process has taken it over yet · TAKEN: a process owns it · ENDED:

@@ -85,17 +85,17 @@ export async function insertRuns(tx: Sql, runs: readonly RunRecord[], context: C
     event_uid: newUid(),
   }));
   const inserting = insertRows(tx, rows, lanes);
-  // Only a cause may turn out to have created a run already.
-  const isCertain = runs.every(({ causeKey }) => causeKey === undefined);
-  const [{ rows: inserted }] = await Promise.all([inserting, isCertain && announceRuns(tx, runs, context)]);
+  // A run with a cause may already exist; its insert is then skipped.
+  const canAllBeInserted = runs.every(({ causeKey }) => causeKey === undefined);
+  const [{ rows: inserted }] = await Promise.all([inserting, canAllBeInserted && announceRuns(tx, runs, context)]);
   const uids = new Set(inserted.map(({ uid }) => uid));
-  const made = runs.filter(({ uid }) => uids.has(uid));
+  const insertedRuns = runs.filter(({ uid }) => uids.has(uid));
   const unqueued = new Set(inserted.flatMap((row) => (row.is_queued ? [] : [row.uid])));
-  for (const run of made) {
+  for (const run of insertedRuns) {
     if (unqueued.has(run.uid)) await queueInNewLane(tx, run);
     if (run.message) await addAttachments(tx, run.message.uid, run.message.attachments);
   }
-  if (!isCertain) await announceRuns(tx, made, context);
+  if (!canAllBeInserted) await announceRuns(tx, insertedRuns, context);
   return inserted.map(toRun);
 }
 

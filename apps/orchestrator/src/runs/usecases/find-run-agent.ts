@@ -1,11 +1,11 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
-import type { AgentQuestion, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
+import type { ResolveAgentRequest, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
 import type { ResolveRunRequest } from "../domain/resolved-run.ts";
 
 export type FindAgentDeps = {
-  readonly identity: { resolveAgent(caller: Caller, question: AgentQuestion): Promise<ResolvedAgent> };
+  readonly identity: { resolveAgent(caller: Caller, request: ResolveAgentRequest): Promise<ResolvedAgent> };
 };
 
 /**

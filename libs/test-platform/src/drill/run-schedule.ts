@@ -4,12 +4,12 @@ import { violationsOf, effectViolationsOf, isGivenUp, reasonOf } from "./violati
 import { factsOf, progressOf, type RunFacts } from "./facts.ts";
 import type { Rig } from "./rig.ts";
 import type { Schedule } from "./schedule.ts";
-import type { Act, RunPlan } from "./workload.ts";
+import type { Action, RunPlan } from "./workload.ts";
 
 const POLL_MS = 200;
 const ENDED = ["SUCCEEDED", "FAILED", "BLOCKED", "ERROR", "CANCELLED"];
 
-export type Played = {
+export type ScheduleResult = {
   readonly seed: number;
   readonly violations: readonly string[];
   readonly tookMs: number;
@@ -27,11 +27,15 @@ export type Played = {
 type DrivenRun = { readonly runId: string; readonly followUps: readonly string[]; readonly isCancelled: boolean };
 
 /**
- * Plays a schedule: starts its runs, performs their acts and inflicts its faults, waits until everything has ended and
+ * Runs a schedule: starts its runs, executes their actions and inflicts its faults, waits until everything has ended and
  * then checks the invariants. `stallTimeoutMs` is the longest time in which its runs may make no progress; a slow run
  * that progresses is waited for.
  */
-export async function play(rig: Rig, { seed, runs, faults }: Schedule, stallTimeoutMs: number): Promise<Played> {
+export async function runSchedule(
+  rig: Rig,
+  { seed, runs, faults }: Schedule,
+  stallTimeoutMs: number,
+): Promise<ScheduleResult> {
   const began = Date.now();
   const inflicted = Promise.all(faults.map((fault) => pause(fault.atMs).then(() => rig.inflict(fault))));
   inflicted.catch(() => {}); // Awaited below.
@@ -63,7 +67,7 @@ export async function play(rig: Rig, { seed, runs, faults }: Schedule, stallTime
   };
 }
 
-/** Starts a run and performs its planned acts. */
+/** Starts a run and executes its planned actions. */
 async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void): Promise<DrivenRun> {
   await pause(plan.atMs);
   const path = plan.isWork ? `/factory/${rig.factoryUid}/runs` : "/agent/runs";
@@ -72,25 +76,29 @@ async function drive(rig: Rig, plan: RunPlan, onCreated: (runId: string) => void
     config: { idle_timeout_minutes: 0 },
   });
   onCreated(runId);
-  const results = await Promise.all(plan.acts.map((act) => perform(rig, runId, act)));
-  const followUps = plan.acts.flatMap((act) => (act.kind === "followup" ? [act.text] : []));
+  const results = await Promise.all(plan.actions.map((action) => executeAction(rig, runId, action)));
+  const followUps = plan.actions.flatMap((action) => (action.kind === "followup" ? [action.text] : []));
   return { runId, followUps, isCancelled: results.includes("cancelled") };
 }
 
-async function perform({ client, database }: Rig, runId: string, act: Act): Promise<"cancelled" | undefined> {
-  if (act.kind === "followup") {
-    while (act.isAfterEnd && !ENDED.includes((await client.request("GET", `/agent/runs/${runId}`)).state))
+async function executeAction(
+  { client, database }: Rig,
+  runId: string,
+  action: Action,
+): Promise<"cancelled" | undefined> {
+  if (action.kind === "followup") {
+    while (action.isAfterEnd && !ENDED.includes((await client.request("GET", `/agent/runs/${runId}`)).state))
       await pause(POLL_MS);
-    await pause(act.atMs);
-    await client.request("POST", `/agent/runs/${runId}/followups`, { message: act.text });
+    await pause(action.atMs);
+    await client.request("POST", `/agent/runs/${runId}/followups`, { message: action.text });
     return undefined;
   }
-  await pause(act.atMs);
-  if (act.kind === "interrupt") {
+  await pause(action.atMs);
+  if (action.kind === "interrupt") {
     await client.send("POST", `/agent/runs/${runId}/interrupt`); // The run may have ended already.
     return undefined;
   }
-  const { status, body } = await client.send("POST", `/agent/runs/${runId}/cancel${act.isTree ? "?tree=true" : ""}`);
+  const { status, body } = await client.send("POST", `/agent/runs/${runId}/cancel${action.isTree ? "?tree=true" : ""}`);
   if (status === 200) return "cancelled";
   if (body?.reason !== "run_already_finished") throw new Error(`POST cancel: ${status} ${JSON.stringify(body)}`);
   // Cancels the rest of the tree instead of waiting up to ten minutes for its end.
@@ -100,7 +108,7 @@ async function perform({ client, database }: Rig, runId: string, act: Act): Prom
 }
 
 /**
- * Waits until all acts are done, all runs are terminal and no lease is left. Returns the runs and leases that made no
+ * Waits until all actions are done, all runs are terminal and no lease is left. Returns the runs and leases that made no
  * progress for `stallTimeoutMs`.
  */
 async function waitForEnd(
@@ -115,7 +123,7 @@ async function waitForEnd(
     const { active, leases, progress } = await progressOf(database.sql, roots);
     const isDone = active.length === 0 && leases === 0;
     if (isDone && !wasActing) return [];
-    if (progress !== before || isDone) since = Date.now(); // All runs are terminal, but an act is still pending.
+    if (progress !== before || isDone) since = Date.now(); // All runs are terminal, but an action is still pending.
     before = progress;
     if (Date.now() - since < stallTimeoutMs) continue;
     const reasons = await Promise.all(
@@ -133,7 +141,7 @@ async function waitForEnd(
 /** Checks that a run performed its plan and reached an expected final state. */
 function ofPlan(plan: RunPlan, { runId, followUps, isCancelled }: DrivenRun, facts: readonly RunFacts[]): string[] {
   const run = facts.find(({ uid }) => uid === runId);
-  if (!run) return [`run ${runId} (${plan.name}) was answered and is nowhere`];
+  if (!run) return [`run ${runId} (${plan.name}) was accepted but is not in the database`];
   const received = run.messages.filter(({ kind }) => kind === "followup").map(({ text }) => text);
   const violations =
     received.toSorted().join() === followUps.toSorted().join()
@@ -172,16 +180,16 @@ async function publicViolations(
       const followUpOutcomes = followups.map(
         ({ followup_id: id, state }: { followup_id: string; state: string }) => `${id} ${state}`,
       );
-      const storedFates = stored?.messages
+      const storedFollowUpStates = stored?.messages
         .filter(({ kind }) => kind === "followup")
         .map(
           (message) =>
             `${message.uid} ${message.isDelivered ? "delivered" : message.isUndeliverable ? "undeliverable" : "queued"}`,
         );
-      return isSame && followUpOutcomes.join() === storedFates?.join()
+      return isSame && followUpOutcomes.join() === storedFollowUpStates?.join()
         ? []
         : [
-            `run ${uid}: the API returns ${run.state}, ${run.status_message?.error_code}, ${followUpOutcomes.join()}; the database has ${stored?.state}, ${stored?.errorCode}, ${storedFates?.join()}`,
+            `run ${uid}: the API returns ${run.state}, ${run.status_message?.error_code}, ${followUpOutcomes.join()}; the database has ${stored?.state}, ${stored?.errorCode}, ${storedFollowUpStates?.join()}`,
           ];
     }),
   );
