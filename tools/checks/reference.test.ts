@@ -36,6 +36,22 @@ const LIMITS: readonly (readonly [row: string, value: string, file: string, cons
   ["automations of a factory", "200", "apps/factories/src/domain/automation.ts", "AUTOMATIONS_PER_FACTORY_MAX = 200;"],
   ["tracked branches", "50", "apps/factories/src/domain/branch.ts", "BRANCHES_MAX = 50;"],
   ["webhooks of a factory", "20", "libs/definition/src/rules.ts", "WEBHOOKS_MAX = 20;"],
+  [
+    "concurrent runs of a team, agent or factory",
+    "100 each",
+    "apps/orchestrator/src/compose.ts",
+    "CAPACITY_DEFAULTS = { team: 100, agent: 100, factory: 100 };",
+  ],
+  ["MCP servers of a run", "20,", "apps/orchestrator/src/catalog/domain/mcp-servers.ts", "SERVERS_MAX = 20;"],
+  ["tools of MCP servers", "200 in all", "apps/worker/src/mcp/mcp-servers.ts", "TOOLS_ALL_MAX = 200;"],
+  ["trials of a benchmark run", "10,000", "apps/scoring/src/domain/benchmark-run.ts", "TRIALS_MAX = 10_000;"],
+  ["files of a definition", "2,000", "libs/definition/src/tree.ts", "filesMax: 2_000,"],
+  [
+    "one file or pack of a git fetch",
+    "512 MiB",
+    "apps/factories/src/compose.ts",
+    "GIT_FILE_BYTES_MAX = 512 * 1024 * 1024;",
+  ],
   ["runs ", "1 to 500 | 20 ", "apps/gateway/src/routes/runs/runs.ts", "limit: pageLimit(20, 500)"],
   ["events of a run,", "1 to 500 | 100 ", "apps/gateway/src/routes/runs/team-events.ts", "limit: pageLimit(100, 500)"],
   [
