@@ -69,6 +69,13 @@ const routes = (router: ConnectRouter) => {
   });
 };
 
+/** Resolves when a call is aborted, also if that was before its implementation began. */
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve());
+  });
+
 const servers: [string, () => Promise<{ transport: Transport; close: () => Promise<void> }>][] = [
   ["in process", () => Promise.resolve({ transport: inProcess(routes, options), close: () => Promise.resolve() })],
   [
@@ -161,7 +168,7 @@ describe.each(servers)("a call %s", (_name, open) => {
   test("ends at its deadline as unavailable, and aborts the implementation", async () => {
     let aborted: Promise<void> | undefined;
     read = (_caller, signal) => {
-      aborted = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      aborted = untilAborted(signal);
       return new Promise(() => {});
     };
     await expect(feed().read({}, call(aCaller(), { timeoutMs: 30 }))).rejects.toEqual(
@@ -174,10 +181,9 @@ describe.each(servers)("a call %s", (_name, open) => {
     const giving = new AbortController();
     let aborted: Promise<void> | undefined;
     read = (_caller, signal) => {
-      const end = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-      aborted = end;
+      aborted = untilAborted(signal);
       giving.abort();
-      return end.then(() => ({}));
+      return aborted.then(() => ({}));
     };
     const error = domainError({ kind: "unavailable", reason: "call_cancelled" });
     await expect(feed().read({}, call(aCaller(), { signal: giving.signal }))).rejects.toEqual(error);
@@ -322,7 +328,7 @@ test("nothing is printed when a reader leaves an open stream", async () => {
         }),
       async *subscribe(_request, { signal }) {
         yield {};
-        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        await untilAborted(signal);
         hasLeft();
         yield {};
       },
