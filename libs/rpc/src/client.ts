@@ -77,7 +77,7 @@ function translating(transport: Transport, signer: CallerSigner | undefined): Tr
         }
       });
     },
-    async stream<I extends DescMessage, O extends DescMessage>(
+    stream<I extends DescMessage, O extends DescMessage>(
       method: DescMethodStreaming<I, O>,
       signal: AbortSignal | undefined,
       timeoutMs: number | undefined,
@@ -85,19 +85,25 @@ function translating(transport: Transport, signer: CallerSigner | undefined): Tr
       input: AsyncIterable<MessageInitShape<I>>,
       values?: ContextValues,
     ) {
-      try {
-        const response = await transport.stream(
-          method,
-          signal,
-          timeoutMs,
-          await addressed(transport, header, values, signer),
-          input,
-          values,
-        );
-        return { ...response, message: translated(response.message) };
-      } catch (error) {
-        throw fromConnectError(error);
-      }
+      const open = async () => {
+        try {
+          const response = await transport.stream(
+            method,
+            signal,
+            timeoutMs,
+            await addressed(transport, header, values, signer),
+            input,
+            values,
+          );
+          return { ...response, message: translated(response.message) };
+        } catch (error) {
+          throw fromConnectError(error);
+        }
+      };
+      const response = open();
+      // the call starts before its first message is read; if that never happens, a rejection would end the process
+      response.catch(() => {});
+      return response;
     },
   };
 }
