@@ -1,4 +1,19 @@
-import { CalendarClock, Factory, Play, SquareKanban, type LucideIcon } from "lucide-react";
+import {
+  Bell,
+  Box,
+  Brain,
+  CalendarClock,
+  Factory,
+  FileClock,
+  KeyRound,
+  LockKeyhole,
+  Play,
+  Server,
+  Settings,
+  SquareKanban,
+  Users,
+  type LucideIcon,
+} from "lucide-react";
 import type { LinkProps } from "@tanstack/react-router";
 
 export type NavigationEntry = { readonly label: string; readonly to: LinkProps["to"]; readonly icon: LucideIcon };
@@ -12,6 +27,25 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { label: "Runs", to: "/runs", icon: Play },
       { label: "Factories", to: "/factories", icon: Factory },
       { label: "Schedules", to: "/schedules", icon: CalendarClock },
+      { label: "Waiting", to: "/waiting", icon: Bell },
+    ],
+  },
+  {
+    label: "Platform",
+    entries: [
+      { label: "Workers", to: "/workers", icon: Server },
+      { label: "Environments", to: "/environments", icon: Box },
+      { label: "Models and prices", to: "/models", icon: Brain },
+    ],
+  },
+  {
+    label: "Team",
+    entries: [
+      { label: "Secrets", to: "/secrets", icon: LockKeyhole },
+      { label: "API keys", to: "/keys", icon: KeyRound },
+      { label: "Members", to: "/members", icon: Users },
+      { label: "Audit log", to: "/audit", icon: FileClock },
+      { label: "Team settings", to: "/settings", icon: Settings },
     ],
   },
 ];

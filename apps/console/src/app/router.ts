@@ -1,8 +1,11 @@
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
 import { factoriesRoutes } from "../pages/factories/routes.ts";
+import { platformRoutes } from "../pages/platform/routes.ts";
 import { runRoutes } from "../pages/run/routes.ts";
 import { runsRoutes } from "../pages/runs/routes.ts";
 import { schedulesRoutes } from "../pages/schedules/routes.ts";
+import { teamRoutes } from "../pages/team/routes.ts";
+import { waitingRoutes } from "../pages/waiting/routes.ts";
 import { parseSearch, stringifySearch } from "../ui/search-params.ts";
 import { ErrorView } from "../ui/error-view.tsx";
 import { workRoutes } from "../pages/work/routes.ts";
@@ -24,6 +27,9 @@ const routeTree = rootRoute.addChildren([
   ...workRoutes,
   ...factoriesRoutes,
   ...schedulesRoutes,
+  ...waitingRoutes,
+  ...platformRoutes,
+  ...teamRoutes,
 ]);
 
 export const router = createRouter({

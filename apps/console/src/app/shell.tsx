@@ -9,6 +9,7 @@ import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
 import { useSession } from "./session.tsx";
 import { TeamSwitcher } from "./team-switcher.tsx";
+import { WaitingLink } from "./waiting-link.tsx";
 
 const CommandPalette = lazy(() => import("./command-palette.tsx"));
 
@@ -80,6 +81,7 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
             </Button>
             <Breadcrumb />
             <LiveState />
+            <WaitingLink />
             <Button isSmall onClick={() => setPaletteOpen(true)}>
               <Search size={13} aria-hidden />
               Search <span className="kbd">Ctrl K</span>

@@ -1,0 +1,49 @@
+import type { FormEvent, ReactNode } from "react";
+import { Button } from "./button.tsx";
+import { Dialog } from "./dialog.tsx";
+import { ErrorView } from "./error-view.tsx";
+
+type Props = {
+  readonly title: string;
+  /** Text of the button that submits. */
+  readonly action: string;
+  readonly isDanger?: boolean;
+  readonly isPending: boolean;
+  readonly error: unknown;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+};
+
+/** A dialog with one form, or with a question whose answer is the action. */
+export function FormDialog({
+  title,
+  action,
+  isDanger,
+  isPending,
+  error,
+  onSubmit,
+  onClose,
+  children,
+}: Props): ReactNode {
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={submit}>
+        <div className="body">
+          {children}
+          {error ? <ErrorView error={error} /> : null}
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look={isDanger ? "danger" : "primary"} type="submit" disabled={isPending}>
+            {action}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
