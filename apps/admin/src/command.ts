@@ -16,6 +16,8 @@ export type Command = {
   readonly options?: Readonly<Record<string, string>>;
   readonly summary: string;
   readonly details: readonly string[];
+  /** The command needs the database of one service (`DATABASE_URL`), not those of all services. */
+  readonly needsOneDatabase?: true;
   /**
    * Throws a `UsageError` if the arguments are wrong; any other error is failed work. Returns false if the work is done
    * and its result is a failure, such as that of a check.

@@ -65,14 +65,15 @@ const usageOf = (command: Command): string => {
     command.summary,
     ...options.map(([flags, meaning]) => `  ${flags.padEnd(width)}  ${meaning}`),
     ...command.details.map((line) => `  ${line}`),
-    ...WHERE,
+    command.needsOneDatabase ? ONE_DATABASE : ALL_DATABASES,
+    EXIT_CODES,
   ].join("\n");
 };
 
-const WHERE = [
-  "  Without DATABASE_URL: databases of the server of MILLWRIGHT_DATABASE_URL, otherwise of MILLWRIGHT_DATA_DIR.",
-  "  Exit codes: 0 done, 1 the work failed, 2 wrong usage.",
-];
+const SERVER = "on the server of MILLWRIGHT_DATABASE_URL, otherwise of MILLWRIGHT_DATA_DIR";
+const ONE_DATABASE = `  Without DATABASE_URL: ${SERVER}.`;
+const ALL_DATABASES = `  Databases: those of <SERVICE>_DATABASE_URL (set all of them), otherwise those ${SERVER}.`;
+const EXIT_CODES = "  Exit codes: 0 done, 1 the work failed, 2 wrong usage.";
 
 function overview(): string {
   const width = Math.max(...COMMANDS.map((command) => lineOf(command).length));

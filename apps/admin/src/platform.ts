@@ -34,7 +34,7 @@ export async function withPlatform<T>(
   if (missing.length === 0) return f(Object.fromEntries(named) as PlatformDatabases);
   if (missing.length < named.length)
     throw new Error(`Set ${missing.map(([service]) => variableOf(service)).join(", ")} too, or none of them.`);
-  requirePlatform(env);
+  requirePlatform(env, "<SERVICE>_DATABASE_URL");
   return withServer(env, (server) =>
     f(Object.fromEntries(services.map((service) => [service, new URL(`/millwright_${service}`, server).href]))),
   );
@@ -43,9 +43,9 @@ export async function withPlatform<T>(
 const variableOf = (service: string): string => `${service.toUpperCase().replaceAll("-", "_")}_DATABASE_URL`;
 
 /** Throws unless the environment names a database server or the data directory contains one. */
-export function requirePlatform(env: NodeJS.ProcessEnv): void {
+export function requirePlatform(env: NodeJS.ProcessEnv, databaseVariable: string): void {
   if (!env["MILLWRIGHT_DATABASE_URL"] && !hasEmbeddedServer(env))
     throw new Error(
-      `There is no platform in ${dataDirectoryOf(env)}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or DATABASE_URL.`,
+      `There is no platform in ${dataDirectoryOf(env)}: set MILLWRIGHT_DATA_DIR, MILLWRIGHT_DATABASE_URL or ${databaseVariable}.`,
     );
 }

@@ -18,7 +18,7 @@ export function usageOf(command: Command): string {
     `usage: millwright ${[command.words, ...command.args, ...shown, GLOBAL_OPTIONS].join(" ")}`,
     command.summary,
     ...choices.map(([name, allowed]) => `  ${name}: ${allowed.join(", ")}`),
-    "  --json prints the answer of the API instead of text.",
+    "  --json prints the API response as JSON.",
   ].join("\n");
 }
 

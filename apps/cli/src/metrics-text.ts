@@ -43,7 +43,7 @@ export const rangeText = ({ start_date: start, end_date: end, as_of: asOf }: Ran
 export const periodText = ({ group_by_period: period, period_list: periods = [] }: Ranged): string =>
   period && periods.length > 0 ? `PER ${period.toUpperCase()}, ${periods[0]} TO ${periods.at(-1)}` : "";
 
-/** Returns an amount, cents below 1000 dollars more exactly; "-" without one. */
+/** Returns an amount with two decimals, four below one dollar; "-" without one. */
 export const dollarsText = (dollars: number | null): string =>
   dollars === null ? "-" : `$${dollars.toFixed(Math.abs(dollars) < 1 ? 4 : 2)}`;
 

@@ -323,7 +323,7 @@ describe("files", () => {
   });
 });
 
-test("a team's events are listed in pages, and watched from a given position", async () => {
+test("a team's events are listed in pages, and watched from a given sequence", async () => {
   const event = (sequence: number) => ({
     sequence,
     uid: `u${sequence}`,
@@ -499,7 +499,7 @@ describe("watching a run", () => {
       "✗ failed: No.",
       "· queued",
       "✗ failed: No.",
-      "! debug window open until 2026-01-01T00:20:00.000Z: millwright run follow-up r1 MESSAGE works in what the setup left",
+      "! debug window open until 2026-01-01T00:20:00.000Z: millwright run follow-up r1 MESSAGE sends MESSAGE to the retained workspace",
     ]);
   });
 

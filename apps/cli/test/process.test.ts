@@ -20,7 +20,7 @@ test("a transcript is printed, and exits 0", async () => {
   expect([code, out, err]).toEqual([0, '{"seq":1}\n', ""]);
 });
 
-test("a closed pipe ends it without an error message", async () => {
+test("a closed output pipe ends the command without an error message", async () => {
   answers["GET /api/v1/agent/runs/r1/transcript"] = { status: 200, text: `${"x".repeat(500_000)}\n` };
   const child = start("run", "transcript", "r1");
   child.stdout.destroy();

@@ -1,7 +1,7 @@
 import { TRUSTED_IN_PROCESS, type LocalTransport } from "@millwright/rpc";
 
 /** A transport whose target is set later, because the services of one process call each other in cycles. */
-export type DeferredTransport = LocalTransport & { become(transport: LocalTransport): void };
+export type DeferredTransport = LocalTransport & { setTarget(transport: LocalTransport): void };
 
 export function deferredTransport(): DeferredTransport {
   let target: LocalTransport | undefined;
@@ -11,7 +11,7 @@ export function deferredTransport(): DeferredTransport {
   };
   return {
     [TRUSTED_IN_PROCESS]: true,
-    become: (transport) => void (target = transport),
+    setTarget: (transport) => void (target = transport),
     unary: (...call) => ready().unary(...call),
     stream: (...call) => ready().stream(...call),
   };

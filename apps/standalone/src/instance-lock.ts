@@ -2,10 +2,10 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Thrown if a running platform uses the data directory. */
-export class DirectoryTaken extends Error {
+export class DataDirectoryLocked extends Error {
   constructor(pid: number, dataDir: string) {
     super(`Another platform (process ${pid}) uses ${dataDir}. Stop it, or set MILLWRIGHT_DATA_DIR.`);
-    this.name = "DirectoryTaken";
+    this.name = "DataDirectoryLocked";
   }
 }
 
@@ -13,9 +13,9 @@ export class DirectoryTaken extends Error {
  * Locks a data directory for this process and returns a function that releases it. Two platforms on one directory would
  * stop each other's database. The lock of a dead process is taken over.
  *
- * Errors: DirectoryTaken, with the id of the process that has the lock.
+ * Errors: DataDirectoryLocked, with the id of the process that has the lock.
  */
-export function takeDirectory(dataDir: string): () => void {
+export function lockDataDirectory(dataDir: string): () => void {
   const path = join(dataDir, "standalone.pid");
   for (;;) {
     try {
@@ -25,7 +25,7 @@ export function takeDirectory(dataDir: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
     const holder = Number(read(path));
-    if (holder > 0 && isPlatform(holder)) throw new DirectoryTaken(holder, dataDir);
+    if (holder > 0 && isPlatform(holder)) throw new DataDirectoryLocked(holder, dataDir);
     rmSync(path, { force: true });
   }
 }

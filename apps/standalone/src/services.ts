@@ -68,7 +68,7 @@ export type Services = {
       RpcServer
     >
   >;
-  /** Serves all public requests except health and metrics. */
+  /** Serves all public requests except `/healthz` and `/readyz`. */
   readonly requestListener: RequestListener;
   /** `apiKey` is only set if this start created it. */
   readonly bootstrap: { readonly apiKey?: string; readonly workerKey: string };
@@ -268,13 +268,13 @@ export async function composeServices(options: ServicesOptions): Promise<Service
       options: serving("orchestrator", { open: [worker.WorkerService.typeName] }),
     },
   };
-  transports.identity.become(inProcess(servers.gateway.routes, servers.gateway.options));
-  transports.orchestrator.become(inProcess(servers.orchestrator.routes, servers.orchestrator.options));
-  transports.factories.become(inProcess(servers.factories.routes, servers.factories.options));
-  transports.scheduler.become(inProcess(servers.scheduler.routes, servers.scheduler.options));
-  transports.scoring.become(inProcess(servers.scoring.routes, servers.scoring.options));
-  transports.metrics.become(inProcess(servers.metrics.routes, servers.metrics.options));
-  transports.webhookIngress.become(inProcess(servers["webhook-ingress"].routes, servers["webhook-ingress"].options));
+  transports.identity.setTarget(inProcess(servers.gateway.routes, servers.gateway.options));
+  transports.orchestrator.setTarget(inProcess(servers.orchestrator.routes, servers.orchestrator.options));
+  transports.factories.setTarget(inProcess(servers.factories.routes, servers.factories.options));
+  transports.scheduler.setTarget(inProcess(servers.scheduler.routes, servers.scheduler.options));
+  transports.scoring.setTarget(inProcess(servers.scoring.routes, servers.scoring.options));
+  transports.metrics.setTarget(inProcess(servers.metrics.routes, servers.metrics.options));
+  transports.webhookIngress.setTarget(inProcess(servers["webhook-ingress"].routes, servers["webhook-ingress"].options));
 
   const inOrder = [gateway, orchestrator, factories, scheduler, scoring, webhooks, metricsService];
   const bootstrap = await gateway.bootstrap();

@@ -7,7 +7,7 @@ import { prepareDataDirectory } from "./data-directory.ts";
 import { startDatabases, type Databases } from "./databases.ts";
 import { logFile } from "./log-file.ts";
 import { rotateLogs } from "./log-rotation.ts";
-import { takeDirectory } from "./instance-lock.ts";
+import { lockDataDirectory } from "./instance-lock.ts";
 import { hasPlatform, openMasterKeys } from "./master-key.ts";
 import { composeServices, type Services } from "./services.ts";
 import { StartupWarnings } from "./startup-warnings.ts";
@@ -31,7 +31,7 @@ export type Standalone = {
 export async function startStandalone(config: StandaloneConfig): Promise<Standalone> {
   const isExisting = hasPlatform(config.dataDir);
   prepareDataDirectory(config.dataDir);
-  const giveBack = takeDirectory(config.dataDir);
+  const unlock = lockDataDirectory(config.dataDir);
   const masterKeys = openMasterKeys(config.dataDir, isExisting);
   const { log, started } = openLog(config);
   const metrics = new Metrics({ processMetrics: true });
@@ -47,7 +47,7 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
   let stopRotation: (() => void) | undefined;
   const lifecycle = new Lifecycle();
   lifecycle
-    .add("data directory", { stop: giveBack })
+    .add("data directory", { stop: unlock })
     .add("log rotation", {
       start: () => void (stopRotation = rotateLogs(logFiles(config), log)),
       stop: () => stopRotation?.(),

@@ -61,8 +61,8 @@ export class WorkerSupervisor {
   }
 
   /**
-   * Stops the workers immediately and waits until they have exited. Their runs continue on other workers or after the
-   * next start.
+   * Stops the workers, which interrupt their runs, return the leases and exit, and waits until they have exited. The
+   * runs continue on other workers or after the next start.
    */
   async stop(): Promise<void> {
     this.#isStopping = true;

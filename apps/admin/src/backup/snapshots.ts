@@ -19,7 +19,7 @@ const TABLES = `SELECT format('%I.%I', n.nspname, c.relname) AS value
  * databases wait while the snapshots are taken. Services read each other's logs by position and store results of calls
  * to each other, so snapshots of different instants would be inconsistent.
  *
- * Throws if a transaction of the platform locks a table for longer than a few seconds. The caller ends the clients.
+ * Throws if a table stays locked for about 45 s. The caller ends the clients.
  */
 export async function openSnapshots(databases: PlatformDatabases): Promise<ReadonlyMap<string, Client>> {
   const lockers = new Map<string, Client>();

@@ -1,6 +1,6 @@
 import { Client } from "pg";
 
-/** Errors of handlers and calls contain what they were about, so only their kind, the text before a colon, is retained. */
+/** Error messages may contain user data, so only the error class is exported: the text before a colon. */
 const KIND_OF_ERROR = (column: string): string => `substring(${column} FROM '^[A-Za-z]+(?=:|$)')`;
 
 /** The facts about a service's database, each with its query. None of them selects a name, a text or a payload. */

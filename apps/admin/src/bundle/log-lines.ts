@@ -18,7 +18,7 @@ const VALUE = /^[\w.:/@+ -]{1,200}$/;
  */
 export async function logLines(path: string): Promise<string> {
   const lines = (await endOf(path)).split("\n").filter(Boolean).slice(-LINES_MAX);
-  const retained = lines.map(listedFields).filter((line) => line !== undefined);
+  const retained = lines.map(redactLine).filter((line) => line !== undefined);
   const dropped = lines.length - retained.length;
   return [
     ...retained,
@@ -26,7 +26,7 @@ export async function logLines(path: string): Promise<string> {
   ].join("\n");
 }
 
-function listedFields(line: string): string | undefined {
+function redactLine(line: string): string | undefined {
   try {
     const entry = JSON.parse(line) as Record<string, unknown>;
     const fields = FIELDS.filter((name) => isPlain(entry[name])).map((name) => [name, entry[name]]);

@@ -23,7 +23,7 @@ export const doctor: Command = {
   summary: "Checks what the platform needs: every database, the clock, NATS, files, the sandbox and named services.",
   details: [
     "Checks what the environment of npm start names, before the first start, too.",
-    "<SERVICE>_DATABASE_URL: databases of separate processes, all of them. <SERVICE>_URL: their addresses.",
+    "<SERVICE>_URL: the addresses of separate processes.",
     "In the environment of one service or worker, run: millwright doctor",
   ],
   async run({ env, print }, _args, values) {
@@ -69,9 +69,11 @@ async function checkDatabases(env: NodeJS.ProcessEnv): Promise<Finding[]> {
     return [
       {
         check: "database",
-        address: env["MILLWRIGHT_DATABASE_URL"] ? "MILLWRIGHT_DATABASE_URL" : dataDirectoryOf(env),
+        address: server ? "MILLWRIGHT_DATABASE_URL" : isNamed ? "<SERVICE>_DATABASE_URL" : dataDirectoryOf(env),
         problem: (error as Error).message,
-        remedy: "Read the log of the server: postgres/postgres.log in the data directory.",
+        remedy: isNamed
+          ? "Correct the database URLs."
+          : "Read the log of the server: postgres/postgres.log in the data directory.",
       },
     ];
   }
@@ -86,6 +88,12 @@ function checkDataDirectory(env: NodeJS.ProcessEnv): Finding[] {
     accessSync(address, constants.R_OK | constants.W_OK | constants.X_OK);
     return [ok];
   } catch (error) {
-    return [{ ...ok, problem: (error as Error).message, remedy: "Own the directory, or set MILLWRIGHT_DATA_DIR." }];
+    return [
+      {
+        ...ok,
+        problem: (error as Error).message,
+        remedy: "Make the directory writable by this user, or set MILLWRIGHT_DATA_DIR.",
+      },
+    ];
   }
 }

@@ -5,6 +5,7 @@ import { withServer } from "../servers.ts";
 
 export const migrate: Command = {
   words: "migrate",
+  needsOneDatabase: true,
   args: ["[APP...]"],
   summary: "Creates and migrates the database of every app that has migrations, or of those named.",
   details: ["DATABASE_URL: the database of the one app named. The services migrate their databases at start, too."],

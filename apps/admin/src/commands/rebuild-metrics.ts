@@ -8,6 +8,7 @@ const POLL_MS = 500;
 
 export const rebuildMetrics: Command = {
   words: "rebuild metrics",
+  needsOneDatabase: true,
   args: [],
   summary: "Makes the read models of the metrics service again from runs and stored deliveries, while it serves.",
   details: [

@@ -21,7 +21,6 @@ export const supportBundle: Command = {
   summary: "Writes an archive for a problem report: versions, health, settings, queues, consumers, migrations, logs.",
   details: [
     "Contains no secret, prompt, payload, name or e-mail address; docs/operations/troubleshoot.md lists its content.",
-    "<SERVICE>_DATABASE_URL: databases of separate processes, all of them.",
   ],
   async run({ env, print }, _args, { out, logs }) {
     if (typeof logs === "string" && !existsSync(logs)) throw new UsageError(`${logs} does not exist.`);

@@ -14,7 +14,7 @@ const ACTIVE_RUNS = "state NOT IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'C
  * Entries of the cost ledger are never changed or deleted. They have amounts and uids, which no other row refers
  * to. The event log retains its rows for its positions, with texts redacted.
  */
-const RETAINED: ReadonlySet<string> = new Set(["ledger_entries", "stream.event_log"]);
+const RETAINED_TABLES: ReadonlySet<string> = new Set(["ledger_entries", "stream.event_log"]);
 
 /** Tables whose triggers refuse every deletion. Their notes are texts of people. */
 const APPEND_ONLY: ReadonlySet<string> = new Set(["credit_grants"]);
@@ -125,7 +125,7 @@ async function eraseRows(db: Client, tables: (typeof TEAM_TABLES)[string], scope
   await db.query("BEGIN");
   const all = { ...STREAM_TABLES, ...tables };
   for (const [table, rowsOf] of Object.entries(all)) {
-    if (!rowsOf || RETAINED.has(table) || !(await hasTable(db, table))) continue;
+    if (!rowsOf || RETAINED_TABLES.has(table) || !(await hasTable(db, table))) continue;
     const isAppendOnly = APPEND_ONLY.has(table);
     if (isAppendOnly) await db.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
     count += (await db.query(`DELETE FROM ${table} WHERE ${rowsOf(scope)}`)).rowCount ?? 0;

@@ -24,7 +24,8 @@ type Key = { uid: string; name: string; kind: string; prefix: string; created_at
 export async function teamOf(cli: Cli, named: string | undefined): Promise<string> {
   if (named) return checkedId(named, "team");
   const me = await cli.api().get<WhoAmI>("/whoami");
-  if (me.teams.length !== 1) throw new UsageError("You are a member of several teams. Select one: --team UID.");
+  if (me.teams.length === 0) throw new UsageError("You are a member of no team. Accept an invitation, or ask for one.");
+  if (me.teams.length > 1) throw new UsageError("You are a member of several teams. Select one: --team UID.");
   return me.teams[0]!.uid;
 }
 

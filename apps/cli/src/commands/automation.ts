@@ -31,15 +31,15 @@ const triggersOf = ({ triggers }: Automation): string =>
 const describe = (one: Automation): string =>
   `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
-export const replayText = ({ label, decision }: Replayed): string => `${label}\n${decided(decision)}`;
-const decided = (one: Decision): string =>
+export const replayText = ({ label, decision }: Replayed): string => `${label}\n${describeDecision(decision)}`;
+const describeDecision = (one: Decision): string =>
   `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
 
 const why = ({ explanation, next_attempt_at: next }: Decision): string =>
   next ? `${explanation} Next attempt: ${next}.` : explanation;
 
-const turn = (word: "enable" | "disable", summary: string): Command => ({
-  words: `automation ${word}`,
+const enableCommand = (action: "enable" | "disable", summary: string): Command => ({
+  words: `automation ${action}`,
   args: ["AUTOMATION"],
   options: FACTORY,
   summary,
@@ -48,7 +48,7 @@ const turn = (word: "enable" | "disable", summary: string): Command => ({
     const present = await cli.api().get<Automation>(path);
     const changed = await cli
       .api()
-      .request<Automation>("PUT", path, { body: { ...present, enabled: word === "enable" } });
+      .request<Automation>("PUT", path, { body: { ...present, enabled: action === "enable" } });
     cli.show(changed, () => describe(changed));
   },
 });
@@ -115,8 +115,8 @@ export const automationCommands: Command[] = [
       cli.show(one, () => describe(one));
     },
   },
-  turn("enable", "Let it fire."),
-  turn("disable", "Let it fire no more, until it is enabled."),
+  enableCommand("enable", "Let it fire."),
+  enableCommand("disable", "Let it fire no more, until it is enabled."),
   {
     words: "automation run",
     args: ["AUTOMATION"],
@@ -124,7 +124,7 @@ export const automationCommands: Command[] = [
     summary: "Start a run of an automation now, independent of its triggers.",
     run: async (cli, [uid], values) => {
       const decision = await cli.api().post<Decision>(await factoryPath(cli, values, "automations", uid!, "run"), {});
-      cli.show(decision, () => decided(decision));
+      cli.show(decision, () => describeDecision(decision));
     },
   },
   {

@@ -29,7 +29,7 @@ const describe = ({ ingress_url: url, enabled, bot_login: bot, secret }: Webhook
     ...(secret ? [`secret, shown once: ${secret}`] : []),
   ].join("\n");
 
-const happened = ({ event, action }: Delivery): string => [event, action].filter((word) => word !== null).join(" ");
+const eventLabel = ({ event, action }: Delivery): string => [event, action].filter((word) => word !== null).join(" ");
 
 /** Code-host connections, their webhooks and deliveries. */
 export const codeHostCommands: Command[] = [
@@ -121,7 +121,7 @@ export const codeHostCommands: Command[] = [
             one.uid,
             one.received_at,
             one.label,
-            happened(one),
+            eventLabel(one),
             String(one.size_bytes),
             one.delivery_id ?? "",
           ]),
@@ -138,7 +138,7 @@ export const codeHostCommands: Command[] = [
       cli.show(
         one,
         () =>
-          `${one.label}  ${one.received_at}  ${happened(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
+          `${one.label}  ${one.received_at}  ${eventLabel(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
       );
     },
   },

@@ -27,7 +27,7 @@ const showApplied = (cli: Cli, applied: Applied): void =>
 
 type Source = { kind: string; repository_url: string | null; branch: string | null };
 
-/** Files in place of a repository end the tracking of its branches: that is not done by accident. */
+/** Uploading files ends the tracking of branches, so it requires `--replace-source`. */
 async function requireNoRepository(cli: Cli, uid: string): Promise<void> {
   const source = await cli.api().get<Source>(`/factory/${uid}/source`);
   if (source.kind !== "git") return;
@@ -102,8 +102,7 @@ export const factoryCommands: Command[] = [
     words: "factory repair",
     args: [],
     options: FACTORY,
-    summary:
-      "Apply the source's definition again (of a git source: its newest head) to repair what serves something else.",
+    summary: "Apply the source's definition again as a new version, so that services that have drifted serve it.",
     run: async (cli, _args, values) => {
       const uid = await factoryUid(cli, values);
       showApplied(cli, await cli.api().post<Applied>(`/factory/${uid}/source/apply`, { repair: true }));
@@ -123,7 +122,7 @@ export const factoryCommands: Command[] = [
           title: textOption(values, "title") || undefined,
           ticket_ref: textOption(values, "ticket") || undefined,
         });
-      cli.show(run, () => `run ${run.run_id} went to ${run.foreman_agent}\n${run.run_url ?? ""}`.trimEnd());
+      cli.show(run, () => `run ${run.run_id} was dispatched to ${run.foreman_agent}\n${run.run_url ?? ""}`.trimEnd());
     },
   },
   {

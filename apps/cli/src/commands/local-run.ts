@@ -6,7 +6,7 @@ import { LocalCommand } from "../local-command.ts";
 import { LocalReport } from "../local-report.ts";
 
 type Registered = { run_id: string; state: string; report_every_ms: number };
-type Answer = {
+type ReportResponse = {
   lease: "held" | "stopping" | "over";
   acked_seq: number;
   followups: { followup_id: string; message: string }[];
@@ -54,7 +54,7 @@ async function execute(
     report.end(await command.ended());
     wake();
   })();
-  const given = new Set<string>();
+  const forwardedFollowups = new Set<string>();
   for (;;) {
     if (report.isEmpty)
       await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
@@ -71,8 +71,8 @@ async function execute(
       return answer.state;
     }
     for (const { followup_id: uid, message } of answer.followups) {
-      if (given.has(uid) || report.hasEnded || !command.writeLine(message)) continue;
-      given.add(uid);
+      if (forwardedFollowups.has(uid) || report.hasEnded || !command.writeLine(message)) continue;
+      forwardedFollowups.add(uid);
       report.followupReceived(uid);
     }
   }
@@ -82,12 +82,18 @@ async function execute(
  * Sends pending events and retries while the platform does not respond. Throws if the platform refuses them, or if the
  * command has ended and the platform has not responded for the length of a lease.
  */
-async function send(cli: Cli, runId: string, clientId: string, report: LocalReport, everyMs: number): Promise<Answer> {
+async function send(
+  cli: Cli,
+  runId: string,
+  clientId: string,
+  report: LocalReport,
+  everyMs: number,
+): Promise<ReportResponse> {
   for (let waitedMs = 0; ; waitedMs += report.hasEnded ? everyMs : 0) {
     try {
       return await cli
         .api()
-        .post<Answer>(
+        .post<ReportResponse>(
           `/agent/runs/${runId}/report`,
           { client_id: clientId, events: report.next() },
           { signal: AbortSignal.timeout(3 * everyMs) },

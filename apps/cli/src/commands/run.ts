@@ -52,7 +52,7 @@ function ended(cli: Cli, { run_id: id, state, status_message: status }: Run): nu
   const until = status?.session_debug_until;
   if (until && !cli.isJson)
     cli.print(
-      `! debug window open until ${until}: millwright run follow-up ${id} MESSAGE works in what the setup left`,
+      `! debug window open until ${until}: millwright run follow-up ${id} MESSAGE sends MESSAGE to the retained workspace`,
     );
   return state === "SUCCEEDED" ? EXIT.done : EXIT.failed;
 }

@@ -113,8 +113,8 @@ export const webhookCommands: Command[] = [
       cli.show(hook, () => describe(hook));
     },
   },
-  change("webhook enable", "Let deliveries in.", () => ({ enabled: true })),
-  change("webhook disable", "Answer senders with 404 from now on.", () => ({ enabled: false })),
+  change("webhook enable", "Accept deliveries.", () => ({ enabled: true })),
+  change("webhook disable", "Return 404 to senders until the webhook is enabled.", () => ({ enabled: false })),
   {
     words: "webhook rotate",
     args: ["WEBHOOK"],

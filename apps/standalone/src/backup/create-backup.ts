@@ -3,7 +3,7 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { copyFileDurably, EmbeddedPostgres, takeBaseBackup } from "@millwright/database";
 import { masterKeyId, readKeyFile } from "@millwright/vault";
-import { DirectoryTaken, takeDirectory } from "../instance-lock.ts";
+import { DataDirectoryLocked, lockDataDirectory } from "../instance-lock.ts";
 import { masterKeyFile } from "../master-key.ts";
 import { copyTree, sizeOfTree, type TreeSize } from "./copy-tree.ts";
 import { isWithin, storeKey } from "./key-copy.ts";
@@ -85,24 +85,24 @@ export async function sizeOfBackup(directory: string): Promise<TreeSize> {
  * call, with the data directory locked so that no platform can start.
  */
 async function withServer(dataDir: string, use: (server: EmbeddedPostgres) => Promise<void>): Promise<void> {
-  const giveBack = takeUnlessRunning(dataDir);
+  const unlock = lockUnlessRunning(dataDir);
   try {
     const server = await EmbeddedPostgres.start({ dataDir: join(dataDir, "postgres") });
     try {
       await use(server);
     } finally {
-      if (giveBack && !server.isAdopted) await server.stop();
+      if (unlock && !server.isAdopted) await server.stop();
     }
   } finally {
-    giveBack?.();
+    unlock?.();
   }
 }
 
-function takeUnlessRunning(dataDir: string): (() => void) | undefined {
+function lockUnlessRunning(dataDir: string): (() => void) | undefined {
   try {
-    return takeDirectory(dataDir);
+    return lockDataDirectory(dataDir);
   } catch (error) {
-    if (error instanceof DirectoryTaken) return undefined;
+    if (error instanceof DataDirectoryLocked) return undefined;
     throw error;
   }
 }

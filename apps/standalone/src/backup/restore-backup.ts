@@ -3,7 +3,7 @@ import { rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { copyFileDurably, EmbeddedPostgres } from "@millwright/database";
 import { prepareDataDirectory } from "../data-directory.ts";
-import { takeDirectory } from "../instance-lock.ts";
+import { lockDataDirectory } from "../instance-lock.ts";
 import { masterKeyFile } from "../master-key.ts";
 import { copyTree } from "./copy-tree.ts";
 import { sizeOfBackup } from "./create-backup.ts";
@@ -41,7 +41,7 @@ export async function restoreBackup({
   for (const part of ["postgres", "blobs"]) requireAbsent(dataDir, part);
   const key = findKey(manifest.masterKeyId, [...keyFiles(manifest.masterKeyId), masterKeyFile(dataDir)]);
   prepareDataDirectory(dataDir);
-  const giveBack = takeDirectory(dataDir);
+  const unlock = lockDataDirectory(dataDir);
   try {
     await storeKey(masterKeyFile(dataDir), key);
     await copyCluster(path, join(dataDir, "postgres"));
@@ -53,7 +53,7 @@ export async function restoreBackup({
     for (const part of ["postgres", "blobs"]) await rm(join(dataDir, part), { recursive: true, force: true });
     throw error;
   } finally {
-    giveBack();
+    unlock();
   }
 }
 
