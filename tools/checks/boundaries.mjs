@@ -25,7 +25,7 @@ const LAYERS = {
 /** `@bufbuild/protobuf` itself is allowed: its JSON types are used for open objects everywhere. */
 const PROTO = /^@millwright\/contracts|^@bufbuild\/protobuf\/|^@connectrpc\//;
 const PRISMA = /^@prisma\/|\/gen\/prisma\b|prisma-client/;
-const WORLD = /^(?:pg|koa|undici|nats|pino)(?:\/|$)|^@koa\//;
+const IO_PACKAGES = /^(?:pg|koa|undici|nats|pino)(?:\/|$)|^@koa\//;
 /** Node modules that domain rules may use: calculation without side effects. */
 const PURE_NODE = new Set([
   "node:path",
@@ -48,7 +48,7 @@ const FOLDERS = {
     specifier: (name, layerOf) =>
       PROTO.test(name) ||
       PRISMA.test(name) ||
-      WORLD.test(name) ||
+      IO_PACKAGES.test(name) ||
       NOT_FOR_RULES.test(name) ||
       layerOf(name) === "runtime" ||
       (name.startsWith("node:") && !PURE_NODE.has(name)),
@@ -56,9 +56,9 @@ const FOLDERS = {
     why: "domain/ is pure: other domain files and pure base libraries only",
   },
   usecases: {
-    specifier: (name) => PROTO.test(name) || PRISMA.test(name) || WORLD.test(name) || name === "@millwright/rpc",
+    specifier: (name) => PROTO.test(name) || PRISMA.test(name) || IO_PACKAGES.test(name) || name === "@millwright/rpc",
     notFolders: ["rpc", "routes", "gen"],
-    why: "usecases/ see domain, store and clients; never wire formats",
+    why: "usecases/ may import domain, store and clients, not wire formats",
   },
   store: {
     specifier: () => false,
@@ -68,7 +68,7 @@ const FOLDERS = {
   clients: {
     specifier: (name) => PRISMA.test(name),
     notFolders: ["rpc", "routes", "store"],
-    why: "clients/ see generated clients, and the types of what they stand for",
+    why: "clients/ may import generated clients and domain types",
   },
   rpc: {
     specifier: (name) => PRISMA.test(name),

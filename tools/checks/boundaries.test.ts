@@ -146,13 +146,13 @@ test.each([
     "a use case that imports an RPC handler",
     "apps/shop/src/usecases/x.ts",
     'import type { S } from "../rpc/routes.ts";',
-    "never wire formats",
+    "not wire formats",
   ],
   [
     "a use case that imports Connect",
     "apps/shop/src/usecases/x.ts",
     'import { Code } from "@connectrpc/connect";',
-    "never wire formats",
+    "not wire formats",
   ],
   [
     "an RPC handler that imports Prisma",

@@ -23,6 +23,6 @@ const lines = [
 ];
 process.stdout.write(`${lines.join("\n")}\n`);
 await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
-const unclean = await (dir ? cluster.stop() : cluster.remove().then(() => []));
-if (unclean.length > 0) process.stderr.write(`did not stop cleanly: ${unclean.join(", ")}\n`);
-process.exit(unclean.length > 0 ? 1 : 0);
+const failedStops = await (dir ? cluster.stop() : cluster.remove().then(() => []));
+if (failedStops.length > 0) process.stderr.write(`did not stop gracefully: ${failedStops.join(", ")}\n`);
+process.exit(failedStops.length > 0 ? 1 : 0);

@@ -198,11 +198,11 @@ export class LocalCluster {
 
   /**
    * Replaces every pod by one of the release, `atOnce` workloads at a time, as Deployments do with one more pod than
-   * replicas and none fewer. Returns the pods that did not stop cleanly.
+   * replicas and none fewer. Returns the pods that did not stop gracefully.
    */
   async rollOut(release: Release, atOnce: number, report: (workload: string) => void): Promise<string[]> {
     this.apply(release);
-    const unclean: string[] = [];
+    const failedStops: string[] = [];
     const started = new Set([...this.#running.keys()].map(({ workload }) => workload));
     const queue = workloadsOf(release).filter(
       ({ kind, metadata }) => kind === "Deployment" && started.has(`${kind}/${metadata.name}`),
@@ -213,14 +213,14 @@ export class LocalCluster {
         const terminating: Promise<unknown>[] = [];
         for (const old of [...this.#running.keys()].filter((pod) => pod.workload === name)) {
           await this.start(this.create(workload, release));
-          terminating.push(this.terminate(old).then((fault) => fault !== undefined && unclean.push(fault)));
+          terminating.push(this.terminate(old).then((fault) => fault !== undefined && failedStops.push(fault)));
         }
         await Promise.all(terminating);
         report(workload.metadata.name);
       }
     };
     await Promise.all(Array.from({ length: atOnce }, next));
-    return unclean;
+    return failedStops;
   }
 
   /** Runs the pod of `helm test` and returns its output. Throws if it fails. */
@@ -235,7 +235,7 @@ export class LocalCluster {
     return this.output(pod);
   }
 
-  /** Stops the workers, then the services. Returns the pods that did not stop cleanly. */
+  /** Stops the workers, then the services. Returns the pods that did not stop gracefully. */
   async stop(): Promise<string[]> {
     const faults: (string | undefined)[] = [];
     const groups = [isWorkerPod, (pod: Pod) => !isWorkerPod(pod) && pod.workload.startsWith("Deployment/"), () => true];

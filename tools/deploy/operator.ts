@@ -59,7 +59,7 @@ export type Installation = {
   readonly skipped: readonly string[];
   /** Returns the URL of a service's database. */
   databaseUrl(service: string): string;
-  /** Stops everything. Returns the pods that did not stop cleanly. */
+  /** Stops everything. Returns the pods that did not stop gracefully. */
   stop(): Promise<string[]>;
   remove(): Promise<void>;
 };

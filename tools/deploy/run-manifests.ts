@@ -7,7 +7,7 @@
  *   npm run test:deploy [-- small|highly-available|air-gapped …]
  *
  * Of each value set: all pods start, `helm test` passes, the main job of the system tests passes, it passes again while each
- * service and each worker is killed once, no connection was refused, and all pods stop in order.
+ * service and each worker is killed once, no connection was refused, and all pods stop gracefully.
  *
  * Not as in a cluster: PostgreSQL is the embedded one, buckets are a local server, pods that need the Kubernetes API are not
  * started, names are in a hosts file, and images are their files without a container runtime.
@@ -45,8 +45,8 @@ async function testValues(values: ValueSet, parent: string): Promise<void> {
   const installation = await install(home, values, { manifests, images: imagesOf(join(parent, "images")) });
   try {
     await test(installation);
-    const unclean = await installation.stop();
-    if (unclean.length > 0) throw new Error(`did not exit with code 0 in time: ${unclean.join(", ")}`);
+    const failedStops = await installation.stop();
+    if (failedStops.length > 0) throw new Error(`did not exit with code 0 in time: ${failedStops.join(", ")}`);
     report("all pods have stopped within their grace period");
   } finally {
     await installation.remove();

@@ -7,7 +7,7 @@
  *
  * Clients send `--rate` requests a second through the public Services, without retries, while agents work. `--at-once`
  * Deployments are replaced at the same time. Exit code 1 unless no request failed, each run succeeded once, each event was
- * stored and consumed once, and each process stopped in order.
+ * stored and consumed once, and each process stopped gracefully.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -88,8 +88,8 @@ async function replaceEverything(installation: Installation, previous: Release, 
     const [sent, failed] = [load.sent, load.failures.length];
     const phaseBegan = performance.now();
     for (const seconds of AGENTS_SECONDS) await load.startAgent(seconds);
-    const unclean = await cluster.rollOut(release, Number(options["at-once"]), () => {});
-    violations.push(...unclean.map((fault) => `${name}: did not stop cleanly: ${fault}`));
+    const failedStops = await cluster.rollOut(release, Number(options["at-once"]), () => {});
+    violations.push(...failedStops.map((fault) => `${name}: did not stop gracefully: ${fault}`));
     report(
       `${name}: every process replaced in ${Math.round((performance.now() - phaseBegan) / 1_000)} s, ` +
         `${load.sent - sent} requests, ${load.failures.length - failed} failed`,

@@ -46,12 +46,12 @@ function operationText(operation, document) {
     `### ${operation.method} ${operation.path}${operation["x-extension"] ? " (extension)" : ""}`,
     [operation.summary, operation.description].filter(Boolean).join(". ").replace(/\.*$/, "."),
     ...(operation["x-required-permissions"]
-      ? [`Needs ${operation["x-required-permissions"].map((verb) => `\`${verb}\``).join(", ")}.`]
+      ? [`Requires ${operation["x-required-permissions"].map((verb) => `\`${verb}\``).join(", ")}.`]
       : []),
     ...(parameters.length > 0 ? [parameters.join("\n")] : []),
     ...(body ? [`Body: ${schemaText(body, document)}`] : []),
-    `Answers: ${Object.entries(operation.responses)
-      .map(([status, answer]) => answerText(status, answer, document))
+    `Responses: ${Object.entries(operation.responses)
+      .map(([status, response]) => responseText(status, response, document))
       .join(" · ")}`,
   ].join("\n\n");
 }
@@ -75,8 +75,8 @@ function markers(isRequired, schema) {
   return words.length > 0 ? ` (${words.join(", ")})` : "";
 }
 
-function answerText(status, answer, document) {
-  const schema = answer.content?.["application/json"]?.schema;
+function responseText(status, response, document) {
+  const schema = response.content?.["application/json"]?.schema;
   return Number(status) < 300 && schema ? `${status} ${schemaText(schema, document)}` : status;
 }
 

@@ -43,7 +43,7 @@ const FILES = {
   "libs/b/tsconfig.json": JSON.stringify({ references: [] }),
 };
 
-test("writes what imports imply: internal dependencies, references and the lockfile, and is then content", () => {
+test("writes what imports imply: internal dependencies, references and the lockfile, then reports no difference", () => {
   const { run, read } = repository(FILES);
   expect(run("--check")).toMatchObject({ status: 1, stderr: expect.stringContaining("apps/shop/package.json") });
   expect(run().status).toBe(0);

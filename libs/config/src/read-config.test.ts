@@ -67,11 +67,11 @@ test("all problems are reported at once, with the value and what is allowed", ()
   expect(message.split("\n")).toEqual([
     "Invalid configuration:",
     '  DATABASE_URL must be an absolute URL (got "db").',
-    "  MASTER_KEY is required: a text.",
+    "  MASTER_KEY is required: text.",
     '  OFFER_TTL must be a duration such as "15s" of at most 1h (got "2h").',
     '  PORT must be a whole number from 0 to 65535 (got "65536").',
     `  OPEN must be true or false (got "${"x".repeat(100)}…").`,
-    "  UPSTREAM_URL must be one absolute URL, or several with commas between (got a value that may be secret).",
+    "  UPSTREAM_URL must be comma-separated absolute URLs (got a value that may be secret).",
     '  LEVEL must be "low" or "high" (got "middle").',
     '  LABELS must be a comma-separated list of name=value (got "a").',
   ]);
@@ -127,7 +127,7 @@ test("settings are described for documentation, groups included", () => {
     {
       name: "MASTER_KEY",
       description: "The key.",
-      allowed: "a text",
+      allowed: "text",
       isRequired: true,
       isSecret: true,
       default: undefined,

@@ -132,10 +132,10 @@ const customKind = <T>({ allowed, parse }: CustomOptions<T>): Kind<T> => ({
 type CustomOptions<T> = { readonly allowed: string; readonly parse: (text: string) => T };
 
 const kinds = {
-  string: plainKind("a text", (text) => text),
-  secret: plainKind("a text", (text) => text),
+  string: plainKind("text", (text) => text),
+  secret: plainKind("text", (text) => text),
   url: plainKind("an absolute URL", urlOf),
-  urls: plainKind("one absolute URL, or several with commas between", urlsOf),
+  urls: plainKind("comma-separated absolute URLs", urlsOf),
   list: plainKind("a comma-separated list", partsOf),
   pairs: plainKind("a comma-separated list of name=value", pairsOf),
   bool: plainKind("true or false", booleanOf),
