@@ -42,7 +42,7 @@ export type AutomationsOptions = Pick<
 };
 
 /** Deliveries for which this process queries code hosts concurrently. */
-const CODE_HOSTS_ASKED_MAX = 4;
+const CODE_HOST_QUERIES_MAX = 4;
 const PRUNE_EVERY_MS = 3_600_000;
 
 /** Adds automations to the object graph: the events they consume, their decisions, and their work. */
@@ -50,7 +50,7 @@ export function composeAutomations(o: AutomationsOptions) {
   const { database, clock, log, signer } = o;
   const decisions = decisionStore(database);
   const deliveries = webhooksClient(o.upstreams.webhookIngress, signer);
-  const evaluatorsWith: ReplayDeliveryDeps["evaluatorsWith"] = (known = {}, asks = true) => {
+  const evaluatorsWith: ReplayDeliveryDeps["evaluatorsWith"] = (known = {}, queriesCodeHost = true) => {
     const from = { ...deliveries, ...known };
     const fromCodeHost: Evaluators[string] = (event, automations) =>
       evaluateCodeHostDelivery(
@@ -66,7 +66,7 @@ export function composeAutomations(o: AutomationsOptions) {
         },
         event,
         automations,
-        { asks },
+        { queriesCodeHost },
       );
     return {
       webhook: (event) => evaluateDelivery({ deliveries: from }, event),
@@ -136,7 +136,7 @@ export function composeAutomations(o: AutomationsOptions) {
       [START]: ({ payload }) => startDecidedRun(starting, payload as DecisionRef),
     } satisfies Record<string, WorkHandler>,
     /** Kinds of work that call code hosts, and how many items of each run concurrently. */
-    separateWork: { [DECIDE_DELAYED]: CODE_HOSTS_ASKED_MAX },
+    separateWork: { [DECIDE_DELAYED]: CODE_HOST_QUERIES_MAX },
     pruner: new BackgroundLoop({
       everyMs: PRUNE_EVERY_MS,
       step: () => prune().then(() => "idle" as const),

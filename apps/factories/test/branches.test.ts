@@ -310,7 +310,7 @@ describe("retiring", () => {
     expect((await track("side")).uid).not.toBe(uid);
     expect(await get(uid)).toMatchObject({ state: "DELETED" });
   });
-  test("it is read for 30 days and then forgotten, which a delete does not mind", async () => {
+  test("is deleted after 30 days; deleting it again returns 204", async () => {
     const { uid } = await track("side");
     await remove(uid);
     await w.rows("UPDATE tracked_branches SET deleted_at = now() - interval '29 days 23 hours' WHERE uid = $1", [uid]);

@@ -94,5 +94,5 @@ export function composeDeliveries({
     },
     separate: { [REPLAY_FACTS]: 1, [REPRICE_RUNS]: 1 },
   });
-  return { followed: { feed: CONSUMER, consumer }, work };
+  return { consumedFeed: { feed: CONSUMER, consumer }, work };
 }

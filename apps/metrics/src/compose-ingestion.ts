@@ -50,7 +50,7 @@ export function composeIngestion({
   });
   const unlisten = database.onCommit((announced) => void (announced.has(MARKED) && refresher.wake()));
   return {
-    followed: { feed: CONSUMER, consumer },
+    consumedFeed: { feed: CONSUMER, consumer },
     /** What a replay needs of runs. */
     replayedRuns: {
       walk: (pageToken: string) => orchestrator.walk(pageToken),

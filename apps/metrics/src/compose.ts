@@ -49,7 +49,7 @@ export function composeMetrics(o: MetricsOptions) {
   const reconciliation = composeReconciliation(base);
   const responsePruner = responses.pruner({ sql: database.sql, clock, log });
   const { work } = deliveries;
-  const feeds = [ingestion.followed, deliveries.followed];
+  const feeds = [ingestion.consumedFeed, deliveries.consumedFeed];
   const consumers = feeds.map(({ consumer }) => consumer);
   const stopCounting = freshnessMetrics(metrics, database, clock);
   const unwatch = watchService({ service: "metrics", metrics, database, consumers, work });

@@ -1,7 +1,7 @@
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import type { Consumer } from "@millwright/events";
-import { readAppliedAt, readOldestUnshown, type FeedOfReader } from "./store/freshness-store.ts";
+import { readAppliedAt, readOldestPendingChange, type FeedOfReader } from "./store/freshness-store.ts";
 import { RECORD_DELIVERY } from "./usecases/record-deliveries.ts";
 
 export type FollowedFeed = { readonly feed: FeedOfReader; readonly consumer: Consumer };
@@ -10,11 +10,11 @@ export type FollowedFeed = { readonly feed: FeedOfReader; readonly consumer: Con
 export function freshnessOf(database: Database, clock: Clock, feeds: readonly FollowedFeed[]): () => Promise<Date> {
   const readers = feeds.map((each) => readTimeOf(database, clock, each));
   return async () => {
-    const [unshownAt, ...readAt] = await Promise.all([
-      readOldestUnshown(database.sql, RECORD_DELIVERY, clock.now()),
+    const [pendingSince, ...readAt] = await Promise.all([
+      readOldestPendingChange(database.sql, RECORD_DELIVERY, clock.now()),
       ...readers.map((read) => read()),
     ]);
-    const times = [...(unshownAt ? [unshownAt] : []), ...readAt];
+    const times = [...(pendingSince ? [pendingSince] : []), ...readAt];
     return new Date(Math.min(...times.map((time) => time.getTime())));
   };
 }

@@ -338,7 +338,7 @@ test.each([
   );
 });
 
-test("a stranger gets the answer of a factory that does not exist, whatever else is wrong", async () => {
+test("another team gets the 404 of an unknown factory, even for invalid parameters", async () => {
   const factoryUid = world.aFactory();
   const refusal = (uid: string): Promise<unknown> =>
     refusalOf(world.metrics({ factoryUid: uid, by: "hour" }, STRANGER));

@@ -221,7 +221,7 @@ describe("a code host whose rate limit is used up", () => {
     }
   });
 
-  test("is left alone by every replica until it resets, also by one that has just started", async () => {
+  test("is not polled by any replica until it resets", async () => {
     github.allowance = { remaining: 0, resetsAt: new Date(world.clock.now().getTime() + 20 * 60_000) };
     await world.service.reconcileDue();
     const used = github.requests.length;

@@ -27,7 +27,7 @@ export class BenchmarkLoop {
       everyMs: options.pollMs,
       restMs: REST_MS,
       step: async () => ((await this.advanceDue()) ? "again" : "idle"),
-      onError: (error) => options.log.warn({ error }, "benchmark runs were not advanced; it is tried again"),
+      onError: (error) => options.log.warn({ error }, "advancing benchmark runs failed; retrying"),
     });
   }
 
@@ -55,7 +55,7 @@ export class BenchmarkLoop {
       } catch (error) {
         this.#options.log.error(
           { error, entity: "benchmark_run", entityUid: uid },
-          "a benchmark run was not advanced; it is tried again",
+          "advancing a benchmark run failed; retrying",
         );
       }
     }

@@ -274,7 +274,7 @@ test("a rule judges without a run, and the same evidence gives the same verdict"
     classification: "good",
     score: 1,
     reason:
-      "1. holds: state is SUCCEEDED, expected SUCCEEDED\n2. holds: /error/ does not match the conversation, expected no match",
+      "1. met: state is SUCCEEDED, expected SUCCEEDED\n2. met: /error/ does not match the conversation, expected no match",
   });
   expect(verdicts[1]).toEqual(verdicts[0]);
   expect(judgeRuns()).toEqual([]);

@@ -85,7 +85,7 @@ test("a rule judges the messages and usage of a run, with the same result each t
     status: "scored",
     classification: "good",
     source: "manual",
-    reason: expect.stringContaining("2. holds: state is SUCCEEDED"),
+    reason: expect.stringContaining("2. met: state is SUCCEEDED"),
   });
   expect(verdicts[1]).toEqual(verdicts[0]);
 });
@@ -102,7 +102,7 @@ test("a rule's commands are executed on the run's final workspace, not on fresh 
   const score = await scored(scorer);
   expect([score, await reasonOf(scorer).catch(String)]).toMatchObject([
     { attempt_status: "scored", classification: "good" },
-    expect.stringContaining("1. holds"),
+    expect.stringContaining("1. met"),
   ]);
   expect(await runOf(api, score.scoring_run_id)).toMatchObject({
     source: "RUN_SCORER",

@@ -183,13 +183,13 @@ export function orchestratorClient(transport: Transport, signer: CallerSigner) {
 
 function automatedRun({
   factory,
-  order,
+  runInput,
   agentUid,
   causeKey,
   triggerUrl,
   payload,
 }: AutomationRun): MessageInitShape<typeof orchestrator.RunRequestSchema> & object {
-  const { agent, prompt, title, config, source, metadata } = order;
+  const { agent, prompt, title, config, source, metadata } = runInput;
   return {
     prompt,
     title,

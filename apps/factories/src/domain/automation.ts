@@ -49,8 +49,8 @@ export type ReadAutomation = { readonly part: AutomationPart | undefined; readon
  *
  * Errors: invalid_automation, if it exceeds its limits.
  */
-export function readAutomation(asked: JsonObject): ReadAutomation {
-  const { name, prompt, ...keys } = asked;
+export function readAutomation(body: JsonObject): ReadAutomation {
+  const { name, prompt, ...keys } = body;
   if (typeof name !== "string" || name.trim() === "" || name.trim().length > NAME_CHARACTERS_MAX)
     throw invalid(
       `name must have 1 to ${NAME_CHARACTERS_MAX} characters${typeof name === "string" ? ` (got ${name.trim().length})` : ""}.`,

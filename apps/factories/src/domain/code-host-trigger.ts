@@ -6,19 +6,19 @@ import type { Repository } from "./factory.ts";
 /**
  * Evaluates triggers of code hosts; a delivery can contain several events, of which one match is enough. Returns
  * undefined if no event is of the trigger's kind. A factory receives events of its own repositories, or of all if it
- * names none. `unanswered`: events for which the code host has not been queried successfully yet; a filter that needs
+ * names none. `incomplete`: events for which the code host has not been queried successfully yet; a filter that needs
  * its response is undecided.
  */
 export const checkCodeHostEvents =
   (
     events: readonly CodeHostEvent[],
     repositories: readonly Repository[],
-    unanswered: ReadonlySet<CodeHostEvent> = new Set(),
+    incomplete: ReadonlySet<CodeHostEvent> = new Set(),
   ): CheckTrigger =>
   (trigger) => {
     const relevant = events.filter(({ provider, event }) => provider === trigger.provider && event === trigger.event);
     if (relevant.length === 0) return undefined;
-    const results = relevant.map((event) => evaluateEvent(trigger, event, repositories, unanswered.has(event)));
+    const results = relevant.map((event) => evaluateEvent(trigger, event, repositories, incomplete.has(event)));
     return results.find(({ passed }) => passed) ?? results.find(({ isUndecided }) => isUndecided) ?? results[0]!;
   };
 
@@ -26,7 +26,7 @@ function evaluateEvent(
   trigger: TriggerPart,
   event: CodeHostEvent,
   repositories: readonly Repository[],
-  isUnanswered: boolean,
+  isIncomplete: boolean,
 ): NonNullable<ReturnType<CheckTrigger>> {
   if (!isOwn(event, repositories))
     return {
@@ -42,7 +42,7 @@ function evaluateEvent(
     passed: false,
     detail: failed.map(({ key, detail }) => `${key}: ${detail}`).join(" "),
     failed: failed.map(({ key }) => key),
-    ...(isUnanswered && verdict.needs.length > 0 && { isUndecided: true as const }),
+    ...(isIncomplete && verdict.needs.length > 0 && { isUndecided: true as const }),
   };
 }
 

@@ -20,7 +20,7 @@ export type TriggerCheck = {
 };
 
 /** The input of a decision's run, fixed when it was decided. */
-export type RunOrder = {
+export type RunInput = {
   /** Name of an agent of the factory; absent: the foreman. */
   readonly agent?: string;
   /** Including the envelope. */
@@ -49,14 +49,14 @@ export type Decision = {
   readonly explanation: string;
   readonly checks: readonly TriggerCheck[];
   /** While its run is being created. */
-  readonly order: RunOrder | null;
+  readonly runInput: RunInput | null;
   readonly runUid: string | null;
-  /** Its filter needs a response of the code host: it is pending without an order, and decided later. */
+  /** Its filter needs a response of the code host: it is pending without a run input, and decided later. */
   readonly isDelayed?: true;
 };
 
 /** A decision with its event, as returned by the API. */
-export type ShownDecision = Omit<Decision, "order" | "outcome" | "isDelayed"> & {
+export type ShownDecision = Omit<Decision, "runInput" | "outcome" | "isDelayed"> & {
   /** `not_listening`: there is no decision, because no trigger is for such an event. */
   readonly outcome: Outcome | "not_listening";
   readonly event: TriggerEvent;
@@ -79,8 +79,8 @@ export type Delayed = {
 /** A run to be created. */
 export type AutomationRun = {
   readonly factory: Factory;
-  readonly order: RunOrder;
-  /** Absent: the order names an agent of the factory. */
+  readonly runInput: RunInput;
+  /** Absent: the input names an agent of the factory. */
   readonly agentUid?: string;
   readonly causeKey: string;
   /** The page of its cause. */

@@ -17,17 +17,17 @@ import {
   type DelayedRef,
   type EventRun,
   type Outcome,
-  type RunOrder,
+  type RunInput,
   type ShownDecision,
   type TriggerCheck,
 } from "../domain/decision.ts";
 import type { JsonObject } from "@millwright/json";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
-export type StoredOrder = {
+export type StoredRunInput = {
   readonly event: TriggerEvent;
   readonly outcome: Outcome;
-  readonly order: RunOrder | null;
+  readonly runInput: RunInput | null;
   readonly runUid: string | null;
 };
 
@@ -50,23 +50,28 @@ export function decisionStore(database: Database) {
       }),
 
     /** As `insert`, and publishes an event if the trigger event is new. */
-    insertWithEvent: (event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void> =>
+    insertWithEvent: (
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      now: Date,
+      auditEvent: NewEvent,
+    ): Promise<void> =>
       database.transaction(async (tx) => {
-        if (await insertDecisions(tx, event, decisions, now)) await appendEvents(tx, [fact]);
+        if (await insertDecisions(tx, event, decisions, now)) await appendEvents(tx, [auditEvent]);
       }),
 
-    publish: (fact: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [fact])),
+    publish: (auditEvent: NewEvent): Promise<void> => database.transaction((tx) => appendEvents(tx, [auditEvent])),
 
-    async order({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredOrder | undefined> {
+    async findRunInput({ factoryUid, eventUid, automationUid }: DecisionRef): Promise<StoredRunInput | undefined> {
       const { rows } = await sql.query<
-        EventRow & { outcome: Outcome; run_input: RunOrder | null; run_uid: string | null }
+        EventRow & { outcome: Outcome; run_input: RunInput | null; run_uid: string | null }
       >(
         `SELECT ${EVENT_COLUMNS}, d.outcome, d.run_input, d.run_uid FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
           WHERE d.factory_uid = $1 AND d.event_uid = $2 AND d.automation_uid = $3`,
         [factoryUid, eventUid, automationUid],
       );
       const [row] = rows;
-      return row && { event: toEvent(row), outcome: row.outcome, order: row.run_input, runUid: row.run_uid };
+      return row && { event: toEvent(row), outcome: row.outcome, runInput: row.run_input, runUid: row.run_uid };
     },
 
     /** Ends a pending decision. A decision that has ended is unchanged. */
@@ -112,7 +117,7 @@ export function decisionStore(database: Database) {
       finish: (tx: Sql) => Promise<void>,
     ): Promise<void> =>
       database.transaction(async (tx) => {
-        const next = await momentIn(tx, delaySeconds);
+        const next = await databaseTimeIn(tx, delaySeconds);
         const resolved: Decision[] = [];
         for (const one of decisions) {
           const { rowCount } = await tx.query(
@@ -126,9 +131,9 @@ export function decisionStore(database: Database) {
               one.outcome,
               one.explanation,
               JSON.stringify(one.checks),
-              one.order && JSON.stringify(one.order),
+              one.runInput && JSON.stringify(one.runInput),
               one.isDelayed ? next : null,
-              builtTaskOf(one),
+              taskOfBuild(one),
               now,
             ],
           );
@@ -265,7 +270,7 @@ async function insertDecisions(
       now,
     ],
   );
-  const due = decisions.some(({ isDelayed }) => isDelayed) ? await momentIn(tx, 0) : now;
+  const due = decisions.some(({ isDelayed }) => isDelayed) ? await databaseTimeIn(tx, 0) : now;
   const stored: Decision[] = [];
   for (const one of decisions) {
     const { rowCount } = await tx.query(
@@ -279,10 +284,10 @@ async function insertDecisions(
         one.outcome,
         one.explanation,
         JSON.stringify(one.checks),
-        one.order && JSON.stringify(one.order),
+        one.runInput && JSON.stringify(one.runInput),
         one.runUid,
         now,
-        builtTaskOf(one),
+        taskOfBuild(one),
         one.isDelayed ? due : null,
       ],
     );
@@ -317,7 +322,7 @@ const toDecideDelayed = (
 };
 
 /** Returns a time of the database's clock, at which work becomes due. */
-async function momentIn(tx: Sql, seconds: number): Promise<Date> {
+async function databaseTimeIn(tx: Sql, seconds: number): Promise<Date> {
   const { rows } = await tx.query<{ at: Date }>(
     "SELECT date_trunc('milliseconds', now() + make_interval(secs => $1)) AS at",
     [seconds],
@@ -325,8 +330,8 @@ async function momentIn(tx: Sql, seconds: number): Promise<Date> {
   return rows[0]!.at;
 }
 
-const builtTaskOf = ({ order }: Decision): string | null =>
-  order?.continues?.isForBuild ? order.continues.taskUid : null;
+const taskOfBuild = ({ runInput }: Decision): string | null =>
+  runInput?.continues?.isForBuild ? runInput.continues.taskUid : null;
 
 const IS_DELAYED = "d.outcome = 'pending' AND d.next_attempt_at IS NOT NULL";
 const EVENT_COLUMNS =

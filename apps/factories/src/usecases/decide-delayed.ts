@@ -95,7 +95,7 @@ const of = ({ uid, name }: Named) => ({
   automationUid: uid,
   automationName: name,
   checks: [],
-  order: null,
+  runInput: null,
   runUid: null,
 });
 

@@ -1,7 +1,7 @@
 import type { Clock } from "@millwright/clock";
 import type { DomainError } from "@millwright/errors";
 import { chainMetadata, dispatcherConfig, type Automation } from "../domain/automation.ts";
-import { evaluateAutomation, type CheckTrigger, type Decision, type RunOrder } from "../domain/decision.ts";
+import { evaluateAutomation, type CheckTrigger, type Decision, type RunInput } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 
 /**
@@ -16,7 +16,7 @@ export type EventEvaluation = {
   /** Returns why a matching automation must not start, or undefined if it may. */
   readonly veto: (automation: Automation) => string | undefined;
   readonly runInput: (automation: Automation) => Pick<
-    RunOrder,
+    RunInput,
     "prompt" | "source" | "metadata" | "payload" | "continues"
   > & {
     /** The automations that caused this run, oldest first. */
@@ -64,7 +64,7 @@ export function decideOne(automation: Automation, evaluation: EventEvaluation): 
   if (evaluation.concerns?.(automation) === false) return undefined;
   const verdict = evaluateAutomation(automation, evaluation.check, evaluation.veto(automation));
   if (!verdict) return undefined;
-  const of = { automationUid: automation.uid, automationName: automation.name, order: null, runUid: null };
+  const of = { automationUid: automation.uid, automationName: automation.name, runInput: null, runUid: null };
   if (verdict.outcome === "undecided")
     return {
       ...verdict,
@@ -73,8 +73,8 @@ export function decideOne(automation: Automation, evaluation: EventEvaluation): 
       ...(evaluation.delay && { explanation: delayOf(evaluation.delay) }),
       isDelayed: true,
     };
-  const order = verdict.outcome === "pending" ? orderOf(automation, evaluation.runInput(automation)) : null;
-  return { ...verdict, ...of, outcome: verdict.outcome, order };
+  const runInput = verdict.outcome === "pending" ? runInputOf(automation, evaluation.runInput(automation)) : null;
+  return { ...verdict, ...of, outcome: verdict.outcome, runInput };
 }
 
 /** Returns the public explanation of a delay. */
@@ -82,10 +82,10 @@ export const delayOf = (delay: EventEvaluation["delay"]): string =>
   `The code host could not be queried for data that a filter needs: ${delay?.message ?? "it does not respond."}`;
 
 /** Returns the input of an automation's run. */
-export const orderOf = (
+export const runInputOf = (
   { uid, name, rules, creator }: Automation,
   { chain = [], ...input }: ReturnType<EventEvaluation["runInput"]>,
-): RunOrder => ({
+): RunInput => ({
   ...input,
   agent: rules.agent,
   title: name,

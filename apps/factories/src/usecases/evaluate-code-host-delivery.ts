@@ -48,19 +48,19 @@ export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
 const PULL_REQUESTS_MAX = 10;
 const SOURCES = { github: "GITHUB_WEBHOOK", gitlab: "GITLAB_WEBHOOK" } as const;
 
-/** `asks`: whether to query the code host, which may take time. */
-export type EvaluateCodeHostOptions = { readonly asks: boolean };
+/** `queriesCodeHost`: whether to query the code host, which may take time. */
+export type EvaluateCodeHostOptions = { readonly queriesCodeHost: boolean };
 
 /**
- * Evaluates a delivery of a code host. With `asks`, it queries the code host for data that filters require and the
- * payload omits, once for all automations. If a task of the factory is bound to the event's issue or pull request, or
- * to that of its build, the event continues that task.
+ * Evaluates a delivery of a code host. With `queriesCodeHost`, it queries the code host for data that filters require
+ * and the payload omits, once for all automations. If a task of the factory is bound to the event's issue or pull
+ * request, or to that of its build, the event continues that task.
  */
 export async function evaluateCodeHostDelivery(
   deps: EvaluateCodeHostDeliveryDeps,
   event: TriggerEvent,
   automations: readonly Automation[],
-  { asks }: EvaluateCodeHostOptions,
+  { queriesCodeHost }: EvaluateCodeHostOptions,
 ): Promise<EventEvaluation> {
   const uid = event.deliveryUid ?? event.uid;
   const delivery = await deps.deliveries.codeHostDelivery(uid);
@@ -70,14 +70,14 @@ export async function evaluateCodeHostDelivery(
   const completedEvents = await Promise.all(
     (delivery ? codeHostEventsOf(delivery) : []).map(async (codeHostEvent): Promise<CompletedEvent> =>
       isOwn(codeHostEvent, repositories) && needsCodeHost(codeHostEvent, triggers)
-        ? completeEvent(deps, event, codeHostEvent, asks)
+        ? completeEvent(deps, event, codeHostEvent, queriesCodeHost)
         : { event: codeHostEvent },
     ),
   );
   const events = completedEvents.map((completed) => completed.event);
-  const unanswered = completedEvents.filter(({ isUnanswered }) => isUnanswered);
-  const failure = unanswered.find((completed) => completed.failure)?.failure;
-  const check = checkCodeHostEvents(events, repositories, new Set(unanswered.map((completed) => completed.event)));
+  const incomplete = completedEvents.filter(({ isIncomplete }) => isIncomplete);
+  const failure = incomplete.find((completed) => completed.failure)?.failure;
+  const check = checkCodeHostEvents(events, repositories, new Set(incomplete.map((completed) => completed.event)));
   const own = events.find((candidate) => candidate.items.length > 0 && isOwn(candidate, repositories));
   const bound =
     own && factory && triggers.some((trigger) => check(trigger)?.passed)
@@ -150,10 +150,10 @@ async function foremanOf(
 }
 
 /**
- * An event with the code host's data. `isUnanswered`: the code host must still be queried. `failure`: why the query
+ * An event with the code host's data. `isIncomplete`: the code host must still be queried. `failure`: why the query
  * failed.
  */
-type CompletedEvent = { readonly event: CodeHostEvent; readonly isUnanswered?: true; readonly failure?: DomainError };
+type CompletedEvent = { readonly event: CodeHostEvent; readonly isIncomplete?: true; readonly failure?: DomainError };
 
 /**
  * Adds the code host's data to an event. If the code host rejects the query, the event is unchanged, and filters that
@@ -163,18 +163,18 @@ async function completeEvent(
   { codeHosts }: EvaluateCodeHostDeliveryDeps,
   { teamUid, subject }: TriggerEvent,
   event: CodeHostEvent,
-  asks: boolean,
+  queriesCodeHost: boolean,
 ): Promise<CompletedEvent> {
   const numbers = event.pullRequests.slice(0, PULL_REQUESTS_MAX);
   if (numbers.length === 0)
     return { event: withAttributes(event, Object.fromEntries(event.unresolved.map((key) => [key, []]))) };
-  if (!asks) return { event, isUnanswered: true };
+  if (!queriesCodeHost) return { event, isIncomplete: true };
   const { code_host_uid: codeHostUid } = subject as { code_host_uid: string };
   return codeHosts.describePullRequests(teamUid, codeHostUid, event.repository, numbers).then(
     (attributes) => ({ event: withAttributes(event, attributes) }),
     (error: unknown) => {
       if (!isDomainError(error)) throw error;
-      return isTransientError(error) ? { event, isUnanswered: true as const, failure: error } : { event };
+      return isTransientError(error) ? { event, isIncomplete: true as const, failure: error } : { event };
     },
   );
 }

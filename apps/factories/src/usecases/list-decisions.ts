@@ -24,7 +24,7 @@ export type ListDecisionsDeps = AutomationScopeDeps & {
 
 const EVENTS_MAX = 100;
 
-export type DecisionsAsked = {
+export type ListDecisionsRequest = {
   factoryUid: string;
   automationUid: string;
   eventUid: string;
@@ -40,20 +40,20 @@ export type DecisionsAsked = {
 export async function listDecisions(
   deps: ListDecisionsDeps,
   caller: Caller,
-  asked: DecisionsAsked,
+  request: ListDecisionsRequest,
 ): Promise<{ decisions: ShownDecision[]; nextPageToken: string }> {
   const { factory, automation } =
-    asked.automationUid === ""
-      ? { factory: await findFactory(deps, caller, asked.factoryUid, "factory.view"), automation: undefined }
-      : await findAutomation(deps, caller, asked, "factory.view");
-  const eventUid = asked.eventUid === "" ? undefined : asked.eventUid.toLowerCase();
+    request.automationUid === ""
+      ? { factory: await findFactory(deps, caller, request.factoryUid, "factory.view"), automation: undefined }
+      : await findAutomation(deps, caller, request, "factory.view");
+  const eventUid = request.eventUid === "" ? undefined : request.eventUid.toLowerCase();
   if (eventUid !== undefined && !isUuid(eventUid)) throw notFound("event");
   const bind = { factory: factory.uid, automation: automation?.uid, event: eventUid };
   const place =
-    asked.pageToken === ""
+    request.pageToken === ""
       ? undefined
-      : (deps.cursors.open("decisions", bind, asked.pageToken) as [string, string, string]);
-  const limit = clampPageSize(asked.pageSize, { default: 50, max: 100 });
+      : (deps.cursors.open("decisions", bind, request.pageToken) as [string, string, string]);
+  const limit = clampPageSize(request.pageSize, { default: 50, max: 100 });
   const list = () =>
     deps.decisions.list({
       factoryUid: factory.uid,
@@ -108,13 +108,13 @@ async function notListening(
 export async function listEventRuns(
   deps: ListDecisionsDeps,
   caller: Caller,
-  asked: { factoryUid: string; eventUids: readonly string[] },
+  request: { factoryUid: string; eventUids: readonly string[] },
 ): Promise<EventRun[]> {
-  if (asked.eventUids.length > EVENTS_MAX)
+  if (request.eventUids.length > EVENTS_MAX)
     throw invalidArgument(
       "too_many_events",
-      `A request must have at most ${EVENTS_MAX} event_uids (got ${asked.eventUids.length}).`,
+      `A request must have at most ${EVENTS_MAX} event_uids (got ${request.eventUids.length}).`,
     );
-  const { uid } = await findFactory(deps, caller, asked.factoryUid, "factory.view");
-  return deps.decisions.runsOf(uid, asked.eventUids.filter(isUuid));
+  const { uid } = await findFactory(deps, caller, request.factoryUid, "factory.view");
+  return deps.decisions.runsOf(uid, request.eventUids.filter(isUuid));
 }

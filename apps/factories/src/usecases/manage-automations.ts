@@ -83,27 +83,27 @@ export async function listAutomations(
 export async function createAutomation(
   deps: ManageAutomationsDeps,
   caller: Caller,
-  asked: { factoryUid: string; automation: JsonObject; idempotencyKey: string },
+  request: { factoryUid: string; automation: JsonObject; idempotencyKey: string },
 ): Promise<Automation> {
-  const factory = await findFactory(deps, caller, asked.factoryUid, "factory.manage");
+  const factory = await findFactory(deps, caller, request.factoryUid, "factory.manage");
   if (factory.management === "external_files") throw managedByFiles();
   const origin = originOf(caller);
-  const request = idempotentRequest(
+  const idempotency = idempotentRequest(
     caller.principal.uid,
     `create-automation ${factory.uid}`,
-    asked.idempotencyKey,
-    asked.automation,
+    request.idempotencyKey,
+    request.automation,
   );
-  const isRepeated = request !== undefined && (await deps.automations.remembers(request, deps.clock.now()));
+  const isRepeated = idempotency !== undefined && (await deps.automations.remembers(idempotency, deps.clock.now()));
   const part = isRepeated
-    ? faultless(readAutomation(asked.automation))
-    : await checkedPart(deps, caller, factory, readAutomation(asked.automation));
+    ? faultless(readAutomation(request.automation))
+    : await checkedPart(deps, caller, factory, readAutomation(request.automation));
   const made = newAutomation(
     part,
     { factoryUid: factory.uid, teamUid: factory.teamUid, creator: origin.actor, management: "live" },
     deps.clock.now(),
   );
-  const created = await deps.automations.create(made, automationEvent("created", made, origin), request);
+  const created = await deps.automations.create(made, automationEvent("created", made, origin), idempotency);
   if (!created)
     throw new DomainError({
       kind: "conflict",
@@ -136,10 +136,10 @@ export async function replaceAutomation(
   deps: ManageAutomationsDeps,
   caller: Caller,
   ref: AutomationRef,
-  asked: JsonObject,
+  body: JsonObject,
 ): Promise<Automation> {
   const { factory, automation } = await findAutomation(deps, caller, ref, "factory.manage");
-  const read = readAutomation(asked);
+  const read = readAutomation(body);
   // references are not checked: an automation can be disabled even if its references no longer exist
   const isSwitch = read.part !== undefined && isSameButSwitch(automation, read.part);
   const part =

@@ -24,14 +24,17 @@ export type ReplayDeliveryDeps = AutomationScopeDeps &
       delivery(uid: string): Promise<StoredDelivery | undefined>;
       codeHostEntry(uid: string): Promise<StoredCodeHostDelivery | undefined>;
     };
-    /** Returns evaluators with known deliveries. `asks`: whether they query the code host for filters; default true. */
-    evaluatorsWith(known?: Partial<KnownDeliveries>, asks?: boolean): Evaluators;
+    /**
+     * Returns evaluators with known deliveries. `queriesCodeHost`: whether they query the code host for filters;
+     * default true.
+     */
+    evaluatorsWith(known?: Partial<KnownDeliveries>, queriesCodeHost?: boolean): Evaluators;
   };
 type KnownDeliveries = EvaluateDeliveryDeps["deliveries"] & EvaluateCodeHostDeliveryDeps["deliveries"];
 /**
  * A delivery to a webhook of the factory, or to a code-host connection of its team. The uid of the other kind is "".
  */
-export type ReplayAsked = AutomationRef & {
+export type ReplayRequest = AutomationRef & {
   webhookUid: string;
   codeHostUid: string;
   deliveryUid: string;
@@ -49,19 +52,19 @@ export type ReplayAsked = AutomationRef & {
 export async function replayDelivery(
   deps: ReplayDeliveryDeps,
   caller: Caller,
-  asked: ReplayAsked,
+  request: ReplayRequest,
 ): Promise<{ decision: ShownDecision; wouldTrigger: boolean }> {
   const { factory, automation } = await findAutomation(
     deps,
     caller,
-    asked,
-    asked.codeHostUid === "" ? "webhook.manage" : "factory.manage",
+    request,
+    request.codeHostUid === "" ? "webhook.manage" : "factory.manage",
   );
-  if (!asked.dryRun) requireVerb(caller, factory.teamUid, "run.create", "factory");
-  const { provider, receivedAt, subject, known } = await findDelivery(deps, factory, asked);
-  const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), asked.deliveryUid.toLowerCase()];
+  if (!request.dryRun) requireVerb(caller, factory.teamUid, "run.create", "factory");
+  const { provider, receivedAt, subject, known } = await findDelivery(deps, factory, request);
+  const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), request.deliveryUid.toLowerCase()];
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, asked.idempotencyKey),
+    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, request.idempotencyKey),
     factoryUid: factory.uid,
     teamUid: factory.teamUid,
     provider,
@@ -80,13 +83,13 @@ export async function replayDelivery(
     mode: "replay",
     event_uid: event.uid,
     delivery_uid: deliveryUid,
-    dry_run: asked.dryRun,
+    dry_run: request.dryRun,
     outcome: decision?.outcome ?? "not_listening",
   };
-  const fact = automationEvent("run_requested", automation, origin, more);
-  if (!asked.dryRun) await deps.decisions.insertWithEvent(event, decision ? [decision] : [], now, fact);
-  else await deps.decisions.publish(fact);
-  if (decision && !asked.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
+  const auditEvent = automationEvent("run_requested", automation, origin, more);
+  if (!request.dryRun) await deps.decisions.insertWithEvent(event, decision ? [decision] : [], now, auditEvent);
+  else await deps.decisions.publish(auditEvent);
+  if (decision && !request.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
   const notListening = {
     outcome: "not_listening" as const,
     explanation: NOT_LISTENING_EXPLANATION,
@@ -111,20 +114,20 @@ export async function replayDelivery(
 async function findDelivery(
   { deliveries }: ReplayDeliveryDeps,
   factory: Factory,
-  asked: ReplayAsked,
+  request: ReplayRequest,
 ): Promise<{ provider: string; receivedAt: Date; subject: JsonObject; known: Partial<KnownDeliveries> }> {
-  const uid = asked.deliveryUid.toLowerCase();
+  const uid = request.deliveryUid.toLowerCase();
   if (!isUuid(uid)) throw notFound("delivery");
-  if (asked.codeHostUid === "") {
+  if (request.codeHostUid === "") {
     const found = await deliveries.delivery(uid);
-    if (!found || found.factoryUid !== factory.uid || found.webhookUid !== asked.webhookUid.toLowerCase())
+    if (!found || found.factoryUid !== factory.uid || found.webhookUid !== request.webhookUid.toLowerCase())
       throw notFound("delivery");
     if (!found.payload) throw notStored();
     const subject = { webhook_uid: found.webhookUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes };
     return { provider: "webhook", receivedAt: found.receivedAt, subject, known: { delivery: async () => found } };
   }
   const found = await deliveries.codeHostEntry(uid);
-  if (!found || found.teamUid !== factory.teamUid || found.codeHostUid !== asked.codeHostUid.toLowerCase())
+  if (!found || found.teamUid !== factory.teamUid || found.codeHostUid !== request.codeHostUid.toLowerCase())
     throw notFound("delivery");
   if (!found.content) throw notStored();
   const subject = { code_host_uid: found.codeHostUid, delivery_id: found.deliveryId, size_bytes: found.sizeBytes };

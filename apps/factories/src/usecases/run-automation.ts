@@ -8,12 +8,17 @@ import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
-import { orderOf } from "./decide-event.ts";
+import { runInputOf } from "./decide-event.ts";
 
 export type StartDecisionDeps = {
   decisions: {
     /** Inserts decisions, work for pending ones, and an event that is published once. */
-    insertWithEvent(event: TriggerEvent, decisions: readonly Decision[], now: Date, fact: NewEvent): Promise<void>;
+    insertWithEvent(
+      event: TriggerEvent,
+      decisions: readonly Decision[],
+      now: Date,
+      auditEvent: NewEvent,
+    ): Promise<void>;
     list(query: DecisionQuery): Promise<ShownDecision[]>;
   };
   /** Starts the run of a pending decision. */
@@ -50,7 +55,7 @@ export async function runAutomation(
     requestId: caller.requestId,
     occurredAt: now.toISOString(),
   };
-  const order = orderOf(
+  const runInput = runInputOf(
     { ...automation, creator: origin.actor },
     { prompt: automation.rules.prompt, source: "API", metadata: {} },
   );
@@ -60,7 +65,7 @@ export async function runAutomation(
     outcome: "pending",
     explanation: "A user started it manually.",
     checks: [],
-    order,
+    runInput,
     runUid: null,
   };
   await deps.decisions.insertWithEvent(

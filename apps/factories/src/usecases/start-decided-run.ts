@@ -3,7 +3,7 @@ import { jsonBytes, type CodeHostDelivery } from "@millwright/code-host-events";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import { causeKeyOf, CREATOR_LEFT, type Automation } from "../domain/automation.ts";
-import type { AutomationRun, DecisionEnd, DecisionRef, Outcome, RunOrder } from "../domain/decision.ts";
+import type { AutomationRun, DecisionEnd, DecisionRef, Outcome, RunInput } from "../domain/decision.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { PAYLOAD_FILE } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -12,7 +12,9 @@ import type { TriggerEvent } from "../domain/trigger-event.ts";
 
 export type StartDecidedRunDeps = {
   decisions: {
-    order(ref: DecisionRef): Promise<{ event: TriggerEvent; outcome: Outcome; order: RunOrder | null } | undefined>;
+    findRunInput(
+      ref: DecisionRef,
+    ): Promise<{ event: TriggerEvent; outcome: Outcome; runInput: RunInput | null } | undefined>;
     settle(ref: DecisionRef, end: DecisionEnd): Promise<void>;
   };
   factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
@@ -51,10 +53,10 @@ export type StartDecidedRunDeps = {
  * Errors: temporary errors of creating a run.
  */
 export async function startDecidedRun(deps: StartDecidedRunDeps, ref: DecisionRef): Promise<void> {
-  const stored = await deps.decisions.order(ref);
-  if (stored?.outcome !== "pending" || !stored.order) return;
+  const stored = await deps.decisions.findRunInput(ref);
+  if (stored?.outcome !== "pending" || !stored.runInput) return;
   try {
-    await deps.decisions.settle(ref, await start(deps, ref, stored.event, stored.order));
+    await deps.decisions.settle(ref, await start(deps, ref, stored.event, stored.runInput));
   } catch (error) {
     if (!isDomainError(error) || !FINAL.has(error.kind) || error.retryable) throw error;
     if (await deps.applies.isSettling(as<FactoryUid>(ref.factoryUid))) throw unsettled(error);
@@ -80,37 +82,37 @@ async function start(
   deps: StartDecidedRunDeps,
   ref: DecisionRef,
   event: TriggerEvent,
-  order: RunOrder,
+  runInput: RunInput,
 ): Promise<DecisionEnd> {
   const factory = await deps.factories.find(as<FactoryUid>(ref.factoryUid));
   if (!factory)
     throw new DomainError({ kind: "not_found", reason: "factory_not_found", message: "The factory was deleted." });
   const automation = await deps.automations.find(factory.uid, ref.automationUid);
-  if (automation?.creatorLostAccess && automation.creator.uid === order.creator.uid) {
+  if (automation?.creatorLostAccess && automation.creator.uid === runInput.creator.uid) {
     throw new DomainError({
       kind: "permission_denied",
       reason: "creator_lost_access",
       message: `The automation is disabled: ${CREATOR_LEFT}`,
     });
   }
-  const creator = { type: order.creator.type as PrincipalType, uid: order.creator.uid };
+  const creator = { type: runInput.creator.type as PrincipalType, uid: runInput.creator.uid };
   const caller = serviceCaller(deps.service, event.requestId, creator, [
     {
       teamUid: factory.teamUid,
-      verbs: ["factory.view", "run.view", "run.create", ...(order.continues ? (["run.manage"] as const) : [])],
+      verbs: ["factory.view", "run.view", "run.create", ...(runInput.continues ? (["run.manage"] as const) : [])],
     },
   ]);
-  const payload = await payloadOf(deps, order);
-  const foreman = order.agent === undefined ? await deps.agents.findForeman(caller, factory) : undefined;
+  const payload = await payloadOf(deps, runInput);
+  const foreman = runInput.agent === undefined ? await deps.agents.findForeman(caller, factory) : undefined;
   const run: AutomationRun = {
     factory,
-    order,
+    runInput,
     causeKey: causeKeyOf(ref.eventUid, ref.automationUid),
     triggerUrl: `${deps.publicUrl}/factories/${ref.factoryUid}/events/${ref.eventUid}`,
     agentUid: foreman?.agentUid,
     payload: payload && { fileName: PAYLOAD_FILE, bytes: payload },
   };
-  const { continues } = order;
+  const { continues } = runInput;
   const continued = continues && (await deps.runs.continueAutomated(caller, run, continues.conversationUid));
   if (continued)
     return {
@@ -121,7 +123,7 @@ async function start(
   return { outcome: "fired", ...(await deps.runs.startAutomated(caller, run)) };
 }
 
-async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunOrder): Promise<Uint8Array | undefined> {
+async function payloadOf(deps: StartDecidedRunDeps, { payload }: RunInput): Promise<Uint8Array | undefined> {
   if (!payload) return undefined;
   if ("json" in payload) return Buffer.from(payload.json);
   if ("deliveryUid" in payload) {

@@ -16,8 +16,8 @@ export const priceMethods = (deps: PriceMethodsDeps): ServiceImpl<typeof metrics
     const { prices, nextPageToken } = await listPriceVersions(deps, { pageSize, pageToken });
     return { prices: prices.map(priceMessage), nextPageToken };
   }),
-  addComputePrice: served(async ({ effectiveFrom, ...asked }: metrics.AddComputePriceRequest, caller) => ({
-    price: priceMessage(await addComputePrice(deps, caller, { ...asked, effectiveFrom: dateOf(effectiveFrom) })),
+  addComputePrice: served(async ({ effectiveFrom, ...request }: metrics.AddComputePriceRequest, caller) => ({
+    price: priceMessage(await addComputePrice(deps, caller, { ...request, effectiveFrom: dateOf(effectiveFrom) })),
   })),
   getCreditBalance: served(async ({ teamUid }: metrics.GetCreditBalanceRequest, caller) => {
     const balance = await getCreditBalance(deps, caller, teamUid);
@@ -36,8 +36,8 @@ export const priceMethods = (deps: PriceMethodsDeps): ServiceImpl<typeof metrics
   }),
   grantCredits: served(
     async ({ teamUid, micros, note, expiresAt, idempotencyKey }: metrics.GrantCreditsRequest, caller) => {
-      const asked = { teamUid, micros, note, expiresAt: dateOf(expiresAt), idempotencyKey };
-      return { grant: grantMessage(await grantCredits(deps, caller, asked)) };
+      const request = { teamUid, micros, note, expiresAt: dateOf(expiresAt), idempotencyKey };
+      return { grant: grantMessage(await grantCredits(deps, caller, request)) };
     },
   ),
 });

@@ -17,15 +17,15 @@ export async function readAppliedAt(sql: Sql, { name, source }: FeedOfReader): P
  * delivery that is to be recorded by work of a kind. Undefined: there is none. A dead-lettered delivery does not count,
  * because it would report the data of all teams as stale.
  */
-export async function readOldestUnshown(sql: Sql, recordingKind: string, now: Date): Promise<Date | undefined> {
-  const { rows } = await sql.query<{ unshown_at: Date | null }>(
+export async function readOldestPendingChange(sql: Sql, recordingKind: string, now: Date): Promise<Date | undefined> {
+  const { rows } = await sql.query<{ pending_since: Date | null }>(
     `SELECT least(
          (SELECT min(changed_at) FROM stale_runs WHERE changed_at <= $1),
          (SELECT min(coalesce((payload ->> 'receivedAt')::timestamptz, created_at))
             FROM stream.work_items
            WHERE state IN ('waiting', 'running')
-             AND kind = $2)) AS unshown_at`,
+             AND kind = $2)) AS pending_since`,
     [now, recordingKind],
   );
-  return rows[0]?.unshown_at ?? undefined;
+  return rows[0]?.pending_since ?? undefined;
 }

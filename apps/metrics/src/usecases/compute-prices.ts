@@ -13,7 +13,7 @@ import { responses } from "../store/idempotency.ts";
 
 export type ComputePricesDeps = { readonly database: Database; readonly clock: Clock; readonly cursors: Cursors };
 
-export type AskedComputePrice = {
+export type AddComputePriceRequest = {
   readonly vcpuHourMicros: bigint;
   readonly gbHourMicros: bigint;
   readonly platformRunMicros: bigint;
@@ -48,12 +48,12 @@ export async function listPriceVersions(
 export async function addComputePrice(
   { database, clock }: ComputePricesDeps,
   caller: Caller,
-  asked: AskedComputePrice,
+  request: AddComputePriceRequest,
 ): Promise<ComputePriceRecord> {
   requirePlatformAdmin(caller, "Adding a version to the price book");
-  const { idempotencyKey, ...price } = checkPrice(asked);
+  const { idempotencyKey, ...price } = checkPrice(request);
   const { type, uid } = actorOf(caller);
-  const request = idempotentRequest(uid, "compute price", idempotencyKey, {
+  const idempotency = idempotentRequest(uid, "compute price", idempotencyKey, {
     ...price,
     vcpuHourMicros: String(price.vcpuHourMicros),
     gbHourMicros: String(price.gbHourMicros),
@@ -62,7 +62,7 @@ export async function addComputePrice(
   });
   const version = await database.transaction((tx) => {
     const now = clock.now();
-    return responses.once(tx, request, now, async () => {
+    return responses.once(tx, idempotency, now, async () => {
       const effectiveFrom = price.effectiveFrom ?? now;
       const added = await insertComputePrice(tx, { ...price, effectiveFrom, createdAt: now, createdBy: { type, uid } });
       if (effectiveFrom <= now) {
@@ -75,7 +75,7 @@ export async function addComputePrice(
   return (await listComputePrices(database.sql, version + 1, 1))[0]!;
 }
 
-function checkPrice(price: AskedComputePrice): AskedComputePrice {
+function checkPrice(price: AddComputePriceRequest): AddComputePriceRequest {
   for (const [name, micros] of [
     ["vcpu_hour_usd", price.vcpuHourMicros],
     ["gb_hour_usd", price.gbHourMicros],

@@ -18,7 +18,7 @@ export type CreditsDeps = {
   readonly asOf: () => Promise<Date>;
 };
 
-export type AskedGrant = Pick<CreditGrant, "teamUid" | "micros" | "note" | "expiresAt"> & {
+export type GrantRequest = Pick<CreditGrant, "teamUid" | "micros" | "note" | "expiresAt"> & {
   readonly idempotencyKey: string;
 };
 
@@ -67,21 +67,21 @@ export async function listCreditGrants(
 export async function grantCredits(
   { database, clock }: CreditsDeps,
   caller: Caller,
-  asked: AskedGrant,
+  request: GrantRequest,
 ): Promise<CreditGrant> {
   requirePlatformAdmin(caller, "Granting credits");
   const now = clock.now();
-  checkGrant(asked);
-  const { idempotencyKey, ...grant } = asked;
+  checkGrant(request);
+  const { idempotencyKey, ...grant } = request;
   const { type, uid: principalUid } = actorOf(caller);
-  const request = idempotentRequest(principalUid, "credit grant", idempotencyKey, {
+  const idempotency = idempotentRequest(principalUid, "credit grant", idempotencyKey, {
     ...grant,
     micros: String(grant.micros),
     expiresAt: grant.expiresAt?.toISOString(),
   });
   const uid = await database.transaction((tx) =>
-    responses.once(tx, request, now, async () => {
-      checkExpiry(asked, now); // not for a repeated request, which may arrive when the grant has expired
+    responses.once(tx, idempotency, now, async () => {
+      checkExpiry(request, now); // not for a repeated request, which may arrive when the grant has expired
       const added = newUid();
       await creditStore.insert(tx, { ...grant, uid: added, grantedAt: now, createdBy: { type, uid: principalUid } });
       return added;
@@ -90,7 +90,7 @@ export async function grantCredits(
   return creditStore.get(database.sql, uid);
 }
 
-function checkGrant({ teamUid, micros, note }: AskedGrant): void {
+function checkGrant({ teamUid, micros, note }: GrantRequest): void {
   if (!isUuid(teamUid)) throw notFound("team");
   if (micros < 1n || micros > MICROS_MAX)
     throw invalidArgument(
@@ -101,7 +101,7 @@ function checkGrant({ teamUid, micros, note }: AskedGrant): void {
     throw invalidArgument("credits_invalid", `note must have at most ${NOTE_MAX} characters (got ${note.length}).`);
 }
 
-function checkExpiry({ expiresAt }: AskedGrant, now: Date): void {
+function checkExpiry({ expiresAt }: GrantRequest, now: Date): void {
   if (expiresAt && expiresAt <= now)
     throw invalidArgument("credits_invalid", `expires_at must be in the future (got ${expiresAt.toISOString()}).`);
 }

@@ -69,7 +69,7 @@ test("the reason lists each check in order and is the same each time", () => {
   expect(verdict).toEqual({
     kind: "decided",
     label: "bad",
-    reason: "1. holds: state is SUCCEEDED, expected SUCCEEDED\n2. does not hold: cost_usd is 1.5, expected at most 1",
+    reason: "1. met: state is SUCCEEDED, expected SUCCEEDED\n2. not met: cost_usd is 1.5, expected at most 1",
   });
   expect(evaluateRule(structuredClone(rule), structuredClone(EVIDENCE))).toEqual(verdict);
 });

@@ -44,7 +44,7 @@ export function evaluateRule(rule: Rule, evidence: RuleEvidence): RuleVerdict {
     if ("code" in result)
       return { kind: "undecided", code: result.code, message: `Check ${index + 1}: ${result.message}` };
     isPassed &&= result.isMet;
-    lines.push(`${index + 1}. ${result.isMet ? "holds" : "does not hold"}: ${result.text}`);
+    lines.push(`${index + 1}. ${result.isMet ? "met" : "not met"}: ${result.text}`);
   }
   return { kind: "decided", label: isPassed ? rule.pass : rule.fail, reason: lines.join("\n") };
 }

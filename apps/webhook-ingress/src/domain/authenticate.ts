@@ -21,14 +21,14 @@ const TOKEN_MODES: Readonly<Record<Exclude<AuthMode, "signature">, (request: Cre
   };
 
 /** Returns whether the token is right. A webhook without a secret rejects every token. */
-export const isTokenRight = (
+export const isTokenValid = (
   mode: Exclude<AuthMode, "signature">,
   request: Credentials,
   secret: string | undefined,
 ): boolean => secret !== undefined && secret !== "" && TOKEN_MODES[mode](request, secret);
 
 /** Returns whether the body is signed with the secret. */
-export function isSignatureRight(
+export function isSignatureValid(
   auth: WebhookAuth,
   request: Credentials & SignedRequest,
   secret: string | undefined,

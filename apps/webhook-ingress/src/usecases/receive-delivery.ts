@@ -2,7 +2,7 @@ import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { isJson } from "@millwright/payload-filter";
-import { isSignatureRight, isTokenRight } from "../domain/authenticate.ts";
+import { isSignatureValid, isTokenValid } from "../domain/authenticate.ts";
 import { identityOf, namedIdentity } from "../domain/delivery.ts";
 import { BODY_BYTES_MAX } from "../domain/limits.ts";
 import type { Entry, Recorded } from "../store/delivery-store.ts";
@@ -106,7 +106,7 @@ export async function receiveDelivery(deps: ReceiveDeliveryDeps, inbound: Inboun
 
 async function authenticate(inbound: InboundDelivery, to: Receiver, receivedAt: Date): Promise<Verdict> {
   const isSigned = to.authMode === "signature";
-  if (to.authMode !== "signature" && !isTokenRight(to.authMode, inbound, to.secret)) {
+  if (to.authMode !== "signature" && !isTokenValid(to.authMode, inbound, to.secret)) {
     const sizeBytes = Number(inbound.header("content-length") ?? 0) || 0; // unread
     return { failure: { outcome: "rejected_auth", sizeBytes, receivedAt } };
   }
@@ -121,7 +121,7 @@ async function authenticate(inbound: InboundDelivery, to: Receiver, receivedAt: 
   const { bytes } = body;
   if (
     isSigned &&
-    !isSignatureRight(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)
+    !isSignatureValid(to, { header: inbound.header, token: inbound.token, body: bytes }, to.secret, receivedAt)
   ) {
     return { failure: { outcome: "rejected_auth", sizeBytes: bytes.length, receivedAt } };
   }
