@@ -43,6 +43,7 @@ if (!existsSync(STAMP) || readFileSync(STAMP, "utf8") !== stamp) {
 }
 
 async function build() {
+  process.env.NODE_ENV = "production"; // tests that start the build have "test", which bundles React's development build
   const vite = await import("vite");
   removeAbandoned();
   const staged = join(dist, `staged-${process.pid}`);
