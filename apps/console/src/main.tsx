@@ -12,6 +12,7 @@ import "./styles/shell.css";
 import "./styles/run.css";
 import "./styles/work.css";
 import "./styles/factories.css";
+import "./styles/charts.css";
 
 applyTheme();
 createRoot(document.querySelector("#root")!).render(

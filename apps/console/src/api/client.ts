@@ -44,10 +44,13 @@ export function requestHeaders(): Record<string, string> {
   };
 }
 
-/** Returns the body of a response. Use with calls of `api`, whose failures throw. */
-export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<T> {
+/**
+ * Returns the JSON body of a response. Use with calls of `api`, whose failures throw. Operations that also export text
+ * return it only if the request asks for it.
+ */
+export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<Exclude<T, string>> {
   const { data } = await call;
-  return data as T;
+  return data as Exclude<T, string>;
 }
 
 /** Returns a header that makes a create safe to repeat. One value per user action. */

@@ -3,6 +3,7 @@ import { api, dataOf } from "./client.ts";
 import { ApiError } from "./problem.ts";
 
 const RETRIES_MAX = 3;
+const FACTORIES_MAX = 100;
 
 /** Creates the query cache. Requests are retried only if the platform was unreachable or failed. */
 export function createQueryClient(): QueryClient {
@@ -29,4 +30,10 @@ export const whoAmI = queryOptions({
   queryKey: ["whoami"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/whoami", { signal })),
   staleTime: 60_000,
+});
+
+/** The factories of the active team, by name. */
+export const factoriesQuery = queryOptions({
+  queryKey: ["factories", "choices"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/factory", { params: { query: { limit: FACTORIES_MAX } }, signal })),
 });

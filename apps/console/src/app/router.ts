@@ -1,9 +1,13 @@
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { budgetsRoutes } from "../pages/budgets/routes.ts";
 import { factoriesRoutes } from "../pages/factories/routes.ts";
+import { metricsRoutes } from "../pages/metrics/routes.ts";
 import { platformRoutes } from "../pages/platform/routes.ts";
+import { pullRequestsRoutes } from "../pages/pull-requests/routes.ts";
 import { runRoutes } from "../pages/run/routes.ts";
 import { runsRoutes } from "../pages/runs/routes.ts";
 import { schedulesRoutes } from "../pages/schedules/routes.ts";
+import { scorersRoutes } from "../pages/scorers/routes.ts";
 import { teamRoutes } from "../pages/team/routes.ts";
 import { waitingRoutes } from "../pages/waiting/routes.ts";
 import { parseSearch, stringifySearch } from "../ui/search-params.ts";
@@ -30,6 +34,10 @@ const routeTree = rootRoute.addChildren([
   ...waitingRoutes,
   ...platformRoutes,
   ...teamRoutes,
+  ...metricsRoutes,
+  ...pullRequestsRoutes,
+  ...budgetsRoutes,
+  ...scorersRoutes,
 ]);
 
 export const router = createRouter({

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import type { components } from "../../gen/api.ts";
 import { useToasts } from "../../ui/toasts.tsx";
@@ -18,13 +18,6 @@ export const STAGES: readonly (readonly [stage: Stage, label: string])[] = [
 export const stageLabel = (stage: Stage): string => STAGES.find(([each]) => each === stage)?.[1] ?? stage;
 
 const PAGE_SIZE = 30;
-const FACTORIES_MAX = 100;
-
-/** The factories of the active team, by name. */
-export const factoriesQuery = queryOptions({
-  queryKey: ["factories", "choices"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/factory", { params: { query: { limit: FACTORIES_MAX } }, signal })),
-});
 
 /** The tasks of one stage, latest change first, page by page. */
 export const tasksQuery = (factoryUid: string, stage: Stage, q: string | undefined) =>

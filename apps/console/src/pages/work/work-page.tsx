@@ -2,6 +2,7 @@ import { useState, type ReactNode } from "react";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Send } from "lucide-react";
+import { factoriesQuery } from "../../api/queries.ts";
 import { useMay } from "../../app/session.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
@@ -11,7 +12,6 @@ import { EmptyState, Page } from "../../ui/page.tsx";
 import { Board } from "./board.tsx";
 import { CreateTaskDialog } from "./create-task-dialog.tsx";
 import { DispatchDialog } from "./dispatch-dialog.tsx";
-import { factoriesQuery } from "./tasks.ts";
 
 /** The tasks of a factory by stage. */
 export default function WorkPage(): ReactNode {

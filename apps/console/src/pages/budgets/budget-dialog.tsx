@@ -1,0 +1,148 @@
+import { useState, type FormEvent, type ReactNode } from "react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import { factoriesQuery } from "../../api/queries.ts";
+import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { ErrorView } from "../../ui/error-view.tsx";
+import { useToasts } from "../../ui/toasts.tsx";
+
+type Budget = components["schemas"]["Budget"];
+const SCOPES = ["team", "factory", "schedule", "automation"] as const;
+const PERIODS = ["month", "week", "day", "total"] as const;
+const DEFAULT_LIMIT_USD = 100;
+
+type Props = {
+  readonly teamUid: string;
+  /** The budget to change. Absent: a new one. */
+  readonly budget?: Budget;
+  readonly onClose: () => void;
+};
+
+/** Creates a budget, or changes the limit of one. */
+export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
+  const queries = useQueryClient();
+  const toasts = useToasts();
+  const [scope, setScope] = useState<Budget["scope"]>("team");
+  const [scopeUid, setScopeUid] = useState("");
+  const [period, setPeriod] = useState<Budget["period"]>("month");
+  const [limit, setLimit] = useState(`${budget?.limit_usd ?? DEFAULT_LIMIT_USD}`);
+  const [header] = useState(idempotencyKey);
+  const { data: factories } = useQuery(factoriesQuery);
+  const save = useMutation({
+    mutationFn: () =>
+      budget
+        ? dataOf(
+            api.PATCH("/api/v1/team/{uid}/budgets/{budget_uid}", {
+              params: { path: { uid: teamUid, budget_uid: budget.uid } },
+              body: { limit_usd: Number(limit) },
+            }),
+          )
+        : dataOf(
+            api.POST("/api/v1/team/{uid}/budgets", {
+              params: { path: { uid: teamUid }, header },
+              body: {
+                scope,
+                period,
+                limit_usd: Number(limit),
+                scope_uid: scope === "team" ? undefined : scopeUid.trim(),
+              },
+            }),
+          ),
+    onSuccess: () => {
+      toasts.success("The budget applies from the next model call on.");
+      void queries.invalidateQueries({ queryKey: ["budgets"] });
+      onClose();
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <Dialog title={budget ? "Change the budget" : "Create a budget"} onClose={onClose}>
+      <form onSubmit={submit}>
+        <div className="body">
+          <p className="soft">
+            Model calls beyond the limit wait until the budget is raised or its next period begins.
+          </p>
+          {!budget && (
+            <>
+              <Choice label="Covers the runs of a" value={scope} choices={SCOPES} onChange={setScope} />
+              {scope === "factory" && (
+                <label className="field">
+                  <span>Factory</span>
+                  <select
+                    className="select"
+                    required
+                    value={scopeUid}
+                    onChange={(event) => setScopeUid(event.target.value)}
+                  >
+                    <option value="">Choose a factory…</option>
+                    {factories?.factories.map(({ uid, name }) => (
+                      <option key={uid} value={uid}>
+                        {name}
+                      </option>
+                    ))}
+                  </select>
+                </label>
+              )}
+              {(scope === "schedule" || scope === "automation") && (
+                <label className="field">
+                  <span>Uid of the {scope}</span>
+                  <input
+                    className="input"
+                    required
+                    value={scopeUid}
+                    onChange={(event) => setScopeUid(event.target.value)}
+                  />
+                </label>
+              )}
+              <Choice label="Period" value={period} choices={PERIODS} onChange={setPeriod} />
+            </>
+          )}
+          <label className="field">
+            <span>Limit in US dollars</span>
+            <input
+              className="input"
+              type="number"
+              required
+              min="0"
+              step="any"
+              value={limit}
+              onChange={(event) => setLimit(event.target.value)}
+            />
+          </label>
+          {save.error && <ErrorView error={save.error} />}
+        </div>
+        <footer>
+          <Button onClick={onClose}>Close</Button>
+          <Button look="primary" type="submit" disabled={save.isPending}>
+            {budget ? "Save" : "Create"}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+type ChoiceProps<Value extends string> = {
+  readonly label: string;
+  readonly value: Value;
+  readonly choices: readonly Value[];
+  readonly onChange: (value: Value) => void;
+};
+
+const Choice = <Value extends string>({ label, value, choices, onChange }: ChoiceProps<Value>): ReactNode => (
+  <label className="field">
+    <span>{label}</span>
+    <select className="select" value={value} onChange={(event) => onChange(event.target.value as Value)}>
+      {choices.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
+        </option>
+      ))}
+    </select>
+  </label>
+);
