@@ -6,18 +6,20 @@
 import { pathToFileURL } from "node:url";
 import { SCHEMA_DOCUMENTS, SCHEMA_VERSION } from "@millwright/definition";
 
+type Scalar = string | number | boolean | null;
+
 type Schema = {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
+  readonly const?: Scalar;
+  readonly enum?: readonly Scalar[];
   readonly items?: Schema;
   readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema | false>>;
   readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
-  readonly default?: unknown;
+  readonly default?: Scalar;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
@@ -59,7 +61,8 @@ function withKeysOf(properties: Schema["properties"], { properties: more = {} }:
   const merged = { ...properties };
   for (const [key, value] of Object.entries(more)) {
     const known = merged[key];
-    merged[key] = known && value ? { enum: [known, value].flatMap((each) => each.enum ?? [each.const]) } : value;
+    merged[key] =
+      known && value ? { enum: [known, value].flatMap((each) => each.enum ?? [each.const ?? null]) } : value;
   }
   return merged;
 }
