@@ -284,11 +284,14 @@ describe("its history", () => {
     const { request_usage: usage } = await api.get(`/agent/runs/${runId}`);
     expect(usage).toMatchObject({ total_tokens: 0, inference_cost_usd: 0 });
   });
-  test("has a page that only its link opens", async () => {
+  test("is readable without a key only with the token of its link", async () => {
     const { session_link: link, title } = await api.get(`/agent/runs/${runId}`);
-    const page = await api.fetch(link);
-    expect([page.status, page.text]).toEqual([200, expect.stringContaining(title)]);
-    expect((await api.fetch(link.split("?")[0])).status).toBe(401);
+    const { origin, pathname, searchParams } = new URL(link);
+    expect(pathname).toBe(`/runs/${runId}`);
+    const read = (headers: Record<string, string>) => api.fetch(`${origin}/api/v1/agent/runs/${runId}`, { headers });
+    const seen = await read({ "X-Millwright-View": searchParams.get("view")! });
+    expect([seen.status, JSON.parse(seen.text).title]).toEqual([200, title]);
+    expect((await read({})).status).toBe(401);
   });
 });
 
