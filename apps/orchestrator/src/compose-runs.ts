@@ -60,6 +60,7 @@ export function composeRuns(options: RunOptions) {
     waitMsMax: timings.leaseWaitMaxMs,
   });
   const stopping = new AbortController();
+  const stopSignal: AbortSignal = stopping.signal;
   const deps = {
     ...options,
     ...bindRunStores(database, timings),
@@ -71,7 +72,7 @@ export function composeRuns(options: RunOptions) {
     wakeups,
     liveTexts,
     leaseWork,
-    stopping: stopping.signal,
+    stopping: stopSignal,
     tick: (afterExecutionId: number) => tickReaper(database, timings, afterExecutionId),
     downloadUrl: (key: string, contentType: string) =>
       options.blobs.signDownload(key, { contentType, expiresInSeconds: DOWNLOAD_URL_SECONDS }),
