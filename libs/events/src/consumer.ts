@@ -68,6 +68,7 @@ export class Consumer {
   readonly #batchHandlers: EventsHandlers;
   readonly #types: readonly string[];
   readonly #loop: BackgroundLoop;
+  #stopping = new AbortController();
   #unsubscribeWakeups: () => void = () => {};
   #readMs = Number.NaN;
   #lag: { readonly events: number; readonly sinceMs: number | undefined } = { events: 0, sinceMs: undefined };
@@ -94,7 +95,8 @@ export class Consumer {
       everyMs: POLL_MS,
       restMs: REST_MS,
       step: async () => (["applied in part", "moved by another"].includes(await this.#step()) ? "again" : "idle"),
-      onError: (error) => this.#log.warn({ error }, "a batch of events was not applied; it is retried"),
+      onError: (error) =>
+        this.#stopping.signal.aborted || this.#log.warn({ error }, "a batch of events was not applied; it is retried"),
     });
   }
 
@@ -102,12 +104,14 @@ export class Consumer {
     const entities = new Set(Object.keys(this.#handlers).map(entityOf));
     this.#unsubscribeWakeups =
       this.#deps.wakeups?.subscribe((entity) => entities.has(entity) && this.wake()) ?? (() => {});
+    this.#stopping = new AbortController();
     this.#loop.start();
   }
 
-  /** Waits for the running batch and stops. */
+  /** Ends a running read, waits for the batch that is being applied, and stops. */
   async stop(): Promise<void> {
     this.#unsubscribeWakeups();
+    this.#stopping.abort();
     await this.#loop.stop();
   }
 
@@ -161,7 +165,8 @@ export class Consumer {
       (await this.#readCursor(this.#deps.database.sql)) ??
       (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
     if (cursor.stoppedReason !== null) return "stopped";
-    const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types });
+    const { signal } = this.#stopping;
+    const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types, signal });
     this.#recordProgress(cursor.position, page);
     const reason = whyUnreadable(cursor, page);
     if (reason === undefined && page.through === cursor.position) return "caught up";

@@ -17,11 +17,6 @@ export type EventLogDeps = {
   retentionDays?: number | undefined;
 };
 
-export type ReadRange = FeedRange & {
-  /** Ends the wait early with an empty page. */
-  signal?: AbortSignal;
-};
-
 /** How long a committed event may remain unnoticed without a wake-up. */
 const POLL_MS = 250;
 /** While commits follow each other, their events are collected for this long; the first of them is moved at once. */
@@ -104,7 +99,7 @@ export class EventLog {
   }
 
   /** Reads committed events after a position. An `after` beyond the head returns at once: the caller must check it. */
-  async read({ after, limit, waitMs = 0, types = [], signal }: ReadRange): Promise<FeedPage> {
+  async read({ after, limit, waitMs = 0, types = [], signal }: FeedRange): Promise<FeedPage> {
     await this.#advance();
     const deadline = Date.now() + waitMs;
     for (;;) {

@@ -38,7 +38,14 @@ export type FeedPage = {
 };
 
 /** Which part of a log is read: at most `limit` events after a position, of all types or of some. */
-export type FeedRange = { after: number; limit: number; waitMs?: number; types?: readonly string[] };
+export type FeedRange = {
+  after: number;
+  limit: number;
+  waitMs?: number;
+  types?: readonly string[];
+  /** Ends the wait early with an empty page. */
+  signal?: AbortSignal;
+};
 
 /** Reads a log after a position; waits up to `waitMs` for the first event. */
 export type FeedReader = (range: FeedRange) => Promise<FeedPage>;

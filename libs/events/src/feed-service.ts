@@ -37,8 +37,9 @@ export function feedReader(
   client: Client<typeof events.EventFeedService>,
   options: () => CallOptions = () => ({}),
 ): FeedReader {
-  return async ({ after, limit, waitMs = 0, types = [] }) => {
-    const page = await client.read({ after: BigInt(after), limit, waitMs, types: [...types] }, options());
+  return async ({ after, limit, waitMs = 0, types = [], signal }) => {
+    const range = { after: BigInt(after), limit, waitMs, types: [...types] };
+    const page = await client.read(range, { ...options(), ...(signal && { signal }) });
     const found = page.events.map(toEvent);
     return {
       logUid: page.logUid,

@@ -5,7 +5,7 @@ export { localWakeupBus } from "./wakeup-bus.ts";
 export type { WakeupBus } from "./wakeup-bus.ts";
 export type { FeedPage, FeedRange, FeedReader, NewEvent, StoredEvent } from "./event.ts";
 export { EventLog } from "./event-log.ts";
-export type { EventLogDeps, ReadRange } from "./event-log.ts";
+export type { EventLogDeps } from "./event-log.ts";
 export { feedReader, serveEventFeed } from "./feed-service.ts";
 export { readFeedState, type FeedState } from "./feed-state.ts";
 export { NatsLink } from "./nats-link.ts";

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { Database } from "@millwright/database";
@@ -82,6 +83,19 @@ describe("a consumer", () => {
       { position: 303 },
     ]);
     expect(consumer.progress()).toMatchObject({ lagEvents: 0 });
+  });
+
+  test("stops while a source does not respond", async () => {
+    const begun = Promise.withResolvers<void>();
+    const consumer = aConsumer(async ({ signal }) => {
+      begun.resolve();
+      await once(signal!, "abort");
+      throw signal!.reason;
+    });
+    consumer.start();
+    await begun.promise;
+    await consumer.stop();
+    expect(await effects()).toEqual([]);
   });
 
   test("continues where it stopped", async () => {
