@@ -7,6 +7,7 @@ import {
   CircleDollarSign,
   Factory,
   FileClock,
+  FlaskConical,
   GitPullRequest,
   KeyRound,
   LockKeyhole,
@@ -61,6 +62,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { label: "Pull requests", to: "/pull-requests", icon: GitPullRequest },
       { label: "Budgets", to: "/budgets", icon: PiggyBank },
       { label: "Scorers", to: "/scorers", icon: Scale },
+      { label: "Benchmarks", to: "/benchmarks", icon: FlaskConical },
     ],
   },
 ];

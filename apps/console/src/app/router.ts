@@ -1,4 +1,5 @@
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { benchmarksRoutes } from "../pages/benchmarks/routes.ts";
 import { budgetsRoutes } from "../pages/budgets/routes.ts";
 import { factoriesRoutes } from "../pages/factories/routes.ts";
 import { metricsRoutes } from "../pages/metrics/routes.ts";
@@ -38,6 +39,7 @@ const routeTree = rootRoute.addChildren([
   ...pullRequestsRoutes,
   ...budgetsRoutes,
   ...scorersRoutes,
+  ...benchmarksRoutes,
 ]);
 
 export const router = createRouter({

@@ -20,14 +20,14 @@ import { aFactory, definitionFiles, teamOf } from "../support/world.ts";
 const MODEL = "claude-opus-5-5";
 const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
 
-inBrowser("metrics, costs, pull requests, budgets and scorers", () => {
+inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
   let models: ModelServer;
   let platform: Deployment;
   let api: Client;
   let browser: Browser;
   let page: ConsolePage;
   let factory: string;
-  /** A factory of its own, so that judges are in no metric of the other one. */
+  /** A factory of its own, so that judges and trials are in no metric of the other one. */
   let judged: string;
   let scorer: string;
 
@@ -69,6 +69,17 @@ inBrowser("metrics, costs, pull requests, budgets and scorers", () => {
     const { run_id: run } = await api.post(`/factory/${judged}/runs`, { prompt: script("say: Done.") });
     await succeeded(api, run);
     await api.post(`/factory/${judged}/scorers/${scorer}/dispatch`, { run_ids: [run] });
+    const { agents } = await api.get(`/agent/identities?factory_uid=${judged}`);
+    await api.post(`/factory/${judged}/benchmarks`, {
+      name: "Core",
+      agent_uid: agents.find(({ name }: any) => name === "helper").uid,
+      factory_agent_type: "helper",
+      configurations: [
+        { role: "baseline", display_name: "Today", model: "scripted" },
+        { role: "candidate", display_name: "Tomorrow", model: "scripted" },
+      ],
+      tasks: [{ title: "Answer", prompt: script("say: Done."), success_criteria: "There is an answer.", rule: RULE }],
+    });
     await eventually(async () => (await api.get(`/factory/${factory}/costs/per-pr`)).dollars.total > 0, {
       timeoutMs: RUN_TIMEOUT_MS,
     });
@@ -170,6 +181,29 @@ inBrowser("metrics, costs, pull requests, budgets and scorers", () => {
     await page.getByRole("region", { name: "Results" }).getByText("pass", { exact: true }).first().waitFor();
     expect(await saved("Save “Outcomes” as CSV")).toMatch(/,1,0,/);
     await expectAccessible(page);
-    expect(page.problems).toEqual([]);
   });
+
+  test(
+    "a benchmark is launched, followed, and its configurations compared",
+    async () => {
+      await page.goto(`/benchmarks?factory=${judged}`);
+      await page.getByRole("link", { name: "Core", exact: true }).click();
+      await page.getByText("No runs of this suite yet").waitFor();
+      await expectAccessible(page);
+      await page.getByRole("button", { name: "Launch" }).click();
+      await page.getByLabel("Repetitions of each task").fill("2");
+      await page.getByText("4 trials").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Launch" }).click();
+      await page.getByText("completed", { exact: true }).waitFor({ timeout: RUN_TIMEOUT_MS });
+      const matrix = page.getByRole("region", { name: "Configurations" });
+      await matrix.getByText("2 of 2").first().waitFor();
+      await matrix.getByText("not distinguishable").waitFor();
+      expect(await page.getByRole("region", { name: "Trials" }).getByRole("row").count()).toBe(5);
+      await expectAccessible(page);
+      await page.getByRole("region", { name: "Trials" }).getByRole("link").first().click();
+      await page.waitForURL(/\/runs\/[^/]+$/);
+      expect(page.problems).toEqual([]);
+    },
+    SLOW_MS,
+  );
 });

@@ -1,0 +1,101 @@
+import { useState, type FormEvent, type ReactNode } from "react";
+import { useNavigate } from "@tanstack/react-router";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { ErrorView } from "../../ui/error-view.tsx";
+import { SafeText } from "../../ui/safe-text.tsx";
+
+type Suite = components["schemas"]["BenchmarkSuiteWithTasks"];
+const DEFAULT_REPETITIONS = 5;
+const DEFAULT_PARALLELISM = 4;
+
+/** Launches a benchmark run of a suite and opens it. */
+export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => void }): ReactNode {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const [repetitions, setRepetitions] = useState(DEFAULT_REPETITIONS);
+  const [parallelism, setParallelism] = useState(DEFAULT_PARALLELISM);
+  const [tasks, setTasks] = useState<readonly string[]>(suite.tasks.map(({ uid }) => uid));
+  const [header] = useState(idempotencyKey);
+  const launch = useMutation({
+    mutationFn: () =>
+      dataOf(
+        api.POST("/api/v1/factory/{factory_uid}/benchmarks/{suite_uid}/runs", {
+          params: { path: { factory_uid: suite.factory_uid, suite_uid: suite.uid }, header },
+          body: { repetition_count: repetitions, parallelism, tasks: [...tasks] },
+        }),
+      ),
+    onSuccess: ({ uid }) => {
+      void queries.invalidateQueries({ queryKey: ["runs", "benchmark", suite.uid] });
+      void navigate({
+        to: "/benchmarks/$factoryUid/$suiteUid/runs/$runUid",
+        params: { factoryUid: suite.factory_uid, suiteUid: suite.uid, runUid: uid },
+      });
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    launch.mutate();
+  };
+  const configurations = suite.configurations?.length ?? 0;
+  return (
+    <Dialog title="Launch a benchmark run" onClose={onClose}>
+      <form onSubmit={submit}>
+        <div className="body">
+          <label className="field">
+            <span>Repetitions of each task</span>
+            <input
+              className="input"
+              type="number"
+              min={1}
+              required
+              value={repetitions}
+              onChange={(event) => setRepetitions(event.target.valueAsNumber)}
+            />
+          </label>
+          <label className="field">
+            <span>Concurrent trials</span>
+            <input
+              className="input"
+              type="number"
+              min={1}
+              required
+              value={parallelism}
+              onChange={(event) => setParallelism(event.target.valueAsNumber)}
+            />
+          </label>
+          <fieldset className="task-choice">
+            <legend>Tasks</legend>
+            {suite.tasks.map(({ uid, title }) => (
+              <label key={uid}>
+                <input
+                  type="checkbox"
+                  checked={tasks.includes(uid)}
+                  onChange={({ target }) =>
+                    setTasks(target.checked ? [...tasks, uid] : tasks.filter((each) => each !== uid))
+                  }
+                />{" "}
+                <SafeText>{title}</SafeText>
+              </label>
+            ))}
+          </fieldset>
+          <p className="soft">
+            {tasks.length} tasks × {configurations} configurations × {repetitions || 0} repetitions:{" "}
+            <strong>{tasks.length * configurations * (repetitions || 0)} trials</strong>, each an ordinary run with its
+            cost.
+          </p>
+          {launch.error && <ErrorView error={launch.error} />}
+        </div>
+        <footer>
+          <Button onClick={onClose}>Close</Button>
+          <Button look="primary" type="submit" disabled={launch.isPending || tasks.length === 0}>
+            Launch
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
