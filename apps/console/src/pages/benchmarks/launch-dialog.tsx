@@ -1,7 +1,8 @@
 import { useState, type FormEvent, type ReactNode } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import { api, dataOf } from "../../api/client.ts";
+import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -19,13 +20,14 @@ export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => 
   const [repetitions, setRepetitions] = useState(DEFAULT_REPETITIONS);
   const [parallelism, setParallelism] = useState(DEFAULT_PARALLELISM);
   const [tasks, setTasks] = useState<readonly string[]>(suite.tasks.map(({ uid }) => uid));
-  const [header] = useState(idempotencyKey);
+  const body = { repetition_count: repetitions, parallelism, tasks: [...tasks] };
+  const header = useIdempotencyKey(body);
   const launch = useMutation({
     mutationFn: () =>
       dataOf(
         api.POST("/api/v1/factory/{factory_uid}/benchmarks/{suite_uid}/runs", {
           params: { path: { factory_uid: suite.factory_uid, suite_uid: suite.uid }, header },
-          body: { repetition_count: repetitions, parallelism, tasks: [...tasks] },
+          body,
         }),
       ),
     onSuccess: ({ uid }) => {

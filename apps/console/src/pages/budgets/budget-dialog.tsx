@@ -1,6 +1,7 @@
 import { useState, type FormEvent, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import { api, dataOf } from "../../api/client.ts";
+import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { factoriesQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
@@ -28,7 +29,13 @@ export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
   const [scopeUid, setScopeUid] = useState("");
   const [period, setPeriod] = useState<Budget["period"]>("month");
   const [limit, setLimit] = useState(`${budget?.limit_usd ?? DEFAULT_LIMIT_USD}`);
-  const [header] = useState(idempotencyKey);
+  const body = {
+    scope,
+    period,
+    limit_usd: Number(limit),
+    scope_uid: scope === "team" ? undefined : scopeUid.trim(),
+  };
+  const header = useIdempotencyKey(body);
   const { data: factories } = useQuery(factoriesQuery);
   const save = useMutation({
     mutationFn: () =>
@@ -42,12 +49,7 @@ export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
         : dataOf(
             api.POST("/api/v1/team/{uid}/budgets", {
               params: { path: { uid: teamUid }, header },
-              body: {
-                scope,
-                period,
-                limit_usd: Number(limit),
-                scope_uid: scope === "team" ? undefined : scopeUid.trim(),
-              },
+              body,
             }),
           ),
     onSuccess: () => {

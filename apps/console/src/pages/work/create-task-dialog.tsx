@@ -1,6 +1,7 @@
 import { useState, type FormEvent, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import { api, dataOf } from "../../api/client.ts";
+import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
@@ -14,7 +15,8 @@ export function CreateTaskDialog({ factoryUid, onClose }: { factoryUid: string; 
   const [title, setTitle] = useState("");
   const [conversation, setConversation] = useState("");
   const [stage, setStage] = useState<Stage>("TRIAGE");
-  const [header] = useState(idempotencyKey);
+  const body = { title: title.trim(), conversation_id: conversation, stage };
+  const header = useIdempotencyKey(body);
   const { data } = useQuery({
     queryKey: ["runs", "recent"],
     queryFn: ({ signal }) =>
@@ -25,7 +27,7 @@ export function CreateTaskDialog({ factoryUid, onClose }: { factoryUid: string; 
       dataOf(
         api.POST("/api/v1/factory/{uid}/tasks", {
           params: { path: { uid: factoryUid }, header },
-          body: { title: title.trim(), conversation_id: conversation, stage },
+          body,
         }),
       ),
     onSuccess: () => {

@@ -1,7 +1,8 @@
 import { useState, type FormEvent, type ReactNode } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { useMutation } from "@tanstack/react-query";
-import { api, dataOf, idempotencyKey } from "../../api/client.ts";
+import { api, dataOf } from "../../api/client.ts";
+import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -15,18 +16,18 @@ export function DispatchDialog({ factory, onClose }: { factory: Factory; onClose
   const [prompt, setPrompt] = useState("");
   const [title, setTitle] = useState("");
   const [ticket, setTicket] = useState("");
-  // one key per dialog: a repeated submit after a lost response starts no second run
-  const [header] = useState(idempotencyKey);
+  const body = {
+    prompt,
+    ...(title.trim() === "" ? {} : { title: title.trim() }),
+    ...(ticket.trim() === "" ? {} : { ticket_ref: ticket.trim() }),
+  };
+  const header = useIdempotencyKey(body);
   const dispatch = useMutation({
     mutationFn: () =>
       dataOf(
         api.POST("/api/v1/factory/{uid}/runs", {
           params: { path: { uid: factory.uid }, header },
-          body: {
-            prompt,
-            ...(title.trim() === "" ? {} : { title: title.trim() }),
-            ...(ticket.trim() === "" ? {} : { ticket_ref: ticket.trim() }),
-          },
+          body,
         }),
       ),
     onSuccess: ({ run_id: runId }) => void navigate({ to: "/runs/$runId", params: { runId } }),
