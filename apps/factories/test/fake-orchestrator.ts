@@ -4,7 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { definitions, events, orchestrator } from "@millwright/contracts";
 import { DomainError, notFound } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { allowServices, callerOf, served } from "@millwright/rpc";
 import { FakeOwner } from "./fake-owner.ts";
 
@@ -261,7 +261,7 @@ export class FakeOrchestrator {
       conversation_uid: conversationUid,
       root_run_uid: rootRunUid,
       source: "API",
-      ...present({
+      ...omitUndefined({
         title: given.isUntitled ? undefined : (title ?? (request?.title || request?.prompt || "A run")),
         factory_uid: factoryUid,
         origin,

@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { AgentPart, AgentType } from "./definition.ts";
 import { START, type Place, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
@@ -37,9 +37,9 @@ export function readAgentFile(name: string, path: string, text: string, problems
     path,
     part: {
       name,
-      ...present({ description }),
+      ...omitUndefined({ description }),
       agent_type: agentType,
-      ...present({ credential_strategy: strategy }),
+      ...omitUndefined({ credential_strategy: strategy }),
       prompt: parsed.body,
       ...read.block,
       skills: [],

@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { AutomationPart, TriggerPart } from "./definition.ts";
 import { START, type Problems } from "./diagnostics.ts";
 import { EXECUTION_KEYS, readExecutionBlock, type ReadBlock } from "./execution-block.ts";
@@ -50,7 +50,7 @@ export function readAutomationFile(
     part: {
       name,
       enabled,
-      ...present({ agent }),
+      ...omitUndefined({ agent }),
       triggers: read.map(({ trigger }) => trigger),
       prompt: parsed.body,
       ...execution.block,

@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { BenchmarkPart, BenchmarkTaskPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { readExecutionBlock } from "./execution-block.ts";
@@ -46,7 +46,7 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
         : [
             {
               role,
-              ...present({ display_name: displayName, model, harness, runner }),
+              ...omitUndefined({ display_name: displayName, model, harness, runner }),
             },
           ];
     });
@@ -55,9 +55,9 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
     part: {
       slug,
       name: name ?? slug,
-      ...present({ description }),
+      ...omitUndefined({ description }),
       agent: agent ?? "",
-      ...present({ configurations }),
+      ...omitUndefined({ configurations }),
     },
     nameAt: { value: name ?? slug, at: fields.valueAt("name") },
     agent: agent === undefined ? undefined : { value: agent, at: fields.valueAt("agent") },
@@ -107,7 +107,7 @@ export function readTaskFile(
       title: title ?? "",
       prompt: prompt ?? "",
       success_criteria: criteria ?? "",
-      ...present({ source_run_id: run, starting_repo_refs: refs, tags }),
+      ...omitUndefined({ source_run_id: run, starting_repo_refs: refs, tags }),
     },
   };
 }

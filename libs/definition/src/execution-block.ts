@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { HOSTED_WORKER, type ExecutionBlock, type Harness, type McpServers } from "./definition.ts";
 import type { Fields, Placed } from "./fields.ts";
 
@@ -50,7 +50,7 @@ export function readExecutionBlock(fields: Fields, options: { needsModel: boolea
   const workerHost = isHostCleared ? HOSTED_WORKER : fields.text("workerHost");
   const hosted = workerHost === "service" ? HOSTED_WORKER : workerHost;
   return {
-    block: present({
+    block: omitUndefined({
       model,
       harness: harness?.value,
       runner,
@@ -86,7 +86,7 @@ function readHarness(parent: Fields): { value: Harness; workerAuth?: Placed<true
   return {
     value: {
       type: type === "claude-code" ? "claude" : type,
-      ...present({ model, reasoning_level: reasoningLevel, auth: auth?.value }),
+      ...omitUndefined({ model, reasoning_level: reasoningLevel, auth: auth?.value }),
     },
     workerAuth: auth?.value.source === "workerEnvironment" && type !== "oz" ? { value: true, at: auth.at } : undefined,
   };

@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { CodeForge, FactoryPart } from "./definition.ts";
 import { EXECUTION_KEYS, readExecutionBlock, readMcpServers, type ReadBlock } from "./execution-block.ts";
 import { readCloudProviders, readIntegrations, readScorerDefaults, readSelfImprovement } from "./factory-sections.ts";
@@ -65,17 +65,17 @@ export function readFactoryFile(path: string, text: string, problems: Problems):
   return {
     part: {
       name: name ?? "",
-      ...present({ description, alias }),
+      ...omitUndefined({ description, alias }),
       credential_strategy: strategy ?? "EXECUTOR",
       repositories,
-      ...present({ code_forges: forges }),
+      ...omitUndefined({ code_forges: forges }),
       secrets: secrets ?? [],
       mcp_servers: mcpServers ?? {},
-      ...present({ cloud_providers: cloudProviders, integrations }),
+      ...omitUndefined({ cloud_providers: cloudProviders, integrations }),
       agent_defaults: defaults.block,
-      ...present({
+      ...omitUndefined({
         scorer_defaults: scorer?.value,
-        scoring: scoringFields && present({ default_model: scoringModel }),
+        scoring: scoringFields && omitUndefined({ default_model: scoringModel }),
         self_improvement: selfImprovement,
       }),
     },
@@ -109,6 +109,6 @@ function readRepositories(fields: Fields): FactoryPart["repositories"] {
     const pair = `${owner}/${repo}`.toLowerCase(); // code hosts ignore case
     if (seen.has(pair)) entry.error(entry.at, "FF_DUPLICATE_NAME", `The repository ${owner}/${repo} is listed twice.`);
     seen.add(pair);
-    return [{ owner, repo, ...present({ code_forge: forge }) }];
+    return [{ owner, repo, ...omitUndefined({ code_forge: forge }) }];
   });
 }

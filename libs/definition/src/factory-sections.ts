@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { CloudProviders, FactoryPart, Integration } from "./definition.ts";
 import { readMcpServers } from "./execution-block.ts";
 import type { Fields, Placed } from "./fields.ts";
@@ -38,10 +38,10 @@ function readCloudProvidersOf(factory: Fields, section: string): CloudProviders 
           project_number: project,
           workload_identity_federation_pool_id: pool,
           workload_identity_federation_provider_id: provider,
-          ...present({ service_account_email: account }),
+          ...omitUndefined({ service_account_email: account }),
         },
       }),
-    ...present({ aws: roleArn === undefined ? undefined : { role_arn: roleArn } }),
+    ...omitUndefined({ aws: roleArn === undefined ? undefined : { role_arn: roleArn } }),
   };
 }
 
@@ -101,7 +101,7 @@ export function readScorerDefaults(
   const secrets = fields.texts("secrets");
   const mcpServers = readMcpServers(fields);
   return {
-    value: present({ runner, secrets, mcp_servers: mcpServers }),
+    value: omitUndefined({ runner, secrets, mcp_servers: mcpServers }),
     runner: runner === undefined ? undefined : { value: runner, at: fields.valueAt("runner") },
   };
 }
@@ -129,7 +129,7 @@ export function readSelfImprovement(factory: Fields): FactoryPart["self_improvem
   return (
     reviewerType && {
       reviewer_type: reviewerType,
-      ...present({ failed_run_threshold: threshold, reviewer_emails: emails }),
+      ...omitUndefined({ failed_run_threshold: threshold, reviewer_emails: emails }),
     }
   );
 }

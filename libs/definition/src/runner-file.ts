@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { RunnerPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { Fields } from "./fields.ts";
@@ -19,7 +19,7 @@ export function readRunnerFile(name: string, path: string, text: string, problem
   const shape = readShape(fields, platform.os);
   return {
     name,
-    ...present({ description }),
+    ...omitUndefined({ description }),
     setup_commands: setupCommands,
     ...platform,
     ...shape,
@@ -53,7 +53,7 @@ function readPlatform(runner: Fields): Platform {
   if (linux) linux.require("dockerImage");
   else if (!fields.has(own)) fields.error(fields.at, "FF_MISSING_FIELD", "platform.linux.dockerImage is required.");
   const image = linux?.text("dockerImage", { pattern: /^\S+$/, hint: "be the name of an image" });
-  return { os, ...present({ arch, docker_image: image }) };
+  return { os, ...omitUndefined({ arch, docker_image: image }) };
 }
 
 function readShape(runner: Fields, os: RunnerPart["os"]): { vcpus?: number; memory_gb?: number } {

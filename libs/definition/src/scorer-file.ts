@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { ScorerPart } from "./definition.ts";
 import { START, type Problems } from "./diagnostics.ts";
 import { Fields, type Placed } from "./fields.ts";
@@ -47,7 +47,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
     part: {
       slug,
       name: name ?? slug,
-      ...present({ description }),
+      ...omitUndefined({ description }),
       agents: agents ?? [],
       labels,
       passing_score: passing ?? 0,
@@ -76,7 +76,7 @@ function readLabels(scorer: Fields, passing: number | undefined): ScorerPart["la
     if (seen.has(value))
       entry.error(entry.valueAt("value"), "FF_DUPLICATE_NAME", `The label ${value} is listed twice.`);
     seen.add(value);
-    return [{ value, score, ...present({ description }) }];
+    return [{ value, score, ...omitUndefined({ description }) }];
   });
   const isRead = passing !== undefined && labels.length === entries?.length && scorer.isList("labels");
   if (isRead && (labels.every(({ score }) => score >= passing) || labels.every(({ score }) => score < passing))) {

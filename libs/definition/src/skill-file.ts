@@ -1,5 +1,5 @@
 import { isMap, isScalar } from "yaml";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { SkillPart } from "./definition.ts";
 import { Problems } from "./diagnostics.ts";
 import { isStorable } from "./fields.ts";
@@ -16,7 +16,7 @@ export function readSkillFile(place: { name: string; agent?: string }, path: str
   const [name, description] = [textOf(parsed?.map, "name"), textOf(parsed?.map, "description")];
   const skill: SkillPart = {
     name: name ?? place.name,
-    ...present({ agent: place.agent }),
+    ...omitUndefined({ agent: place.agent }),
     description: description ?? "",
     body: parsed?.body ?? "",
     path,
@@ -38,7 +38,7 @@ export const brokenSkill = (
   error: string,
 ): SkillPart => ({
   name,
-  ...present({ agent }),
+  ...omitUndefined({ agent }),
   description: "",
   body: "",
   path,

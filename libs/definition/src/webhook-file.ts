@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { WebhookPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { Fields } from "./fields.ts";
@@ -41,9 +41,9 @@ export function readWebhookFile(name: string, path: string, text: string, proble
   return {
     name,
     auth_mode: mode,
-    ...present({ signature_scheme: scheme }),
+    ...omitUndefined({ signature_scheme: scheme }),
     secret_name: secret ?? "",
-    ...present({ delivery_id_header: header }),
+    ...omitUndefined({ delivery_id_header: header }),
     enabled,
   };
 }

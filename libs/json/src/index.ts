@@ -1,3 +1,3 @@
 export { canonicalJson } from "./canonical-json.ts";
 export type { JsonObject, JsonValue } from "./json-value.ts";
-export { present } from "./present.ts";
+export { omitUndefined } from "./omit-undefined.ts";

@@ -1,3 +1,5 @@
+import { omitUndefined } from "@millwright/json";
+
 /** A complete answer of a model; counts are disjoint, and absent ones are not sent. */
 export type WholeAnswer = {
   readonly text?: string;
@@ -30,8 +32,6 @@ export type WireName = "anthropic" | "openai" | "openai-compatible" | "google";
 const argumentsOf = (input: object | string): string => (typeof input === "string" ? input : JSON.stringify(input));
 const halves = (text: string): string[] =>
   [text.slice(0, Math.ceil(text.length / 2)), text.slice(Math.ceil(text.length / 2))].filter((half) => half !== "");
-const defined = (fields: Record<string, number | undefined>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 const typed = (data: { type: string }): StreamedEvent => [data.type, data];
 
 function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: string): StreamedEvents {
@@ -56,7 +56,7 @@ function anthropic({ text = "", calls = [], usage, end }: WholeAnswer, model: st
   const counted = {
     input_tokens: usage?.input ?? 0,
     output_tokens: 1,
-    ...defined({ cache_read_input_tokens: usage?.cacheRead, cache_creation_input_tokens: usage?.cacheWrite }),
+    ...omitUndefined({ cache_read_input_tokens: usage?.cacheRead, cache_creation_input_tokens: usage?.cacheWrite }),
   };
   const message = {
     id: "msg_1",
@@ -210,7 +210,7 @@ function google({ text = "", calls = [], usage, end }: WholeAnswer): StreamedEve
       candidatesTokenCount: usage.output,
       totalTokenCount: usage.input + (usage.cacheRead ?? 0) + usage.output,
     },
-    ...defined({ cachedContentTokenCount: usage.cacheRead }),
+    ...omitUndefined({ cachedContentTokenCount: usage.cacheRead }),
   };
   const reason = end === "length" ? "MAX_TOKENS" : end === "refused" ? "SAFETY" : "STOP";
   const [, last] = chunk([{ text: "" }], { finishReason: reason });

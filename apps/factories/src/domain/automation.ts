@@ -1,7 +1,7 @@
 import { parseAutomation, type AutomationPart, type ExecutionBlock } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import { isUuid, newUid, uidOf, type FactoryUid, type TeamUid, type Uid } from "@millwright/ids";
-import { canonicalJson, present } from "@millwright/json";
+import { canonicalJson, omitUndefined } from "@millwright/json";
 import type { JsonObject } from "@millwright/json";
 
 export type AutomationUid = Uid<"automation">;
@@ -168,11 +168,11 @@ export function dispatcherConfig({
 }: ExecutionBlock): JsonObject {
   const isOwn = harness === undefined || harness.type === "oz";
   const secret = harness?.auth?.source === "managedSecret" ? harness.auth.secret_name : undefined;
-  return present({
+  return omitUndefined({
     model_id: model ?? (isOwn ? harness?.model : undefined),
     harness:
       harness &&
-      present({
+      omitUndefined({
         type: harness.type,
         model_id: isOwn ? undefined : harness.model,
         reasoning_level: harness.reasoning_level,

@@ -1,6 +1,6 @@
 import type { Definition, ExecutionBlock, FactoryPart } from "@millwright/definition";
 import { newSettings, type Factory, type FactorySettings, type Management } from "./factory.ts";
-import { canonicalJson, present, type JsonObject } from "@millwright/json";
+import { canonicalJson, omitUndefined, type JsonObject } from "@millwright/json";
 
 /** Returns the settings of the factory record that a definition contains. */
 export function settingsFrom({ factory }: Definition): FactorySettings {
@@ -71,7 +71,7 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
     ...(harness && {
       harness: {
         type: harness.type,
-        ...present({ model_id: harness.model, reasoning_level: harness.reasoning_level }),
+        ...omitUndefined({ model_id: harness.model, reasoning_level: harness.reasoning_level }),
       },
     }),
     ...(harness && secret !== undefined
@@ -81,7 +81,7 @@ function agentDefaults(factory: FactoryPart, defaults: ExecutionBlock): JsonObje
 }
 
 function scorerDefaults({ scorer_defaults: given }: FactoryPart): JsonObject {
-  return present({
+  return omitUndefined({
     default_runner_uid: given?.runner,
     secrets: given?.secrets?.map((name) => ({ name })),
     mcp_servers: given?.mcp_servers,

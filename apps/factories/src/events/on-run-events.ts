@@ -1,6 +1,6 @@
 import type { Clock } from "@millwright/clock";
 import type { EventHandler, StoredEvent } from "@millwright/events";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { trackRunEnd, trackRunStart } from "../usecases/track-runs.ts";
 import { causedBy } from "./origin.ts";
 
@@ -13,14 +13,14 @@ export const onRunEvents = (clock: Clock): Record<string, EventHandler> => ({
       conversationUid: required(text("conversation_uid")),
       startedByUid: event.actor.uid,
       title: text("title") ?? "",
-      ...present({
+      ...omitUndefined({
         parentRunUid: text("parent_run_uid"),
         retryOfRunUid: text("retry_of_run_uid"),
         origin: text("origin"),
         factoryUid: text("factory_uid"),
         teamUid: event.teamUid,
       }),
-      ...present({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
+      ...omitUndefined({ ticketSource: text("ticket_source"), ticketId: text("ticket_id") }),
     };
     return trackRunStart(tx, causedBy(event), clock, run);
   },

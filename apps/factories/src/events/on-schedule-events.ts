@@ -1,5 +1,5 @@
 import type { EventsHandlers } from "@millwright/events";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { enqueueTriggerEvents } from "./enqueue-trigger-events.ts";
 
 /** Enqueues fired slots of automations' schedules; the scheduler publishes each once. */
@@ -30,7 +30,7 @@ export const onScheduleEvents = (): EventsHandlers => ({
         deliveryUid: null,
         requestId,
         occurredAt: occurredAt.toISOString(),
-        subject: present({ automation_uid, cron, slot_at, missed_count, name }),
+        subject: omitUndefined({ automation_uid, cron, slot_at, missed_count, name }),
       };
     },
   ),

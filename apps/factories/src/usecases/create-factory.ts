@@ -4,7 +4,7 @@ import type { Clock } from "@millwright/clock";
 import type { NewEvent } from "@millwright/events";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { newQueue, newSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
 import { factoryCreated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
@@ -38,7 +38,7 @@ export async function createFactory(
   const { concurrencyLimit, queuePaused, ...settings } = input.settings;
   const factory: Factory = {
     ...newSettings(settings),
-    ...newQueue(present({ concurrencyLimit, queuePaused })),
+    ...newQueue(omitUndefined({ concurrencyLimit, queuePaused })),
     uid: newUid<FactoryUid>(),
     teamUid: as<TeamUid>(input.teamUid),
     creatorUid: originOf(caller).actor.uid,

@@ -1,5 +1,5 @@
 import { uidOf } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { ComputeInterval, CostOwner, ModelCall, RunSnapshot } from "./run-snapshot.ts";
 
 /** One version of the price book of compute and the platform; micro-dollars. */
@@ -77,7 +77,7 @@ function modelCallEntry(run: RunSnapshot, call: ModelCall): LedgerEntry {
     quantity: {
       call_id: call.callId,
       model_id: call.modelId,
-      ...present({
+      ...omitUndefined({
         input_tokens: call.inputTokens,
         output_tokens: call.outputTokens,
         cache_read_tokens: call.cacheReadTokens,

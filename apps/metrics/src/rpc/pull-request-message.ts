@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { metrics } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { optionalTimestamp } from "@millwright/rpc";
 import { cycleTime } from "../domain/cycle-time.ts";
 import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
@@ -23,7 +23,7 @@ export const pullRequestMessage = (record: FactoryPullRequest): metrics.PullRequ
       createdAt: timestampFromDate(createdAt),
     })),
     kickoffAt: timestampFromDate(record.kickoffAt),
-    cycleTime: present(cycleTime(record)),
+    cycleTime: omitUndefined(cycleTime(record)),
     firstSeenAt: timestampFromDate(record.firstSeenAt),
     updatedAt: timestampFromDate(record.updatedAt),
     title: record.title ?? undefined,

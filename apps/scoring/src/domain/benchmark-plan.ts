@@ -1,5 +1,5 @@
 import type { JsonObject } from "@millwright/json";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { Manifest } from "./manifest.ts";
 
 export type PlanTask = {
@@ -51,7 +51,7 @@ export function planOf({ content, identifiers }: Manifest): BenchmarkPlan {
     configurations: content.configurations.map((configuration, i) => {
       const { uid, id, runner_uid: runnerUid } = identifiers.configurations[i]!;
       const { role, display_name: displayName, harness, model } = configuration;
-      const publicRecord = present({
+      const publicRecord = omitUndefined({
         uid,
         id,
         role,
@@ -61,7 +61,7 @@ export function planOf({ content, identifiers }: Manifest): BenchmarkPlan {
         runner_id: runnerUid || undefined,
         harness_auth_secret_name: configuration.harness_auth_secret_name ?? undefined,
         agent_configs: configuration.agent_configs.map((override, n) =>
-          present({
+          omitUndefined({
             agent_uid: identifiers.agents[n]?.uid,
             agent_name: override.agent_name,
             harness: override.harness,

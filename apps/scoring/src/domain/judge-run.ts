@@ -1,4 +1,4 @@
-import { present, type JsonObject } from "@millwright/json";
+import { omitUndefined, type JsonObject } from "@millwright/json";
 import type { Attempt } from "./attempt.ts";
 import { JUDGE_SOURCE } from "./eligibility.ts";
 import { evidenceFiles, type EvidenceFile, type RunEvidence } from "./judge-evidence.ts";
@@ -71,7 +71,7 @@ export function workspaceJudgeRun(attempt: Attempt, scorerName: string, rule: Ru
   return {
     ...common(attempt, scorerName),
     prompt: workspaceScript(rule),
-    config: { model_id: "scripted", ...present({ runner_id: runnerId }) },
+    config: { model_id: "scripted", ...omitUndefined({ runner_id: runnerId }) },
     files: [],
     judge: { scorerUid: attempt.scorerUid, classifications: [] },
     workspaceOfRunUid: attempt.runUid,
@@ -94,5 +94,5 @@ const common = (attempt: Attempt, scorerName: string) => ({
 function overrides(own: JsonObject | null, defaults: JsonObject): JsonObject {
   const value = (name: string) => own?.[name] ?? defaults[name];
   const [runner, mcpServers, secrets] = [value("default_runner_uid"), value("mcp_servers"), value("secrets")];
-  return present({ runner_id: runner === "" ? undefined : runner, mcp_servers: mcpServers, secrets });
+  return omitUndefined({ runner_id: runner === "" ? undefined : runner, mcp_servers: mcpServers, secrets });
 }

@@ -1,4 +1,4 @@
-import { present, type JsonObject, type JsonValue } from "@millwright/json";
+import { omitUndefined, type JsonObject, type JsonValue } from "@millwright/json";
 import type { BenchmarkPlan } from "./benchmark-plan.ts";
 import { dollars, NO_CREDITS, seconds } from "./benchmark-progress.ts";
 import type { ScoreState, TrialState } from "./benchmark-run.ts";
@@ -67,7 +67,7 @@ export function trialJson(
 ): JsonObject {
   const parts = new Set(include.flatMap((name) => PARTS[name] as readonly string[]));
   const task = plan.tasks.find(({ uid }) => uid === trial.taskUid);
-  return present({
+  return omitUndefined({
     uid: trial.uid,
     id: trial.id,
     configuration_uid: trial.configurationUid,
@@ -103,7 +103,7 @@ const scoresJson = (trial: TrialRecord, plan: BenchmarkPlan): JsonObject[] =>
     const { state, classification, score, reason } = found;
     const isAgentFailure = scorer.uid === plan.correctness?.uid && trial.state === "failed" && !trial.isInfraFailure;
     return [
-      present({
+      omitUndefined({
         scorer_uid: scorer.uid,
         scorer_id: scorer.id,
         scorer_name: scorer.name,

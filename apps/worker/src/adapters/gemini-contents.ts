@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { isAnObject, objectAt, textAt, definedFields } from "../model/event-fields.ts";
+import { omitUndefined } from "@millwright/json";
+import { isAnObject, objectAt, textAt } from "../model/event-fields.ts";
 
 /**
  * Adds a response to every unanswered tool call. Gemini CLI's contents contain interrupted calls without a response,
@@ -22,7 +23,7 @@ function answersFor(content: JsonObject, next: JsonObject | undefined): JsonObje
     {
       role: "user",
       parts: calls.map((call) => ({
-        functionResponse: definedFields({
+        functionResponse: omitUndefined({
           id: textAt(call, "id") || undefined,
           name: textAt(call, "name"),
           response: { error: "It was interrupted; its effect is unknown." },

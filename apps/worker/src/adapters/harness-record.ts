@@ -1,8 +1,9 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { omitUndefined } from "@millwright/json";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { Checkpoints } from "../workspace/checkpoints.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import { textAt, definedFields, type Fields } from "../model/event-fields.ts";
+import { textAt, type Fields } from "../model/event-fields.ts";
 import { actionOf } from "./harness-actions.ts";
 import type { HarnessEvent, HarnessName, HarnessSession } from "./harness-adapter.ts";
 import { HarnessUsage, type SeenTurn } from "./harness-usage.ts";
@@ -95,14 +96,14 @@ export class HarnessRecord {
     this.#calls.delete(id);
     const { ctx, conversation, checkpoints } = this.#deps;
     const text = ctx.mask(output);
-    const shown = definedFields({
+    const shown = omitUndefined({
       output: text.slice(0, OUTPUT_CHARACTERS_MAX),
       truncated: text.length > OUTPUT_CHARACTERS_MAX || undefined,
     });
     conversation.record("tool_end", {
       ...call.shown,
       state,
-      output: state === "completed" ? shown : { error: shown["output"]! },
+      output: state === "completed" ? shown : { error: shown["output"] },
       duration_ms: Math.round(ctx.clock.monotonicMs() - call.beganMs),
     });
     checkpoints.note("if_cheap");

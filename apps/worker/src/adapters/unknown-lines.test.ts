@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { definedFields, type Fields } from "../model/event-fields.ts";
+import { omitUndefined } from "@millwright/json";
+import type { Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 import { UnknownLines, unknownLinesIn } from "./unknown-lines.ts";
 
@@ -7,7 +8,7 @@ function lines(events: ConversationEvent[] = []) {
   const deps = {
     harness: "codex",
     mask: (text: string) => text.replaceAll("canary-secret", "***"),
-    record: (kind: string, fields: Fields) => void events.push({ kind, payload: definedFields(fields) }),
+    record: (kind: string, fields: Fields) => void events.push({ kind, payload: omitUndefined(fields) }),
   };
   return { events, unknown: new UnknownLines(events, deps) };
 }

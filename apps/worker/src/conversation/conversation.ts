@@ -1,6 +1,7 @@
+import { omitUndefined } from "@millwright/json";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { HistoryEvent } from "../context/platform-client.ts";
-import { textAt, definedFields, type Fields } from "../model/event-fields.ts";
+import { textAt, type Fields } from "../model/event-fields.ts";
 import type { ConversationEvent } from "../model/model-provider.ts";
 
 /**
@@ -39,7 +40,7 @@ export class Conversation {
   }
 
   record(kind: string, fields: Fields): void {
-    const payload = definedFields(fields);
+    const payload = omitUndefined(fields);
     this.#events.push({ kind, payload });
     this.#emit(kind, payload);
   }

@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { omitUndefined } from "@millwright/json";
 import { HeadTail } from "../sandbox/init/head-tail.ts";
 import { OUTPUT_BYTES_MAX } from "../sandbox/init/protocol.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 /** The part of a tool's result that the agent and users see. */
 export type Shown = { readonly output: { text?: string; truncated?: boolean }; readonly isError: boolean };
@@ -17,7 +17,7 @@ export function shownResult(
   shown.push(Buffer.from(mask(contents)));
   const { text, truncated } = shown.text();
   return {
-    output: definedFields({ text: text || undefined, truncated: truncated || undefined }),
+    output: omitUndefined({ text: text || undefined, truncated: truncated || undefined }),
     isError: isError === true,
   };
 }

@@ -3,10 +3,6 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 /** The members of a JSON object; undefined ones are absent. */
 export type Fields = { readonly [name: string]: JsonValue | undefined };
 
-/** Returns the members that are defined. */
-export const definedFields = (fields: Fields): JsonObject =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
-
 /** Returns a member of a payload as a string, or "" if it is not a string. */
 export const textAt = (payload: JsonObject, key: string): string => {
   const value = payload[key];

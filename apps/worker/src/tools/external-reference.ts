@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { omitUndefined } from "@millwright/json";
 import { defineTool } from "./tool.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 export const externalReference = defineTool({
   name: "external_reference",
@@ -17,7 +17,7 @@ export const externalReference = defineTool({
   }),
   shown: ({ url, title }) => ({ url, title }),
   async run({ url, reference_type: type = "link", title, public: isPublic = false }, { platform, callId }) {
-    const data = definedFields({ url, reference_type: type, title });
+    const data = omitUndefined({ url, reference_type: type, title });
     const { artifactUid } = await platform.createArtifact({
       clientArtifactId: callId,
       artifactType: "EXTERNAL_REFERENCE",

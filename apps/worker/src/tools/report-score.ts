@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { worker } from "@millwright/contracts";
+import { omitUndefined } from "@millwright/json";
 import { objectOf } from "./rest-response.ts";
 import { defineTool, type Tool } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 /**
  * Returns the tool with which a judge reports its verdict: one of the labels that were fixed when the judge was
@@ -30,7 +30,7 @@ export const reportScore = ({
     async run({ classification, undecided = false, reason }, { platform, run, callId }) {
       if ((classification !== undefined) === undecided)
         throw new ToolFailure("Send a classification, or undecided: true; one of the two.");
-      const verdict = definedFields({ scorer_id: scorerUid, classification, failed: undecided || undefined, reason });
+      const verdict = omitUndefined({ scorer_id: scorerUid, classification, failed: undecided || undefined, reason });
       const answer = objectOf(
         await platform.rest(
           "POST",

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Clock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
+import { omitUndefined } from "@millwright/json";
 import { inSpan } from "@millwright/telemetry";
 import { GitFailed } from "../git/host-git.ts";
 import type { ToolCall } from "../model/model-provider.ts";
@@ -9,7 +10,6 @@ import { SandboxRefusal } from "../sandbox/sandbox-errors.ts";
 import type { Tool, ToolContext, TurnEnd } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
 import { awaitsPlan, plan } from "./tools.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 export type RunToolOptions = {
   /** All tools of this execution. */
@@ -54,7 +54,7 @@ async function runRecorded(call: ToolCall, options: RunToolOptions): Promise<End
   const tool = tools.find(({ name }) => name === call.name);
   const input = tool?.input.safeParse(call.input);
   const { action: name, category } = tool ?? { action: call.name, category: "integration" };
-  const shown = tool && input?.success ? definedFields(tool.shown(input.data)) : {};
+  const shown = tool && input?.success ? omitUndefined(tool.shown(input.data)) : {};
   const repeated = context.isRepeated(callId) || undefined;
   context.record("tool_start", { call_id: callId, name, category, input: shown, repeated });
   const started = clock.monotonicMs();

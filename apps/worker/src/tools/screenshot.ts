@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { omitUndefined } from "@millwright/json";
 import { absolute, onPath } from "./paths.ts";
 import { defineTool } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 const BYTES_MAX = 20 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ export const screenshot = defineTool({
     const content = await onPath(file, () => sandbox.readFile(sandbox.workspace, absolute(workspace, file), BYTES_MAX));
     const mimeType = imageType(content);
     if (!mimeType) throw new ToolFailure(`${file} is not a PNG, JPEG, GIF or WebP image.`);
-    const data = definedFields({ mime_type: mimeType, description });
+    const data = omitUndefined({ mime_type: mimeType, description });
     const { artifactUid } = await platform.createArtifact({
       clientArtifactId: callId,
       artifactType: "SCREENSHOT",

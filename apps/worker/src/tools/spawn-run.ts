@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { omitUndefined } from "@millwright/json";
 import { objectOf } from "./rest-response.ts";
 import { defineTool } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 /**
  * Starts a child run through the public API, as the executing agent. The idempotency key ensures exactly one child per
@@ -28,7 +28,7 @@ export const spawnRun = defineTool({
         `There is no agent "${agent}" to start; there ${run.spawnableAgents.length === 0 ? "is none" : `are ${run.spawnableAgents.join(", ")}`}.`,
       );
     }
-    const body = definedFields({ prompt, parent_run_id: run.runUid, agent_name: agent, title });
+    const body = omitUndefined({ prompt, parent_run_id: run.runUid, agent_name: agent, title });
     const answer = objectOf(
       await platform.rest("POST", "/api/v1/agent/runs", body, { "idempotency-key": callId }),
       "The child run was not started",

@@ -1,8 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { z } from "zod";
+import { omitUndefined } from "@millwright/json";
 import type { ModelStep } from "../model/model-provider.ts";
 import type { TurnEnd } from "./tool.ts";
-import { definedFields } from "../model/event-fields.ts";
 
 const text = z.string();
 const failure = z.object({ code: text, message: text, retryable: z.boolean(), reason: text });
@@ -19,7 +19,7 @@ const turnEnd: z.ZodType<TurnEnd> = z.discriminatedUnion("kind", [
  * ends the turn in the same way.
  */
 export const endOfStep = (end: TurnEnd | ModelStep["next"] | undefined): JsonObject | undefined =>
-  end === undefined || end.kind === "continue" ? undefined : definedFields({ ...end });
+  end === undefined || end.kind === "continue" ? undefined : omitUndefined({ ...end });
 
 /** Returns the payload of `turn_end`. */
 export function turnEndPayload(end: TurnEnd): JsonObject {

@@ -8,7 +8,7 @@ import {
   type AgentType,
   type Harness,
 } from "./agent-identity.ts";
-import { canonicalJson } from "@millwright/json";
+import { canonicalJson, omitUndefined } from "@millwright/json";
 
 /**
  * An agent as its file describes it. If `credential_strategy` is absent, the value of the earlier projection is
@@ -52,7 +52,7 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
   ];
   return {
     agents: agents.map(readAgent),
-    layer: dropAbsent({
+    layer: omitUndefined({
       ...blockOfDefaults,
       model_id: base_model,
       credential_strategy: factory["credential_strategy"],
@@ -81,7 +81,7 @@ function readAgent(json: JsonObject): DefinedAgent {
     agentType: agentType as AgentType,
     description: text(description),
     prompt: text(prompt),
-    config: dropAbsent({
+    config: omitUndefined({
       ...executionConfig(json),
       ...(skills.length > 0 ? { skills } : {}),
       credential_strategy: json["credential_strategy"] as string | undefined,
@@ -95,11 +95,11 @@ function executionConfig(block: JsonObject): AgentConfig {
   const isOwn = harness === undefined || harness["type"] === "oz";
   const model = (block["model"] ?? (isOwn ? harness?.["model"] : undefined)) as string | undefined;
   const [authName] = authSecret(block);
-  return dropAbsent({
+  return omitUndefined({
     base_model: model,
     harness:
       harness &&
-      (dropAbsent({
+      (omitUndefined({
         type: harness["type"],
         model_id: isOwn ? undefined : harness["model"],
         reasoning_level: harness["reasoning_level"],
@@ -177,10 +177,6 @@ export function planOf(
     changedFields: [],
   };
   return [factory, ...agents];
-}
-
-function dropAbsent<T extends object>(from: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(from).filter(([, value]) => value !== undefined)) as never;
 }
 
 function object(value: JsonValue | undefined, where: string): JsonObject {

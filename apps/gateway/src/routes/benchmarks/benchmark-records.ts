@@ -1,7 +1,7 @@
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import type { z } from "zod";
 import { scoring } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type * as schemas from "./benchmark-schemas.ts";
 import { isoTime } from "../formats/json-values.ts";
 import type { Profile } from "../identity/profiles.ts";
@@ -20,7 +20,7 @@ export const draftRecord = (task: scoring.SuiteTask): z.input<typeof schemas.Tas
     code_forge: codeForge,
     owner,
     repo,
-    ...present({ ref: ref || undefined }),
+    ...omitUndefined({ ref: ref || undefined }),
   })),
   tags: task.tags,
   labels: task.labels,
@@ -41,9 +41,9 @@ const configurationRecord = (one: scoring.Configuration): z.input<typeof schemas
   display_name: one.displayName,
   agent_configs: one.agentConfigs.map(({ agentUid, harness, model, agentName, harnessAuthSecretName }) => ({
     ...{ agent_uid: agentUid, harness, model },
-    ...present({ agent_name: agentName || undefined, harness_auth_secret_name: harnessAuthSecretName }),
+    ...omitUndefined({ agent_name: agentName || undefined, harness_auth_secret_name: harnessAuthSecretName }),
   })),
-  ...present({
+  ...omitUndefined({
     harness: one.harness || undefined,
     model: one.model || undefined,
     runner_id: one.runnerUid || undefined,
@@ -64,7 +64,7 @@ export const suiteRecord = (
   version: suite.version,
   created_at: isoTime(suite.createdAt!),
   updated_at: isoTime(suite.updatedAt!),
-  ...present({
+  ...omitUndefined({
     description: suite.description,
     configurations: suite.configurations.length > 0 ? suite.configurations.map(configurationRecord) : undefined,
     creator: creators.get(suite.creatorUid),
@@ -83,7 +83,7 @@ export const wholeSuiteRecord = (
 /** Returns the message of a task. Absent and null members stay unset. */
 export const taskMessage = (body: NewTask, uid = body.uid): scoring.SuiteTask =>
   create(scoring.SuiteTaskSchema, {
-    ...present({
+    ...omitUndefined({
       uid,
       title: body.title,
       prompt: body.prompt,
@@ -109,11 +109,11 @@ export const configurationMessage = (
   harness: given.harness ?? "",
   model: given.model ?? "",
   runnerUid: given.runner_id ?? "",
-  ...present({ uid: given.uid, harnessAuthSecretName: given.harness_auth_secret_name ?? undefined }),
+  ...omitUndefined({ uid: given.uid, harnessAuthSecretName: given.harness_auth_secret_name ?? undefined }),
   agentConfigs: (given.agent_configs ?? []).map(
     ({ agent_uid: agentUid, harness, model, agent_name: agentName = "", harness_auth_secret_name: secret }) => ({
       ...{ agentUid, harness, model, agentName },
-      ...present({ harnessAuthSecretName: secret ?? undefined }),
+      ...omitUndefined({ harnessAuthSecretName: secret ?? undefined }),
     }),
   ),
 });
@@ -122,7 +122,7 @@ export const configurationMessage = (
 export const suiteMessage = (factoryUid: string, uid: string, body: SuiteContent): scoring.Suite =>
   create(scoring.SuiteSchema, {
     ...{ factoryUid, uid },
-    ...present({
+    ...omitUndefined({
       name: body.name,
       description: body.description ?? undefined,
       agentUid: body.agent_uid,

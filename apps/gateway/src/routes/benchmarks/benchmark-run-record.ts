@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { present, type JsonObject } from "@millwright/json";
+import { omitUndefined, type JsonObject } from "@millwright/json";
 import type { BenchmarkRun } from "./benchmark-run-schemas.ts";
 import { isoTime } from "../formats/json-values.ts";
 import type { Profile } from "../identity/profiles.ts";
@@ -34,7 +34,7 @@ export const benchmarkRunRecord = (run: scoring.BenchmarkRun, creators: Readonly
   completed_at: run.completedAt ? isoTime(run.completedAt) : null,
   repetition_count: run.repetitionCount,
   manifest_hash: run.manifestHash,
-  ...present({
+  ...omitUndefined({
     agent_uid: run.agentUid || undefined,
     agent_name: run.agentName || undefined,
     historical_replay_run_uid: run.historicalReplayRunUid,
@@ -72,7 +72,11 @@ function launchSettings(
         id,
         ...named,
         agent_configs: agentConfigs,
-        ...present({ harness: harness || undefined, model: model || undefined, runner_id: runnerUid || undefined }),
+        ...omitUndefined({
+          harness: harness || undefined,
+          model: model || undefined,
+          runner_id: runnerUid || undefined,
+        }),
       };
     },
   );

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf } from "../../clients/upstreams.ts";
 import {
   cursor,
@@ -88,7 +88,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
             hasTasks: body.tasks !== undefined,
             parallelism: body.parallelism ?? 0,
             idempotencyKey: input.request.idempotency?.key ?? "",
-            ...present({ historicalReplayRunUid: body.historical_replay_run_uid }),
+            ...omitUndefined({ historicalReplayRunUid: body.historical_replay_run_uid }),
           },
           onBehalf(input, { timeoutMs: LAUNCH_TIMEOUT_MS }),
         );

@@ -5,7 +5,7 @@ import type { orchestrator } from "@millwright/contracts";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { EXTENSION, pathText, pathUid, route, Scope, timestamp, UserProfile, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 import type { FindProfiles, Profile } from "../identity/profiles.ts";
 import { RUN_STATES } from "../runs/run-schemas.ts";
@@ -135,7 +135,7 @@ export function environmentRoutes({
         const upstreamRequest = {
           ...owner(input.body.team, input.caller),
           config: input.body.config as JsonObject,
-          ...present({ linkSharing: input.body.link_sharing }),
+          ...omitUndefined({ linkSharing: input.body.link_sharing }),
         };
         const { environment } = await catalog.createEnvironment(
           { environment: upstreamRequest, idempotencyKey: input.request.idempotency?.key ?? "" },
@@ -159,7 +159,7 @@ export function environmentRoutes({
         const upstreamRequest = {
           uid: input.params.uid,
           config: input.body.config as JsonObject,
-          ...present({ linkSharing: input.body.link_sharing }),
+          ...omitUndefined({ linkSharing: input.body.link_sharing }),
         };
         const { environment } = await catalog.replaceEnvironment({ environment: upstreamRequest }, onBehalf(input));
         return (await records([environment!]))[0]!;
@@ -276,7 +276,10 @@ const environmentRecord = (
   link_sharing: environment.linkSharing ?? false,
   access: (environment.access || "owned") as "owned",
   scope: { type: environment.ownerType === "team" ? "Team" : "User", uid: environment.ownerUid },
-  ...present({ creator: profiles.get(environment.creatorUid), last_editor: profiles.get(environment.lastEditorUid) }),
+  ...omitUndefined({
+    creator: profiles.get(environment.creatorUid),
+    last_editor: profiles.get(environment.lastEditorUid),
+  }),
 });
 
 const taskRecord = ({ id, title, state, createdAt, updatedAt, startedAt }: orchestrator.LastTask) => ({

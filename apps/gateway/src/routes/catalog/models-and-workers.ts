@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
 import { route, timestamp, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 
 const Cost = z
@@ -90,7 +90,7 @@ const modelRecord = (model: orchestrator.Model): z.input<typeof Model> => ({
   vision_supported: model.visionSupported,
   disabled: model.disabled,
   cost: model.cost ? costRecord(model.cost) : null,
-  ...present({
+  ...omitUndefined({
     description: model.description,
     reasoning_level: model.reasoningLevel,
     disable_reason: model.disableReason as "ADMIN_DISABLED" | undefined,
@@ -102,7 +102,7 @@ const costRecord = (cost: orchestrator.ModelCost): z.input<typeof Cost> => ({
   currency: "USD",
   input_per_million_tokens: cost.inputPerMillionTokens,
   output_per_million_tokens: cost.outputPerMillionTokens,
-  ...present({
+  ...omitUndefined({
     input_cache_read_per_million_tokens: cost.inputCacheReadPerMillionTokens,
     input_cache_write_per_million_tokens: cost.inputCacheWritePerMillionTokens,
   }),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { EXTENSION, queryBoolean, route, timestamp, type Route } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
@@ -85,8 +85,8 @@ const variantRecord = ({
   error,
 }: orchestrator.SkillVariant): z.input<typeof Variant> => ({
   ...{ id, description, base_prompt: basePrompt },
-  source: { owner, name: repo, skill_path: path, ...present({ worker_host: workerHost || undefined }) },
+  source: { owner, name: repo, skill_path: path, ...omitUndefined({ worker_host: workerHost || undefined }) },
   environments: environments.map(({ uid, name }) => ({ uid, name })),
   last_run_timestamp: lastRunTimestamp ? isoTime(lastRunTimestamp) : null,
-  ...present({ error: error || undefined }),
+  ...omitUndefined({ error: error || undefined }),
 });

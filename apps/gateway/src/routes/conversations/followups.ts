@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import {
   cursor,
@@ -267,7 +267,7 @@ const followupRecord = (
   message: text,
   created_at: isoTime(createdAt!),
   state: state as "queued",
-  ...present({
+  ...omitUndefined({
     creator: profiles.get(authorUid),
     delivered_at: deliveredAt && isoTime(deliveredAt),
     reason: reason || undefined,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { isMember, isPlatformAdmin } from "@millwright/caller";
 import type { metrics } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import {
@@ -119,7 +119,7 @@ export function creditRoutes({ upstreams: { prices }, hasTeam }: CreditRoutesDep
             teamUid,
             micros: toMicros(body.amount_usd),
             note: body.note ?? "",
-            ...present({ expiresAt: body.expires_at && timestampFromDate(body.expires_at) }),
+            ...omitUndefined({ expiresAt: body.expires_at && timestampFromDate(body.expires_at) }),
             idempotencyKey: request.idempotency?.key ?? "",
           },
           onBehalf(input),

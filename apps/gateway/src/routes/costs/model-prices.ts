@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../../rest/index.ts";
@@ -75,7 +75,7 @@ export function modelPriceRoutes({ modelPrices }: Pick<Upstreams, "modelPrices">
             modelId: body.model_id,
             inputMicros: toMicros(body.input_per_million_usd),
             outputMicros: toMicros(body.output_per_million_usd),
-            ...present({
+            ...omitUndefined({
               cacheReadMicros: cacheRead === undefined ? undefined : toMicros(cacheRead),
               cacheWriteMicros: cacheWrite === undefined ? undefined : toMicros(cacheWrite),
               effectiveFrom: body.effective_from && timestampFromDate(body.effective_from),

@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { metrics } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { toDollars, toMicros } from "@millwright/money";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { cursor, instant, pageInfo, PageInfo, pageLimit, route, timestamp, type Route } from "../../rest/index.ts";
@@ -90,7 +90,7 @@ export function priceRoutes({ prices }: Pick<Upstreams, "prices">): Route[] {
             vcpuHourMicros: toMicros(body.vcpu_hour_usd),
             gbHourMicros: toMicros(body.gb_hour_usd),
             platformRunMicros: toMicros(body.platform_run_usd),
-            ...present({ effectiveFrom: body.effective_from && timestampFromDate(body.effective_from) }),
+            ...omitUndefined({ effectiveFrom: body.effective_from && timestampFromDate(body.effective_from) }),
             idempotencyKey: request.idempotency?.key ?? "",
           },
           onBehalf(input),

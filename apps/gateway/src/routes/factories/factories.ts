@@ -6,7 +6,7 @@ import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, route, ty
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import type { PageLinks } from "../../pages/page-links.ts";
 import { Factory, factoryRecord, Repository } from "./factory-schemas.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { FindProfiles } from "../identity/profiles.ts";
 import { runRecords } from "../runs/run-record.ts";
 import { PROMPT_LIMIT, RunState, TEXT_BODY_BYTES_MAX } from "../runs/run-schemas.ts";
@@ -205,7 +205,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
             factoryUid: params.uid,
             prompt: body.prompt,
             idempotencyKey: request.idempotency?.key ?? "",
-            ...present({ title: body.title, ticketRef: body.ticket_ref, ticketUrl: body.ticket_url }),
+            ...omitUndefined({ title: body.title, ticketRef: body.ticket_ref, ticketUrl: body.ticket_url }),
           },
           onBehalf(input),
         );
@@ -223,8 +223,8 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
 }
 
 const factoryFields = (body: Partial<z.output<typeof FactoryFields>>) => ({
-  ...present({ name: body.name, alias: body.alias ?? undefined, description: body.description ?? undefined }),
-  ...present({ concurrencyLimit: body.concurrency_limit, queuePaused: body.queue_paused }),
+  ...omitUndefined({ name: body.name, alias: body.alias ?? undefined, description: body.description ?? undefined }),
+  ...omitUndefined({ concurrencyLimit: body.concurrency_limit, queuePaused: body.queue_paused }),
   repositories: (body.repositories ?? []).map((repository) => ({
     owner: repository.owner,
     repo: repository.repo,

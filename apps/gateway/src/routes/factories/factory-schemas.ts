@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { factories } from "@millwright/contracts";
 import { EXTENSION, timestamp } from "../../rest/index.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 
 const CodeForge = z.enum(["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"]);
@@ -82,7 +82,7 @@ export function factoryRecord(
     definition_version: Number(factory.definitionVersion),
     concurrency_limit: factory.concurrencyLimit,
     queue_paused: factory.queuePaused,
-    ...present({
+    ...omitUndefined({
       creator: factory.creatorUid ? { uid: factory.creatorUid, email: seen.creatorEmail ?? null } : undefined,
     }),
   };

@@ -19,7 +19,7 @@ import {
 } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { factoryParams } from "./factories.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime, timeBounds } from "../formats/json-values.ts";
 import type { FindProfiles } from "../identity/profiles.ts";
 import { artifactItem } from "../runs/run-record.ts";
@@ -70,7 +70,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
     return {
       ...taskRecord(task),
       outputs: (described?.outputs ?? []).map(artifactItem),
-      ...present({ author: authors.get(task.starterUid) }),
+      ...omitUndefined({ author: authors.get(task.starterUid) }),
     };
   };
   /**
@@ -101,10 +101,10 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
       const standing = standingOf.get(task.conversationUid);
       return {
         ...taskRecord(task),
-        ...present({ author: authors.get(task.starterUid) }),
+        ...omitUndefined({ author: authors.get(task.starterUid) }),
         ...(include.full && {
           outputs: (standing?.outputs ?? []).map(artifactItem),
-          ...present({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
+          ...omitUndefined({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
         }),
         current_run: include.currentRun && standing && !standing.hidden ? currentRun(standing) : undefined,
       };
@@ -189,7 +189,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
             conversationUid,
             stage,
             idempotencyKey: input.request.idempotency?.key ?? "",
-            ...present({ description: description || undefined }),
+            ...omitUndefined({ description: description || undefined }),
           },
           onBehalf(input),
         );
@@ -233,7 +233,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
             factoryUid: params.uid,
             task: {
               uid: params.task_uid,
-              ...present({ title: body.title, stage: body.stage, description: body.description || undefined }),
+              ...omitUndefined({ title: body.title, stage: body.stage, description: body.description || undefined }),
             },
             updateMask: { paths: Object.keys(body) },
           },

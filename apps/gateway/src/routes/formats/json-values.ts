@@ -1,5 +1,5 @@
 import { timestampDate, timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 
 /** Returns a protobuf timestamp in the format of the public API: RFC 3339, UTC, milliseconds. */
 export const isoTime = (time: Timestamp): string => timestampDate(time).toISOString();
@@ -10,7 +10,7 @@ export const timeBounds = (query: {
   created_before?: Date | undefined;
   updated_after?: Date | undefined;
 }) =>
-  present({
+  omitUndefined({
     createdAfter: query.created_after && timestampFromDate(query.created_after),
     createdBefore: query.created_before && timestampFromDate(query.created_before),
     updatedAfter: query.updated_after && timestampFromDate(query.updated_after),

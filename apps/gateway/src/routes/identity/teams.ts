@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isMember } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { pathUid, route, type Route } from "../../rest/index.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 import { emailAddress, IssuedKey, keyRecord, teamRecord, TeamRecord } from "./identity-schemas.ts";
@@ -84,7 +84,7 @@ export function teamRoutes({ identity: { teams }, createOnce }: IdentityRouteDep
       body: TeamPatch,
       response: TeamRecord,
       handler: async ({ caller, params: { uid }, body }) => {
-        const changes = present({
+        const changes = omitUndefined({
           name: body.name,
           factoryBranches: body.capabilities?.factory_branches,
           metadataFilter: body.capabilities?.metadata_filter,

@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { metrics as proto } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf } from "../../clients/upstreams.ts";
 import { cursor, instant, pageInfo, queryChoice, queryInt, queryList, route, type Route } from "../../rest/index.ts";
 import { EXPORT_TYPES } from "../formats/export-format.ts";
@@ -104,7 +104,7 @@ type Page = proto.ListPullRequestsResponse;
 const filterOf = (query: z.output<typeof ListQuery>) => ({
   repo: query.repo ?? "",
   states: [...new Set(query.state)],
-  ...present({
+  ...omitUndefined({
     openedAfter: query.opened_after && timestampFromDate(query.opened_after),
     openedBefore: query.opened_before && timestampFromDate(query.opened_before),
     mergedAfter: query.merged_after && timestampFromDate(query.merged_after),

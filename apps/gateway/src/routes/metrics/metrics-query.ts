@@ -1,6 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { PERIOD_UNITS } from "@millwright/periods";
 import { instant, queryChoice } from "../../rest/index.ts";
 
@@ -22,7 +22,7 @@ type RangeInput = z.output<typeof RangeQuery> & Partial<z.output<typeof PeriodQu
 /** Returns the range of a request to the metrics service. */
 export const rangeOf = (factoryUid: string, query: RangeInput) => ({
   factoryUid,
-  ...present({
+  ...omitUndefined({
     startDate: query.start_date && timestampFromDate(query.start_date),
     endDate: query.end_date && timestampFromDate(query.end_date),
   }),

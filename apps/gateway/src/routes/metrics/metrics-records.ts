@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { metrics } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { toDollars } from "@millwright/money";
 import { isoTime } from "../formats/json-values.ts";
 import type { CostBreakdown, CostBySize, CostPerPullRequest, FactoryMetrics, RunBreakdown } from "./metrics-schemas.ts";
@@ -94,7 +94,7 @@ export function runBreakdownRecord(found: metrics.GetRunBreakdownResponse): z.in
     root_run_count: countRecord(scope, found.rootRunCount!),
     groups: found.groups.map(({ key, label, total, series }) => ({
       key,
-      ...present({ label: label || undefined }),
+      ...omitUndefined({ label: label || undefined }),
       total: Number(total),
       ...seriesOf(scope, series, Number),
     })),
@@ -148,7 +148,7 @@ export function costBreakdownRecord(found: metrics.GetCostBreakdownResponse): z.
       key,
       label: label || key,
       deleted,
-      ...present({ photo_url: photoUrl }),
+      ...omitUndefined({ photo_url: photoUrl }),
       dollars: dollarsRecord(spend),
       ...seriesOf(scope, series, dollarsRecord),
     })),

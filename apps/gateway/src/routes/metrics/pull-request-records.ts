@@ -1,7 +1,7 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { z } from "zod";
 import type { metrics } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { toDollars } from "@millwright/money";
 import { isoTime } from "../formats/json-values.ts";
 import { dollarsRecord, rangedRecord } from "./metrics-records.ts";
@@ -77,9 +77,9 @@ const CREATOR_TYPES: Readonly<Record<string, "user" | "service_account">> = {
 };
 
 const creatorRecord = ({ type, uid, displayName, photoUrl }: metrics.Creator) => ({
-  ...present({ type: CREATOR_TYPES[type] }),
+  ...omitUndefined({ type: CREATOR_TYPES[type] }),
   uid,
-  ...present({ display_name: displayName || undefined, photo_url: photoUrl }),
+  ...omitUndefined({ display_name: displayName || undefined, photo_url: photoUrl }),
 });
 
 const costedRecord = ({

@@ -4,7 +4,7 @@ import { DomainError, isDomainError } from "@millwright/errors";
 import type { PageLinks } from "../../pages/page-links.ts";
 import { redirect, route, timestamp, uuid, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 
 const SourceLinks = z
@@ -100,7 +100,7 @@ export function artifactRoutes(
       response: Artifact,
       handler: async (input) => {
         const { artifact, data = {}, source } = await read(input);
-        const sourceLinks = present({
+        const sourceLinks = omitUndefined({
           run_url:
             source &&
             input.caller &&
@@ -114,7 +114,7 @@ export function artifactRoutes(
           artifact_type: artifact!.artifactType,
           created_at: isoTime(artifact!.createdAt!),
           data,
-          ...present({ source_links: Object.keys(sourceLinks).length > 0 ? sourceLinks : undefined }),
+          ...omitUndefined({ source_links: Object.keys(sourceLinks).length > 0 ? sourceLinks : undefined }),
         } as z.input<typeof Artifact>;
       },
     }),

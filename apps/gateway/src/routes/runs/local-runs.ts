@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { instant, route, timestamp, uuid, type Route } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
@@ -110,7 +110,7 @@ export function localRunRoutes({ localRuns }: Pick<Upstreams, "localRuns">): Rou
         const run = create(orchestrator.RunRequestSchema, {
           ...ownerOf(team, input.caller),
           ...{ prompt, metadata, config: {}, source: "LOCAL" },
-          ...present({
+          ...omitUndefined({
             title: title ?? command.join(" ").slice(0, 200),
             parentRunUid: named.parent_run_id ?? input.caller.run?.runUid,
             idempotencyKey: input.request.idempotency?.key,
@@ -148,7 +148,7 @@ export function localRunRoutes({ localRuns }: Pick<Upstreams, "localRuns">): Rou
           acked_seq: Number(response.ackedSeq),
           followups: response.followups.map(({ uid, text }) => ({ followup_id: uid, message: text })),
           state: response.run!.state as z.input<typeof RunState>,
-          ...present({ lease_expires_at: response.expiresAt && isoTime(response.expiresAt) }),
+          ...omitUndefined({ lease_expires_at: response.expiresAt && isoTime(response.expiresAt) }),
         };
       },
     }),
@@ -180,7 +180,7 @@ function eventOf(reported: z.output<typeof LocalRunEvent>): { case: "output" | "
           interrupted,
           output,
           truncated,
-          ...present({ exitCode }),
+          ...omitUndefined({ exitCode }),
         }),
       };
     }

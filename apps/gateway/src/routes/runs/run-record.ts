@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoDuration, isoTime } from "../formats/json-values.ts";
 import type { FindProfiles, Profile } from "../identity/profiles.ts";
 import type { ArtifactItem, RunItem } from "./run-schemas.ts";
@@ -58,7 +58,7 @@ function runRecord(run: orchestrator.Run, profiles: ReadonlyMap<string, Profile>
     debug_agent_available: run.debugAgentAvailable,
     artifacts: run.artifacts.map(artifactItem),
     prompt_truncated: run.promptTruncated ? true : undefined,
-    ...present({
+    ...omitUndefined({
       parent_run_id: run.parentRunUid,
       retry_of_run_id: run.retryOfRunUid,
       status_message: run.statusMessage && statusMessage(run.statusMessage),
@@ -88,7 +88,7 @@ const statusMessage = ({
   debugAgentActive,
 }: orchestrator.StatusMessage) => ({
   message,
-  ...present({
+  ...omitUndefined({
     error_code: errorCode,
     retryable,
     session_debug_until: sessionDebugUntil && isoTime(sessionDebugUntil),

@@ -13,7 +13,7 @@ import {
 } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import type { PageLinks } from "../../pages/page-links.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 import { Conversation } from "../conversations/conversation-schemas.ts";
 import { harnessUsage, HarnessUsage } from "./harness-usage.ts";
@@ -220,7 +220,7 @@ const timelineEvent = (event: orchestrator.TimelineEvent, sessionLink: string): 
   run_id: event.runUid,
   event_type: event.eventType as z.input<typeof TimelineEventType>,
   occurred_at: isoTime(event.occurredAt!),
-  ...present({
+  ...omitUndefined({
     execution_id: event.executionId === undefined ? undefined : Number(event.executionId),
     payload:
       event.eventType === "shared_session_started" ? { ...event.payload, session_link: sessionLink } : event.payload,
@@ -233,7 +233,7 @@ const runEvent = (event: orchestrator.RunEvent): z.input<typeof RunEvent> => ({
   kind: event.kind,
   occurred_at: isoTime(event.occurredAt!),
   payload: event.payload ?? {},
-  ...present({
+  ...omitUndefined({
     execution_id: event.executionId === undefined ? undefined : Number(event.executionId),
     attempt: event.attempt,
   }),

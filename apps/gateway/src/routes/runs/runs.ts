@@ -21,7 +21,7 @@ import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import type { PageLinks } from "../../pages/page-links.ts";
 import { Budget, budgetRecord } from "../costs/budgets.ts";
 import { timeBounds } from "../formats/json-values.ts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { FindProfiles } from "../identity/profiles.ts";
 import { runRecords } from "./run-record.ts";
 import { ArtifactType, CreatedRun, CreateRunRequest, RunItem, RunSourceType, RunState } from "./run-schemas.ts";
@@ -161,7 +161,7 @@ export function runRoutes({
             skillSpec: skillOf(query),
             factoryOnly: query.factory_only ?? false,
             automationUid: query.automation_id ?? "",
-            ...present({
+            ...omitUndefined({
               name: query.name,
               modelId: query.model_id,
               creatorUid: query.creator,
@@ -276,7 +276,7 @@ export function runRoutes({
         );
         return {
           ...{ state: state as z.input<typeof RunState>, reason, message },
-          ...present({ owner_position: position }),
+          ...omitUndefined({ owner_position: position }),
           budgets: budgets.map(budgetRecord),
         };
       },
@@ -303,7 +303,7 @@ function runRequest(
       data: Buffer.from(file.data, "base64"),
     })),
     source: caller.run ? "ORCHESTRATION" : "API",
-    ...present({
+    ...omitUndefined({
       prompt: body.prompt,
       title: body.title,
       skill: body.skill,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { teamsWith, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { pageInfo, PageInfo, pageLimit, queryInt, queryList, route, timestamp, type Route } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
@@ -63,7 +63,10 @@ export function teamEventRoutes({ runEvents }: Pick<Upstreams, "runEvents">, stu
         if (wantsStream(request)) {
           const after = lastEventId(request) ?? query.since;
           const watched = runEvents.watchTeamEvents(
-            { ...upstreamRequest, ...present({ afterSequence: after === undefined ? undefined : BigInt(after) }) },
+            {
+              ...upstreamRequest,
+              ...omitUndefined({ afterSequence: after === undefined ? undefined : BigInt(after) }),
+            },
             onBehalf(input, { timeoutMs: 0 }),
           );
           return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);

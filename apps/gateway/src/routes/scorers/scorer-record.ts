@@ -1,7 +1,7 @@
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import type { z } from "zod";
 import { scoring } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { isoTime } from "../formats/json-values.ts";
 import type { ListedScorer, NewScorer, Scorer, ScorerPatch } from "./scorer-schemas.ts";
 
@@ -25,12 +25,12 @@ export const scorerRecord = (scorer: scoring.Scorer): ScorerJson => ({
   agents: scorer.agents.map(({ agentUid, includeDescendants, name }) => ({
     uid: agentUid,
     include_descendants: includeDescendants,
-    ...present({ name: name || undefined }),
+    ...omitUndefined({ name: name || undefined }),
   })),
   allowed_classifications: scorer.allowedClassifications.map(({ value, score, description }) => ({
     value,
     score,
-    ...present({ description }),
+    ...omitUndefined({ description }),
   })),
   threshold: scorer.threshold,
   scoring_prompt: scorer.scoringPrompt,
@@ -90,7 +90,7 @@ export function scorerUpdate(
 
 /** Returns the fields of a scorer message. Null members stay unset. */
 const fieldsOf = (body: Patch): ScorerInit =>
-  present({
+  omitUndefined({
     name: body.name,
     description: body.description ?? undefined,
     scopeMode: body.scope_mode,
@@ -100,7 +100,7 @@ const fieldsOf = (body: Patch): ScorerInit =>
     allowedClassifications: body.allowed_classifications?.map(({ value, score, description }) => ({
       value,
       score,
-      ...present({ description }),
+      ...omitUndefined({ description }),
     })),
     threshold: body.threshold,
     scoringPrompt: body.scoring_prompt,

@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import {
   EXTENSION,
@@ -154,7 +154,7 @@ export function scorerResultRoutes({ scorers }: Pick<Upstreams, "scorers">): Rou
           include_cost: includeCost,
         } = input.query;
         const ref = { factoryUid: input.params.uid, scorerUid: input.params.scorer_uid };
-        const bounds = present({
+        const bounds = omitUndefined({
           startDate: start && timestampFromDate(start),
           endDate: end && timestampFromDate(end),
         });
@@ -175,7 +175,7 @@ const resultRecord = (result: scoring.ScorerResult, includeReasons: boolean): z.
   status: result.status as "scored",
   is_in_flight: result.isInFlight,
   outcome: (result.outcome || null) as "pass" | "fail" | null,
-  ...present({
+  ...omitUndefined({
     classification: result.classification,
     score: result.score,
     scored_at: result.scoredAt && isoTime(result.scoredAt),
@@ -191,7 +191,7 @@ const resultRecord = (result: scoring.ScorerResult, includeReasons: boolean): z.
           {
             run_id: result.runUid,
             status: (result.reasonStatus || "absent") as "absent",
-            ...present({ reason: result.reason }),
+            ...omitUndefined({ reason: result.reason }),
           },
         ]
       : undefined,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { scoring } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { EXTENSION, json, pathUid, route, timestamp, uuidList, type Route } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
@@ -165,7 +165,7 @@ export function scorerRunRoutes({ scorers }: Pick<Upstreams, "scorers">): Route[
         const verdicts = results.map(({ scorer_id: id, classification, reason, failed = false }) => ({
           scorerId: String(id),
           failed,
-          ...present({ classification: classification ?? undefined, reason: reason ?? undefined }),
+          ...omitUndefined({ classification: classification ?? undefined, reason: reason ?? undefined }),
         }));
         const reported = await scorers.reportScores({ runUid, verdicts }, onBehalf(input));
         const outcomes = reported.results.map((each) => verdictRecord(each, results));
@@ -181,7 +181,7 @@ const outcomeRecord = ({ scorerUid, runUid, status, scoringRunUid, error }: scor
   scorer_uid: scorerUid,
   run_id: runUid,
   status: status as "dispatched",
-  ...present({ scoring_run_id: scoringRunUid || undefined, error: error || undefined }),
+  ...omitUndefined({ scoring_run_id: scoringRunUid || undefined, error: error || undefined }),
 });
 
 const scoreRecord = (score: scoring.RunScore): z.input<typeof RunScore> => ({
@@ -192,7 +192,7 @@ const scoreRecord = (score: scoring.RunScore): z.input<typeof RunScore> => ({
   is_in_flight: score.isInFlight,
   attempted_at: isoTime(score.attemptedAt!),
   trigger_source: score.triggerSource as "automatic",
-  ...present({
+  ...omitUndefined({
     classification: score.classification,
     scored_at: score.scoredAt && isoTime(score.scoredAt),
     scoring_run_id: score.scoringRunUid || undefined,
@@ -207,5 +207,5 @@ const verdictRecord = (
 ) => ({
   scorer_id: verdicts.find(({ scorer_id: id }) => String(id) === scorerId)?.scorer_id ?? scorerId,
   status: status as "accepted" | "rejected",
-  ...present({ error: error || undefined }),
+  ...omitUndefined({ error: error || undefined }),
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { factories } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { withExactNumbers } from "@millwright/payload-filter";
 import { recordOf, timestamp, uuid } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
@@ -131,8 +131,8 @@ export function automationRecord(automation: factories.Automation): z.input<type
     agent: automation.agent ?? null,
     prompt: automation.prompt,
     triggers: triggers.map(({ provider, event, filter, payload, schedule }) =>
-      present({ provider, event, filter: filterOf(filter, payload), schedule }),
-    ) as z.input<typeof Trigger>[],
+      omitUndefined({ provider, event, filter: filterOf(filter, payload), schedule }),
+    ),
     ...keys,
     management: automation.management as "live",
     created_at: isoTime(automation.createdAt!),

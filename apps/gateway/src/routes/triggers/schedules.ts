@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import { scheduler } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import {
   cursor,
@@ -42,7 +42,7 @@ export function scheduleRoutes({ upstreams: { schedules, catalog }, findProfiles
     const configs = new Map(environments.map(({ uid, config }) => [uid, config]));
     return found.map((schedule) => ({
       ...scheduleJson(schedule),
-      ...present({
+      ...omitUndefined({
         environment: configs.get(environmentOf(schedule) ?? ""),
         created_by: profiles.get(schedule.createdBy),
         updated_by: profiles.get(schedule.updatedBy),
@@ -201,7 +201,7 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => (
   mode: body.mode ?? "",
   metadata: body.metadata ?? {},
   overlapPolicy: body.overlap_policy ?? "",
-  ...present({
+  ...omitUndefined({
     agentConfig: body.agent_config,
     agentUid: body.agent_uid ?? ownAgentOf(caller),
     timeZone: body.time_zone ?? undefined,
@@ -230,14 +230,14 @@ export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   },
   last_spawn_error: schedule.lastSpawnError ?? null,
   scope: { type: schedule.ownerType === "team" ? "Team" : "User", uid: schedule.ownerUid },
-  ...present({ agent_config: schedule.agentConfig, agent_uid: schedule.agentUid }),
+  ...omitUndefined({ agent_config: schedule.agentConfig, agent_uid: schedule.agentUid }),
 });
 
 export const slotJson = (slot: scheduler.Slot): z.input<typeof ScheduleSlot> => ({
   slot_at: isoTime(slot.slotAt!),
   state: slot.state as (typeof SLOT_STATES)[number],
   decided_at: slot.decidedAt ? isoTime(slot.decidedAt) : null,
-  ...present({
+  ...omitUndefined({
     reason: slot.reason || undefined,
     message: slot.message || undefined,
     run_id: slot.runUid || undefined,

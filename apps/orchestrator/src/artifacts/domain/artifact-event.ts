@@ -1,4 +1,4 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
 import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 
@@ -21,7 +21,7 @@ const artifactEvent = (
   return {
     kind,
     executionId,
-    payload: dropAbsent({
+    payload: omitUndefined({
       artifact_uid: uid,
       artifact_type: type,
       title: typeof title === "string" ? title : undefined,

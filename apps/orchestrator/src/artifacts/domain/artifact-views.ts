@@ -1,4 +1,5 @@
-import { dropAbsent, type JsonObject } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
+import type { JsonObject } from "../../catalog/domain/agent-config.ts";
 import type { Artifact } from "../../runs/domain/run-artifact.ts";
 
 export type Download = { readonly url: string; readonly expiresAt: Date };
@@ -27,7 +28,7 @@ export function artifactDetailData(
       notebook_uid: artifact.uid,
       ...facts,
     };
-  return dropAbsent({
+  return omitUndefined({
     download_url: download?.url,
     expires_at: download?.expiresAt.toISOString(),
     content_type: contentType,

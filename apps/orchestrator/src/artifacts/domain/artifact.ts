@@ -1,5 +1,6 @@
 import { DomainError, invalidArgument } from "@millwright/errors";
-import { dropAbsent, isObject, type JsonObject } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
+import { isObject, type JsonObject } from "../../catalog/domain/agent-config.ts";
 import type { Artifact, ArtifactType } from "../../runs/domain/run-artifact.ts";
 import { canonicalUrl } from "../../catalog/domain/canonical-url.ts";
 
@@ -59,7 +60,7 @@ export function checkNewArtifact(report: NewArtifact): CheckedArtifact {
     case "PLAN":
       return {
         type: "PLAN",
-        data: dropAbsent({ title: optional(report.data, "title", ARTIFACT_LIMITS.titleMax) }),
+        data: omitUndefined({ title: optional(report.data, "title", ARTIFACT_LIMITS.titleMax) }),
         contentType: "text/markdown",
         ...planText(report),
       };
@@ -108,7 +109,7 @@ function screenshot(data: JsonObject): { data: JsonObject; contentType: string }
   const mimeType = optional(data, "mime_type", 255) ?? "image/png";
   if (!IMAGE_TYPES.includes(mimeType)) throw invalid(`a screenshot is one of ${IMAGE_TYPES.join(", ")}`);
   return {
-    data: dropAbsent({
+    data: omitUndefined({
       mime_type: mimeType,
       description: optional(data, "description", ARTIFACT_LIMITS.descriptionMax),
     }),
@@ -139,7 +140,7 @@ function file(data: JsonObject): { data: JsonObject; contentType: string } {
     title: optional(data, "title", ARTIFACT_LIMITS.titleMax),
     description: optional(data, "description", ARTIFACT_LIMITS.descriptionMax),
   };
-  return { data: dropAbsent(facts), contentType: mimeType };
+  return { data: omitUndefined(facts), contentType: mimeType };
 }
 
 function externalReference(data: JsonObject): JsonObject {
@@ -153,7 +154,7 @@ function externalReference(data: JsonObject): JsonObject {
     (!isObject(metadata) || JSON.stringify(metadata).length > ARTIFACT_LIMITS.metadataBytesMax)
   )
     throw invalid(`metadata must be an object of at most ${ARTIFACT_LIMITS.metadataBytesMax} bytes`);
-  return dropAbsent({
+  return omitUndefined({
     reference_type: referenceType,
     url,
     title: optional(data, "title", ARTIFACT_LIMITS.titleMax),

@@ -2,7 +2,7 @@ import { requireVerbAs, type Caller } from "@millwright/caller";
 import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
 import { DomainError, notFound } from "@millwright/errors";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { JsonObject } from "../../catalog/domain/agent-config.ts";
 import type { Artifact } from "../../runs/domain/run-artifact.ts";
 import {
@@ -76,7 +76,7 @@ async function sourceOf(deps: GetArtifactDeps, caller: Caller, run: Run): Promis
   const root = run.uid === run.rootRunUid ? run : await deps.findVisibleRun(caller, run.rootRunUid);
   return {
     rootRunUid: run.rootRunUid,
-    ...present({ factoryUid: root?.factoryUid }),
+    ...omitUndefined({ factoryUid: root?.factoryUid }),
     pullRequestUrls: await deps.pullRequestUrlsOfTree(run.uid),
   };
 }

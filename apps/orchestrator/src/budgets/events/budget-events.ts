@@ -1,8 +1,8 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import { actorOf, type Caller } from "@millwright/caller";
 import type { Sql } from "@millwright/database";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
+import { omitUndefined } from "@millwright/json";
 import { toDollars } from "@millwright/money";
 import type { Budget, CountedPeriod } from "../domain/budget.ts";
 
@@ -53,7 +53,7 @@ export const budgetEvents = {
     spentMicros: bigint,
     { start, resetsAt }: CountedPeriod,
   ): Promise<void> {
-    const reached = dropAbsent({
+    const reached = omitUndefined({
       threshold_percent: percent,
       spent_usd: toDollars(spentMicros),
       period_start: start.toISOString(),

@@ -4,7 +4,7 @@ import type { CostStore } from "../store/cost-store.ts";
 import type { UsageStore } from "../store/usage-store.ts";
 import { spendBudgets, type SpendBudgetsDeps } from "./spend-budgets.ts";
 import { invalidArgument } from "@millwright/errors";
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { costOf, costUnderLimits } from "../../catalog/domain/call-cost.ts";
 import type { ModelAccess, TokenCounts } from "../../catalog/domain/usage.ts";
@@ -86,7 +86,7 @@ export async function reportUsage(
 const usageRecorded = ({ lease, callId, modelId, tokens, isEstimated }: UsageReport): NewRunEvent => ({
   kind: "usage_recorded",
   executionId: lease.executionId,
-  payload: dropAbsent({
+  payload: omitUndefined({
     ...{ call_id: callId, model_id: modelId, input_tokens: tokens.input, output_tokens: tokens.output },
     ...{ input_cache_read_tokens: tokens.cacheRead, input_cache_write_tokens: tokens.cacheWrite },
     estimated: isEstimated || undefined,

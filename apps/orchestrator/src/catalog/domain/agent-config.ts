@@ -1,4 +1,5 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
+import { omitUndefined } from "@millwright/json";
 import { checkMcpServers } from "./mcp-servers.ts";
 
 /** What happens to an execution whose worker is lost while its agent is working. */
@@ -84,7 +85,7 @@ export function readLayerConfig(json: JsonObject): LayerConfig {
   const runnerUid = read.text("runner_id") || undefined;
   const runnerName = read.text("runner") || undefined;
   const runner = runnerUid ? { uid: runnerUid } : runnerName ? { name: runnerName } : undefined;
-  return dropAbsent({
+  return omitUndefined({
     name: read.text("name"),
     modelId: (read.text("model_id") ?? read.text("model")) || undefined,
     harness: read.harness(),
@@ -201,18 +202,13 @@ class Reader {
     const read = new Reader(json);
     const type = read.oneOf("type", HARNESS_TYPES) ?? "oz";
     const modelId = (read.text("model_id") ?? read.text("model")) || undefined;
-    return dropAbsent({ type, modelId, reasoningLevel: read.text("reasoning_level") || undefined });
+    return omitUndefined({ type, modelId, reasoningLevel: read.text("reasoning_level") || undefined });
   }
 }
 
 /** Returns whether a JSON value is an object (neither an array nor null). */
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Returns a copy of the object without its undefined members. */
-export function dropAbsent<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as never;
-}
 
 const invalid = (key: string, text: string): DomainError =>
   invalidArgument("config_invalid", `config.${key} ${text}.`, { key });

@@ -1,5 +1,5 @@
+import { omitUndefined } from "@millwright/json";
 import {
-  dropAbsent,
   IDLE_TIMEOUT_MINUTES,
   type CredentialStrategy,
   type Harness,
@@ -92,7 +92,7 @@ export function resolveConfig(given: readonly ConfigLayer[]): { config: Resolved
     mcpServers: mcpServers.value,
   };
   for (const key of ["idleTimeoutMinutes", "computerUseEnabled", "credentialStrategy"]) provenance[key] ??= "default";
-  return { config: dropAbsent(config), provenance };
+  return { config: omitUndefined(config), provenance };
 }
 
 type Found<T> = { value: T; provenance: Provenance };

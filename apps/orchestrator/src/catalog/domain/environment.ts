@@ -1,5 +1,6 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import type { EnvironmentUid } from "@millwright/ids";
+import { omitUndefined } from "@millwright/json";
 import { isObject, type JsonObject, type RepositoryRef } from "./agent-config.ts";
 import type { Owner } from "@millwright/caller";
 
@@ -67,7 +68,7 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     );
   const providers = json["providers"] ?? undefined;
   if (providers !== undefined && !isObject(providers)) throw invalid("providers", "must be an object");
-  const known = {
+  return omitUndefined({
     name,
     description: optionalText(json, "description"),
     docker_image: optionalText(json, "docker_image"),
@@ -77,10 +78,7 @@ export function checkEnvironmentConfig(json: JsonObject): JsonObject & { readonl
     secrets,
     allowed_hosts: allowedHosts,
     failure_session_retention_minutes: retention,
-  };
-  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as JsonObject & {
-    name: string;
-  };
+  });
 }
 
 function optionalText(json: JsonObject, key: string): string | undefined {

@@ -1,5 +1,6 @@
+import { omitUndefined } from "@millwright/json";
 import { toDollars } from "@millwright/money";
-import { dropAbsent, type Harness, type JsonObject } from "./agent-config.ts";
+import type { Harness, JsonObject } from "./agent-config.ts";
 import type { ResolvedConfig } from "./config-resolution.ts";
 import { shownMcpServers } from "./mcp-servers.ts";
 
@@ -16,7 +17,7 @@ export type ResolvedNames = {
  * secrets; secrets that are literal values are masked.
  */
 export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): JsonObject =>
-  dropAbsent({
+  omitUndefined({
     name: names.name,
     model_id: names.modelId,
     base_prompt: config.basePrompt,
@@ -43,7 +44,7 @@ export const publicConfig = (config: ResolvedConfig, names: ResolvedNames): Json
   });
 
 const publicHarness = (harness: Harness): JsonObject =>
-  dropAbsent({ type: harness.type, model_id: harness.modelId, reasoning_level: harness.reasoningLevel });
+  omitUndefined({ type: harness.type, model_id: harness.modelId, reasoning_level: harness.reasoningLevel });
 
 /**
  * Returns the managed secret that authenticates the run's harness, if one is named. Secrets of other harnesses are not

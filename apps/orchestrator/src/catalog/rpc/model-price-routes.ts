@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { callerOf } from "@millwright/rpc";
 import type { ModelPrice } from "../domain/model-price.ts";
 import { addModelPrice, listModelPrices, type ModelPricesDeps } from "../usecases/model-prices.ts";
@@ -19,7 +19,7 @@ export function modelPriceRoutes(router: ConnectRouter, deps: ModelPricesDeps): 
         modelId,
         inputPerMillionMicros: micros.inputMicros,
         outputPerMillionMicros: micros.outputMicros,
-        ...present({
+        ...omitUndefined({
           cacheReadPerMillionMicros: micros.cacheReadMicros,
           cacheWritePerMillionMicros: micros.cacheWriteMicros,
         }),
@@ -36,7 +36,7 @@ const modelPriceMessage = (price: ModelPrice): orchestrator.ModelPrice =>
     version: price.version,
     inputMicros: price.inputPerMillionMicros,
     outputMicros: price.outputPerMillionMicros,
-    ...present({
+    ...omitUndefined({
       cacheReadMicros: price.cacheReadPerMillionMicros,
       cacheWriteMicros: price.cacheWritePerMillionMicros,
     }),

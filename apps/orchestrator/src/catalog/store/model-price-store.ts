@@ -1,5 +1,5 @@
 import type { Sql } from "@millwright/database";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { ModelPrice, ModelPricePosition, NewModelPrice } from "../domain/model-price.ts";
 import type { PriceVersion } from "../domain/usage.ts";
 
@@ -104,7 +104,7 @@ export function toPrice(row: PriceRow): PriceVersion | undefined {
     version: row.version,
     inputPerMillionMicros: BigInt(row.input_price),
     outputPerMillionMicros: BigInt(row.output_price),
-    ...present({
+    ...omitUndefined({
       cacheReadPerMillionMicros: row.cache_read_price === null ? undefined : BigInt(row.cache_read_price),
       cacheWritePerMillionMicros: row.cache_write_price === null ? undefined : BigInt(row.cache_write_price),
     }),

@@ -2,7 +2,7 @@ import { optionalTimestamp } from "@millwright/rpc";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { followupState, type Followup } from "../../runs/domain/followup.ts";
 import { isRunTypeCancellable } from "../../runs/domain/run.ts";
 import { artifactMessage } from "../../runs/rpc/run-messages.ts";
@@ -21,7 +21,7 @@ export const followupMessage = (followup: Followup): orchestrator.Followup => {
       createdAt: timestampFromDate(createdAt),
       reason: undeliverable,
     },
-    ...present({ deliveredAt: optionalTimestamp(deliveredAt) }),
+    ...omitUndefined({ deliveredAt: optionalTimestamp(deliveredAt) }),
   });
 };
 
@@ -60,7 +60,7 @@ export const timelineMessage = (runUid: string, entry: TimelineEntry): orchestra
     runUid,
     eventType: entry.type,
     occurredAt: timestampFromDate(entry.occurredAt),
-    ...present({
+    ...omitUndefined({
       executionId: entry.executionId === undefined ? undefined : BigInt(entry.executionId),
       payload: entry.payload,
     }),

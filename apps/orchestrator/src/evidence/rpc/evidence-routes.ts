@@ -5,7 +5,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
 import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { allowServices } from "@millwright/rpc";
 import type { IdentifiedRunner } from "../../catalog/domain/definition-part.ts";
 import { totalsOf, type ScoredRun } from "../domain/scored-run.ts";
@@ -82,7 +82,7 @@ const runnerMessage = ({
     docker_image: dockerImage,
     setup_commands: [...setupCommands],
     os,
-    ...present({ arch: arch || undefined, vcpus, memory_gb: memoryGb }),
+    ...omitUndefined({ arch: arch || undefined, vcpus, memory_gb: memoryGb }),
   },
 });
 
@@ -114,7 +114,7 @@ const scoredRunMessage = ({
     totalTokens: BigInt(totals.tokens),
     errorCode: run.status?.errorCode ?? "",
     hasWorkspace,
-    ...present({
+    ...omitUndefined({
       startedAt: run.startedAt && timestampFromDate(run.startedAt),
       finishedAt: run.finishedAt && timestampFromDate(run.finishedAt),
       requestUsage: requestUsage(usage),

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { allowServices } from "@millwright/rpc";
 import type { ComputeInterval, ModelCallFacts, ProducedPullRequest, RunFacts } from "../domain/run-facts.ts";
 import { listRunFacts, type ListRunFactsDeps } from "../usecases/list-run-facts.ts";
@@ -43,7 +43,7 @@ const modelCallMessage = (call: ModelCallFacts): MessageInitShape<typeof orchest
   callId: call.callId,
   modelId: call.modelId,
   recordedAt: timestampFromDate(call.recordedAt),
-  ...present({
+  ...omitUndefined({
     inputTokens: optionalInt(call.inputTokens),
     outputTokens: optionalInt(call.outputTokens),
     cacheReadTokens: optionalInt(call.cacheReadTokens),

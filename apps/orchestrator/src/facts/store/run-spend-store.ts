@@ -1,5 +1,5 @@
 import type { Sql } from "@millwright/database";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { ComputeInterval, ModelCallFacts, ProducedPullRequest } from "../domain/run-facts.ts";
 
 /**
@@ -114,7 +114,7 @@ const toModelCall = (row: CallRow): ModelCallFacts => ({
   callId: row.call_id,
   recordedAt: row.recorded_at,
   modelId: row.model_id,
-  ...present({
+  ...omitUndefined({
     inputTokens: row.input_tokens ?? undefined,
     outputTokens: row.output_tokens ?? undefined,
     cacheReadTokens: row.cache_read_tokens ?? undefined,
@@ -127,7 +127,7 @@ const toModelCall = (row: CallRow): ModelCallFacts => ({
 const toPullRequest = ({ url, kind, repository, number, title, ...row }: PullRow): ProducedPullRequest => ({
   ...{ url, kind, repository, number, title },
   createdAt: row.created_at,
-  ...present({
+  ...omitUndefined({
     additions: row.additions ?? undefined,
     deletions: row.deletions ?? undefined,
     changedFiles: row.changed_files ?? undefined,

@@ -1,5 +1,6 @@
 import { invalidArgument, type DomainError } from "@millwright/errors";
-import { dropAbsent, readLayerConfig, type JsonObject, type LayerConfig } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
+import { readLayerConfig, type JsonObject, type LayerConfig } from "../../catalog/domain/agent-config.ts";
 import type { ConfigLayer } from "../../catalog/domain/config-resolution.ts";
 import { SCRIPTED } from "../../catalog/domain/models.ts";
 
@@ -48,7 +49,7 @@ const namedByRequest = ({
   tokenLimit,
   costLimitMicros,
 }: LayerConfig): LayerConfig =>
-  dropAbsent({
+  omitUndefined({
     name,
     modelId: modelId ?? harness?.modelId,
     runner,

@@ -1,4 +1,4 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
 import type { WorkerEvent } from "./run-events.ts";
 import type { JsonObject, Outcome } from "./run.ts";
 import type { WorkerSession } from "./worker-session.ts";
@@ -89,7 +89,7 @@ export function workerEvent(event: LocalEvent, texts: ReadonlyMap<string, string
         : of("warning", { text: "The client reported a follow-up that was not sent to this run." });
     case "end": {
       const { exitCode, signal, output, isTruncated } = event.end;
-      const result = dropAbsent({
+      const result = omitUndefined({
         exit_code: exitCode,
         signal: signal || undefined,
         output,

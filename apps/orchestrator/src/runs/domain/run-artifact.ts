@@ -1,5 +1,6 @@
 import type { ArtifactUid, RunUid } from "@millwright/ids";
-import { dropAbsent, type JsonObject } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
+import type { JsonObject } from "../../catalog/domain/agent-config.ts";
 
 export const ARTIFACT_TYPES = ["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"] as const;
 export type ArtifactType = (typeof ARTIFACT_TYPES)[number];
@@ -31,7 +32,7 @@ export function artifactItemData(artifact: Artifact): JsonObject {
     case "PULL_REQUEST":
       return { ...artifact.data, status: artifact.pullRequestStatus ?? "unknown" };
     case "FILE":
-      return dropAbsent({ artifact_uid: artifact.uid, ...artifact.data, size_bytes: artifact.sizeBytes });
+      return omitUndefined({ artifact_uid: artifact.uid, ...artifact.data, size_bytes: artifact.sizeBytes });
     case "SCREENSHOT":
       return { artifact_uid: artifact.uid, ...artifact.data };
     default: // EXTERNAL_REFERENCE

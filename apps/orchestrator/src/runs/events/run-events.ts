@@ -1,5 +1,5 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
 import type { NewEvent } from "@millwright/events";
+import { omitUndefined } from "@millwright/json";
 import type { ChangeContext, LockedRun } from "../domain/run-change.ts";
 import type { Next } from "../domain/run-state.ts";
 import type { Owner, RunState } from "../domain/run.ts";
@@ -50,7 +50,7 @@ export const runCreated = (run: CreatedRun, context: ChangeContext): NewEvent =>
     run,
     1,
     context,
-    dropAbsent({
+    omitUndefined({
       run_uid: run.uid,
       conversation_uid: run.conversationUid,
       root_run_uid: run.rootRunUid,
@@ -91,7 +91,7 @@ export const runFinished = (run: LockedRun, next: Next, version: number, context
     run,
     version,
     context,
-    dropAbsent({
+    omitUndefined({
       run_uid: run.uid,
       root_run_uid: run.rootRunUid,
       conversation_uid: run.conversationUid,

@@ -2,7 +2,7 @@ import { optionalTimestamp } from "@millwright/rpc";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { orchestrator } from "@millwright/contracts";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { artifactItemData } from "../domain/run-artifact.ts";
 import type { Artifact } from "../domain/run-artifact.ts";
 import type { RunEvent } from "../domain/run-events.ts";
@@ -40,7 +40,7 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
     mode: run.mode,
     promptTruncated: run.isPromptTruncated ?? false,
     statusMessage: status ? statusMessage(status, run.debugWindow) : undefined,
-    ...present({
+    ...omitUndefined({
       parentRunUid: run.parentRunUid,
       retryOfRunUid: run.retryOfRunUid,
       submittedPrompt: run.submittedPrompt,
@@ -89,7 +89,7 @@ export const runEventMessage = (event: RunEvent): orchestrator.RunEvent =>
     kind: event.kind,
     occurredAt: timestampFromDate(event.occurredAt),
     payload: event.payload,
-    ...present({
+    ...omitUndefined({
       executionId: event.executionId === undefined ? undefined : BigInt(event.executionId),
       attempt: event.attempt,
     }),

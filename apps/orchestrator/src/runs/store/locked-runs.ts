@@ -1,6 +1,6 @@
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import type { LockedExecution, LockedLease, LockedRun, RunOfExecution } from "../domain/run-change.ts";
 import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
@@ -149,7 +149,7 @@ function toLockedRun(row: Row): LockedRun {
       isLocal: row.is_local || undefined,
       workerHost: row.worker_host ?? undefined,
       traceparent: row.traceparent ?? undefined,
-      ...present({ lease: leaseOf(row), staleWindow: staleWindow(row) }),
+      ...omitUndefined({ lease: leaseOf(row), staleWindow: staleWindow(row) }),
     },
   };
 }

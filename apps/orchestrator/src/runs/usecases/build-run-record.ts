@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { actorOf, type Caller } from "@millwright/caller";
 import { newUid, type RunUid } from "@millwright/ids";
 import { checkMetadata, modeOf, titleOf } from "../domain/new-run.ts";
@@ -39,7 +39,7 @@ export function buildRunRecord(
     agentConfig: resolved.agentConfig,
     frozen: parent?.isCostLimited ? { ...frozen, cost_limited_above: true as const } : frozen,
     metadata,
-    ...present({
+    ...omitUndefined({
       parentRunUid: parent?.uid,
       retryOfRunUid: request.retryOfRunUid,
       submittedPrompt: request.prompt === undefined ? undefined : prompt,

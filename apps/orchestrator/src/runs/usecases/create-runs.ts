@@ -1,4 +1,4 @@
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { actorOf, requireVerbAs, type Caller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { isBorrowable, workspaceMissing } from "../domain/borrowed-workspace.ts";
@@ -149,7 +149,7 @@ async function insert(
   for (const [n, { request, causeKey }] of prepared.entries()) {
     const { uid } = records[n]!;
     if (!request.local || !writing.inserted.delete(uid)) continue;
-    await startLocally(tx, uid, request.local, { ...context, ...present({ cause: causeKey }) });
+    await startLocally(tx, uid, request.local, { ...context, ...omitUndefined({ cause: causeKey }) });
   }
   const created = new Set(inserted.map(({ uid }) => uid));
   const skipped = records.filter(({ uid }) => !created.has(uid));

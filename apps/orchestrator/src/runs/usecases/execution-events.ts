@@ -1,4 +1,4 @@
-import { dropAbsent } from "../../catalog/domain/agent-config.ts";
+import { omitUndefined } from "@millwright/json";
 import type { NewRunEvent } from "../domain/run-events.ts";
 import { lifecycleOf, type LockedRun, type RunChange } from "../domain/run-change.ts";
 import { transition, type Change, type Next } from "../domain/run-state.ts";
@@ -32,7 +32,7 @@ export const finished = (
   more: { reason?: string; cancelled_by?: string } = {},
 ): NewRunEvent => ({
   kind: "run_finished",
-  payload: dropAbsent({
+  payload: omitUndefined({
     state: next.run,
     message: next.status?.message,
     error_code: next.status?.errorCode || undefined,

@@ -1,7 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
-import { present } from "@millwright/json";
+import { omitUndefined } from "@millwright/json";
 import { borrow, type LeftWorkspace } from "../domain/borrowed-workspace.ts";
 import type { Attachment } from "../domain/message.ts";
 import type { NewRun } from "../domain/new-run.ts";
@@ -109,7 +109,7 @@ async function resolve(deps: PrepareRunsDeps, caller: Caller, request: NewRun): 
   const resolved = await deps.resolveRun(caller, {
     owner,
     config,
-    ...present({
+    ...omitUndefined({
       trial,
       judge: request.judge,
       workspace: borrowed?.workspace,
@@ -121,7 +121,7 @@ async function resolve(deps: PrepareRunsDeps, caller: Caller, request: NewRun): 
       factoryUid,
     }),
   });
-  return { request, resolved, conversationUid, ...present({ causeKey }) };
+  return { request, resolved, conversationUid, ...omitUndefined({ causeKey }) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { isAnObject, objectAt, textAt, definedFields } from "../../model/event-fields.ts";
+import { omitUndefined } from "@millwright/json";
+import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
 import type { HarnessLink } from "../harness-adapter.ts";
 import { isPlatformTool } from "../platform-mcp.ts";
 import type { AcpDialect } from "./acp-dialect.ts";
@@ -179,5 +180,5 @@ function shown(part: JsonObject): string {
 function inputOf({ input, kind, title, paths }: Call): JsonObject {
   if (Object.keys(input).length > 0) return input;
   if (kind === "execute") return { command: title };
-  return definedFields({ title, files: paths.length > 0 ? paths.map((path) => ({ path })) : undefined });
+  return omitUndefined({ title, files: paths.length > 0 ? paths.map((path) => ({ path })) : undefined });
 }

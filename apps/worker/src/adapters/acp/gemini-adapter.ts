@@ -1,4 +1,5 @@
-import { objectAt, definedFields } from "../../model/event-fields.ts";
+import { omitUndefined } from "@millwright/json";
+import { objectAt } from "../../model/event-fields.ts";
 import type { HarnessAdapter, StartOptions } from "../harness-adapter.ts";
 import { programArgv } from "../harness-program.ts";
 import { PLATFORM_SERVER } from "../platform-mcp.ts";
@@ -32,7 +33,7 @@ const DIALECT: AcpDialect = {
   },
   countedIn: (answer) => {
     const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(answer, "_meta"), "quota"), "token_count");
-    const counted = definedFields({
+    const counted = omitUndefined({
       input_tokens: typeof input_tokens === "number" ? input_tokens : undefined,
       output_tokens: typeof output_tokens === "number" ? output_tokens : undefined,
     });

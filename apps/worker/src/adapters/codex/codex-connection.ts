@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { isAnObject, objectAt, textAt, definedFields } from "../../model/event-fields.ts";
+import { omitUndefined } from "@millwright/json";
+import { isAnObject, objectAt, textAt } from "../../model/event-fields.ts";
 import type { HarnessLink, HarnessSession, HarnessConnection, StartOptions } from "../harness-adapter.ts";
 import { JsonRpc } from "../json-rpc.ts";
 import { isKnownItem, itemBegan, itemEnded } from "./codex-items.ts";
@@ -201,7 +202,7 @@ export class CodexConnection implements HarnessConnection {
 
 /** Returns the settings of a thread, which are sent with every start and every resumption. */
 const threadSettings = ({ cwd, instructions, isReadOnly, model, reasoning }: StartOptions): JsonObject =>
-  definedFields({
+  omitUndefined({
     cwd,
     approvalPolicy: "never",
     sandbox: sandboxMode(isReadOnly),

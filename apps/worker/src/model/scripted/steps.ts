@@ -1,4 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { omitUndefined } from "@millwright/json";
 import { z } from "zod";
 import { mcpToolName } from "../mcp-tool-names.ts";
 import { isAnObject } from "../event-fields.ts";
@@ -27,7 +28,7 @@ export type StepAction =
 const tool = (name: string, input: Record<string, unknown>, mayFail = false): StepAction => ({
   kind: "tool",
   name,
-  input: Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as JsonObject,
+  input: omitUndefined(input) as JsonObject,
   mayFail,
 });
 
