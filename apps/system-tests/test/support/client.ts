@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { responseValidator, type ApiResponse, type OpenApiDocument } from "@millwright/testing";
 import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
-import { sendRequest, sendWithRetries, type RawResponse } from "./requests.ts";
+import { isUnavailable, sendRequest, sendWithRetries, type RawResponse } from "./requests.ts";
 import { readStream } from "./stream.ts";
 
 export type RequestOptions = {
@@ -15,7 +15,10 @@ export type RequestOptions = {
   isOnce?: boolean;
   /** The request may be repeated, whatever its method. */
   isRepeatable?: boolean;
-  /** The resource does not exist for the client: a 404 response to a repeated DELETE is not replaced by 204. */
+  /**
+   * The resource does not exist for the client: the request changes nothing and may be repeated, and a 404 response to a
+   * repeated DELETE is not replaced by 204.
+   */
   isAbsent?: boolean;
 };
 
@@ -136,17 +139,21 @@ async function send(
     headers["idempotency-key"] ??= randomUUID();
   const mayRepeat =
     isRepeatable ||
+    isAbsent ||
     init.method !== "POST" ||
     headers["idempotency-key"] !== undefined ||
     IDEMPOTENT.test(new URL(url).pathname);
   if (!hasChaos || isOnce || !mayRepeat) return sendRequest(url, init);
-  return sendWithRetries(async (attempt) => {
-    const response = await sendRequest(url, { ...init, headers });
-    // The first attempt deleted the resource, but its response was lost; the repeated DELETE returns 404.
-    return init.method === "DELETE" && attempt > 1 && !isAbsent && response.status === 404
-      ? { ...response, status: 204, text: "", bytes: Buffer.alloc(0) }
-      : response;
-  });
+  return sendWithRetries(
+    async (attempt) => {
+      const response = await sendRequest(url, { ...init, headers });
+      // The first attempt deleted the resource, but its response was lost; the repeated DELETE returns 404.
+      return init.method === "DELETE" && attempt > 1 && !isAbsent && response.status === 404
+        ? { ...response, status: 204, text: "", bytes: Buffer.alloc(0) }
+        : response;
+    },
+    isAbsent ? isUnavailable : undefined,
+  );
 }
 
 /** Returns whether the API document declares an Idempotency-Key for a POST to this path. */

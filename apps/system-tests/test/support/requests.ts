@@ -48,5 +48,9 @@ export async function sendWithRetries(
   }
 }
 
-const isTemporaryProblem = ({ status, headers, text }: RawResponse): boolean =>
-  status >= 500 && headers.get("x-should-retry") === "true" && !text.includes('"reason":"internal"');
+const isTemporaryProblem = (response: RawResponse): boolean =>
+  isUnavailable(response) && response.headers.get("x-should-retry") === "true";
+
+/** Returns whether a process of the platform did not respond, whether or not the request may be repeated. */
+export const isUnavailable = ({ status, text }: RawResponse): boolean =>
+  status >= 500 && !text.includes('"reason":"internal"');
