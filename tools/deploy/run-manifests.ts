@@ -16,7 +16,6 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Pod } from "./local-cluster.ts";
 import { imagesOf, isolatedDirectory, runIsolated, writeImages } from "./namespaces.ts";
 import { install, LOCAL_VALUES, type Installation } from "./operator.ts";
 import { render, VALUE_SETS, type ValueSet } from "./render.ts";
@@ -112,10 +111,9 @@ async function loseEachProcess(installation: Installation): Promise<void> {
     }
   };
   const [jobs] = await Promise.all([working(), killing()]);
-  report(`the main job passes ${jobs} times while each of ${victims.map(nameOf).join(", ")} is killed once`);
+  const names = victims.map(({ name }) => name).join(", ");
+  report(`the main job passes ${jobs} times while each of ${names} is killed once`);
 }
-
-const nameOf = ({ name }: Pod): string => name;
 
 /** Throws if a connection was refused by NetworkPolicies: then they are narrower than the architecture. */
 function checkEdges({ cluster }: Installation): void {
