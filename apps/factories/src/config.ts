@@ -1,11 +1,12 @@
 import { optional, readConfig, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
-import { serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
+import { callerSettings, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
 
 /** Every environment variable of this service; libs/service has those of all services. */
 export const settings = {
   ...serviceSettings,
-  ...upstreamSettings("gateway", "orchestrator", "scheduler", "scoring", "metrics", "webhookIngress"),
+  ...upstreamSettings("gateway", "orchestrator", "scheduler", "scoring", "webhookIngress"),
+  ...callerSettings("metrics"),
   localRepositoryRoots: optional.list(
     "MILLWRIGHT_LOCAL_REPOSITORY_ROOTS",
     "Directories that may contain local code hosts and definition repositories. Default: none.",

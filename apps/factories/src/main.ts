@@ -12,10 +12,9 @@ await runService({
     orchestrator: { urls: config.orchestratorUrls, jwksUrls: config.orchestratorJwksUrls },
     scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
     scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
-    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
     "webhook-ingress": { urls: config.webhookIngressUrls, jwksUrls: config.webhookIngressJwksUrls },
   }),
-  callersOnly: ["metrics"],
+  callers: (config) => ({ metrics: { jwksUrls: config.metricsJwksUrls } }),
   migrationsDir,
   compose: async (config, base, { gateway, orchestrator, scheduler, scoring, "webhook-ingress": webhookIngress }) => {
     const factories = await composeFactories({

@@ -1,13 +1,14 @@
 import { blobRule, blobSettings, bucketRule, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
 import { allowedInternalHosts } from "@millwright/outbound";
-import { serviceRules, serviceSettings, timeScale, upstreamSettings } from "@millwright/service";
+import { callerSettings, serviceRules, serviceSettings, timeScale, upstreamSettings } from "@millwright/service";
 import { modelSettings } from "./catalog/model-settings.ts";
 
 /** Every environment variable of this service; libs/service has those of all services. */
 export const settings = {
   ...serviceSettings,
-  ...upstreamSettings("gateway", "factories", "scheduler", "scoring", "metrics"),
+  ...upstreamSettings("gateway", "factories"),
+  ...callerSettings("scheduler", "scoring", "metrics"),
   ...blobSettings,
   ...bucketSettings,
   localRepositoryRoots: optional.list(

@@ -14,11 +14,12 @@ await runService({
   upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
-    scheduler: { urls: config.schedulerUrls, jwksUrls: config.schedulerJwksUrls },
-    scoring: { urls: config.scoringUrls, jwksUrls: config.scoringJwksUrls },
-    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
-  callersOnly: ["scheduler", "scoring", "metrics"],
+  callers: (config) => ({
+    scheduler: { jwksUrls: config.schedulerJwksUrls },
+    scoring: { jwksUrls: config.scoringJwksUrls },
+    metrics: { jwksUrls: config.metricsJwksUrls },
+  }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
     const { localRepositoryRoots, timeScale, runTokenLimit, managedMcpServers, snapshotDays, modelAliases } = config;

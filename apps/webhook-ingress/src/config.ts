@@ -1,10 +1,11 @@
 import { optional, readConfig, type Env } from "@millwright/config";
-import { PORT, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
+import { PORT, callerSettings, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
 
 /** Every environment variable of this service; libs/service has those of all services. */
 export const settings = {
   ...serviceSettings,
-  ...upstreamSettings("gateway", "factories", "metrics"),
+  ...upstreamSettings("gateway", "factories"),
+  ...callerSettings("metrics"),
   port: optional.int("PORT", "The public port: `/webhooks/*`.", { ...PORT, default: 8081 }),
   webhookUrl: optional.url(
     "MILLWRIGHT_WEBHOOK_URL",

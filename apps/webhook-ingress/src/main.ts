@@ -9,9 +9,8 @@ await runService({
   upstreams: (config) => ({
     gateway: { urls: config.gatewayUrls, jwksUrls: config.gatewayJwksUrls },
     factories: { urls: config.factoriesUrls, jwksUrls: config.factoriesJwksUrls },
-    metrics: { urls: config.metricsUrls, jwksUrls: config.metricsJwksUrls },
   }),
-  callersOnly: ["metrics"],
+  callers: (config) => ({ metrics: { jwksUrls: config.metricsJwksUrls } }),
   migrationsDir,
   compose: async (config, base, { gateway, factories }) => {
     const ingress = composeWebhookIngress({

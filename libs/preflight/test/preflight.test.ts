@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -219,6 +220,31 @@ describe("services", () => {
       expect(failures(await preflight({ GATEWAY_URL: `${url}, nowhere` }))).toEqual([
         ["gateway", "the server does not speak HTTP/2 (Protocol error)"],
         ["gateway", "it is not an absolute URL"],
+      ]);
+    } finally {
+      server.close();
+    }
+  });
+
+  test("publish their keys at each address", async () => {
+    const server = createHttpServer(({ url }, response) => {
+      if (url === "/absent") response.statusCode = 404;
+      response.end(JSON.stringify({ keys: url === "/jwks.json" ? [{ kid: "metrics.1" }] : [] }));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const env = { METRICS_JWKS_URL: `${url}/jwks.json,${url}/empty,${url}/absent,nowhere` };
+      expect((await preflight(env)).map(({ check, problem }) => [check, problem])).toEqual([
+        ["metrics keys", null],
+        ["metrics keys", "the document has no keys"],
+        ["metrics keys", "the server returns status 404"],
+        ["metrics keys", "it is not an absolute URL"],
+      ]);
+      const unserved = `http://127.0.0.1:${await freePort()}/jwks.json`;
+      expect(failures(await preflight({ SCORING_JWKS_URL: unserved }))).toEqual([
+        ["scoring keys", expect.stringContaining("ECONNREFUSED")],
       ]);
     } finally {
       server.close();

@@ -66,11 +66,8 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
   loadConfig(env: Env): C;
   /** The services it calls, or that call it. */
   upstreams(config: C): Readonly<Record<N, UpstreamAddresses>>;
-  /**
-   * Those of them that it does not call. It only reads their keys, and the network may refuse connections to their RPC
-   * ports.
-   */
-  readonly callersOnly?: readonly NoInfer<N>[];
+  /** The services that call it and that it does not call: it only reads their keys. */
+  callers?(config: C): Readonly<Record<string, Pick<UpstreamAddresses, "jwksUrls">>>;
   /** Migrations to apply before it is composed; replicas may race. */
   readonly migrationsDir: string;
   compose(config: C, base: ServiceOptions, transports: Readonly<Record<N, Transport>>): Promise<Composed>;
@@ -111,8 +108,9 @@ async function processOf<C extends ServiceSettings, N extends string>(
   const tracer = tracing.tracer(plan.name);
   const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);
   const upstreams = Object.entries<UpstreamAddresses>(plan.upstreams(config));
+  const keyOwners = [...upstreams, ...Object.entries(plan.callers?.(config) ?? {})];
   const verifier = new CallerVerifier(
-    new RemoteKeys({ owners: Object.fromEntries(upstreams.map(([name, { jwksUrls }]) => [name, jwksUrls])) }),
+    new RemoteKeys({ owners: Object.fromEntries(keyOwners.map(([name, { jwksUrls }]) => [name, jwksUrls])) }),
   );
   const transports = Object.fromEntries(
     upstreams.map(([name, { urls }]) => [name, upstreamTransport(urls, tls)]),
@@ -195,9 +193,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
     })
     .add("check of upstreams", {
       start: async () => {
-        const callersOnly: readonly string[] = plan.callersOnly ?? [];
-        const called = upstreams.filter(([name]) => !callersOnly.includes(name));
-        const addresses = Object.fromEntries(called.map(([name, { urls }]) => [name, urls]));
+        const addresses = Object.fromEntries(upstreams.map(([name, { urls }]) => [name, urls]));
         const probe = (url: string) => probeHealth(url, tls);
         void checkUpstreams({ upstreams: addresses, probe, log }, stopping.signal); // in the background
       },

@@ -101,24 +101,29 @@ const UPSTREAMS = {
   webhookIngress: ["WEBHOOK_INGRESS", "the webhook ingress"],
 } as const;
 
-type UpstreamSettings<N extends string> = { readonly [K in `${N}Urls` | `${N}JwksUrls`]: Setting<string[]> };
+type Service = keyof typeof UPSTREAMS;
+type AddressSettings<K extends string> = { readonly [Key in K]: Setting<string[]> };
 
-/**
- * Returns the settings of the services that this service calls, or that call it: `gatewayUrls`, `gatewayJwksUrls`, ….
- */
-export const upstreamSettings = <N extends keyof typeof UPSTREAMS>(...names: readonly N[]): UpstreamSettings<N> =>
-  Object.fromEntries(
-    names.flatMap((name) => {
+/** Returns the settings of the services that this service calls: `gatewayUrls`, `gatewayJwksUrls`, …. */
+export const upstreamSettings = <N extends Service>(
+  ...names: readonly N[]
+): AddressSettings<`${N}Urls` | `${N}JwksUrls`> => ({
+  ...(Object.fromEntries(
+    names.map((name) => {
       const [prefix, title] = UPSTREAMS[name];
-      return [
-        [
-          `${name}Urls`,
-          required.urls(`${prefix}_URL`, `RPC addresses of ${title}. A host name may resolve to several addresses.`),
-        ],
-        [
-          `${name}JwksUrls`,
-          required.urls(`${prefix}_JWKS_URL`, `\`http://…/jwks.json\` on the operations ports of ${title}.`),
-        ],
-      ];
+      const description = `RPC addresses of ${title}. A host name may resolve to several addresses.`;
+      return [`${name}Urls`, required.urls(`${prefix}_URL`, description)];
     }),
-  ) as UpstreamSettings<N>;
+  ) as AddressSettings<`${N}Urls`>),
+  ...callerSettings(...names),
+});
+
+/** Returns the settings of the services that call this service, which does not call them: `metricsJwksUrls`, …. */
+export const callerSettings = <N extends Service>(...names: readonly N[]): AddressSettings<`${N}JwksUrls`> =>
+  Object.fromEntries(
+    names.map((name) => {
+      const [prefix, title] = UPSTREAMS[name];
+      const description = `\`http://…/jwks.json\` on the operations ports of ${title}.`;
+      return [`${name}JwksUrls`, required.urls(`${prefix}_JWKS_URL`, description)];
+    }),
+  ) as AddressSettings<`${N}JwksUrls`>;
