@@ -1,4 +1,4 @@
--- Tables of libs/events. The first migration of a service contains this text.
+-- Tables of libs/events, which the migrations of each service create.
 CREATE SCHEMA IF NOT EXISTS stream;
 
 -- Events written in the transaction of the change that they report. `seq` is the order of insertion: within one entity,
@@ -59,6 +59,7 @@ CREATE TABLE stream.feed_cursors (
   position       bigint         NOT NULL DEFAULT 0,
   stopped_reason text,          -- set: the consumer has stopped until an operator decides where it continues
   updated_at     timestamptz(3) NOT NULL DEFAULT now(),
+  replay_requested_at timestamptz(3), -- set: an operator requested that the dead-lettered events are applied again
   PRIMARY KEY (reader, source)
 );
 

@@ -54,6 +54,7 @@ const POLL_MS = 2000;
 const REST_MS = 50;
 
 type Cursor = { logUid: string | null; position: number; stoppedReason: string | null };
+type StoredCursor = Cursor & { isReplayRequested: boolean };
 type Step = "applied" | "applied in part" | "caught up" | "moved by another" | "stopped";
 
 /**
@@ -140,11 +141,11 @@ export class Consumer {
     };
   }
 
-  /** Retries the dead-lettered events in order. */
+  /** Retries the dead-lettered events in order, and so fulfils a request for it. */
   async replayDeadLettered(): Promise<{ applied: number; deadLettered: number }> {
     return this.#deps.database.transaction(async (tx) => {
       await this.#lockCursor(tx);
-      return replay(tx, this.#subscription, this.#handlers);
+      return this.#replay(tx);
     });
   }
 
@@ -158,12 +159,31 @@ export class Consumer {
     this.wake();
   }
 
+  /** Replays if an operator requested it and no other replica has done so. */
+  async #fulfilReplayRequest(): Promise<void> {
+    await this.#deps.database.transaction(async (tx) => {
+      if (!(await this.#lockCursor(tx)).isReplayRequested) return;
+      await this.#replay(tx);
+      this.#log.info("dead-lettered events were replayed");
+    });
+  }
+
+  async #replay(tx: Sql): Promise<{ applied: number; deadLettered: number }> {
+    const result = await replay(tx, this.#subscription, this.#handlers);
+    await tx.query("UPDATE stream.feed_cursors SET replay_requested_at = NULL WHERE reader = $1 AND source = $2", [
+      this.#deps.name,
+      this.#deps.source,
+    ]);
+    return result;
+  }
+
   async #step(): Promise<Step> {
     // Checked without a lock, which would be a write: a wake-up for events of other types costs this consumer two
     // reads.
     const cursor =
       (await this.#readCursor(this.#deps.database.sql)) ??
       (await this.#deps.database.transaction((tx) => this.#lockCursor(tx)));
+    if (cursor.isReplayRequested) await this.#fulfilReplayRequest();
     if (cursor.stoppedReason !== null) return "stopped";
     const { signal } = this.#stopping;
     const page = await this.#deps.read({ after: cursor.position, limit: BATCH, types: this.#types, signal });
@@ -231,14 +251,16 @@ export class Consumer {
     }
   }
 
-  async #readCursor(sql: Sql, lock: "" | "FOR UPDATE" = ""): Promise<Cursor | undefined> {
-    const select = `SELECT log_uid AS "logUid", position, stopped_reason AS "stoppedReason" FROM stream.feed_cursors
+  async #readCursor(sql: Sql, lock: "" | "FOR UPDATE" = ""): Promise<StoredCursor | undefined> {
+    const select = `SELECT log_uid AS "logUid", position, stopped_reason AS "stoppedReason",
+                           replay_requested_at IS NOT NULL AS "isReplayRequested"
+                      FROM stream.feed_cursors
                      WHERE reader = $1 AND source = $2 ${lock}`;
-    const { rows } = await sql.query<Cursor>(select, [this.#deps.name, this.#deps.source]);
+    const { rows } = await sql.query<StoredCursor>(select, [this.#deps.name, this.#deps.source]);
     return rows[0];
   }
 
-  async #lockCursor(tx: Sql): Promise<Cursor> {
+  async #lockCursor(tx: Sql): Promise<StoredCursor> {
     const cursor = await this.#readCursor(tx, "FOR UPDATE");
     if (cursor) return cursor;
     await tx.query("INSERT INTO stream.feed_cursors (reader, source) VALUES ($1, $2) ON CONFLICT DO NOTHING", [

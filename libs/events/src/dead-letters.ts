@@ -1,4 +1,4 @@
-import type { Sql } from "@millwright/database";
+import { isTransient, type Sql } from "@millwright/database";
 import type { StoredEvent } from "./event.ts";
 
 /** Applies one event in the caller's transaction. If it throws, the event is dead-lettered. */
@@ -77,7 +77,7 @@ export async function deadLetter(
 
 /**
  * Retries every dead-lettered event in order. An entity's first event that fails again blocks the later ones of that
- * entity. Call it with the cursor locked, so that no new event overtakes.
+ * entity; a transient failure is thrown. Call it with the cursor locked, so that no new event overtakes.
  */
 export async function replay(
   tx: Sql,
@@ -106,6 +106,7 @@ export async function replay(
       ]);
       applied += 1;
     } else {
+      if (isTransient(error)) throw error;
       blocked.add(entityKey(event));
       await tx.query(
         "UPDATE stream.dead_lettered_events SET attempts = attempts + 1, reason = $4 WHERE reader = $1 AND source = $2 AND position = $3",

@@ -193,6 +193,50 @@ describe("an event that cannot be applied", () => {
     expect(await effects()).toEqual(["b.1", "b.2", "a.1", "a.2", "a.3", "a.4"]);
   });
 
+  test("is replayed once by the replicas when an operator requests it, also by a stopped consumer", async () => {
+    broken.add("a");
+    await append(owner.database, ...versions("a", 1, 2), ...versions("b", 1));
+    const consumer = aConsumer();
+    await consumer.drain();
+    const request = "UPDATE stream.feed_cursors SET replay_requested_at = now()";
+    await reader.database.sql.query(`${request}, stopped_reason = 'log_replaced'`);
+    await consumer.drain();
+    const { rows } = await reader.database.sql.query(
+      `SELECT attempts, replay_requested_at AS requested
+         FROM stream.dead_lettered_events
+         JOIN stream.feed_cursors USING (reader, source)
+        ORDER BY dead_lettered_events.position`,
+    );
+    expect(rows).toEqual([
+      { attempts: 1, requested: null },
+      { attempts: 0, requested: null },
+    ]);
+    broken.clear();
+    await consumer.drain();
+    expect(await effects()).toEqual(["b.1"]);
+    await reader.database.sql.query(`${request}, stopped_reason = NULL`);
+    await Promise.all([consumer, aConsumer(), aConsumer()].map((replica) => replica.drain()));
+    expect(await effects()).toEqual(["b.1", "a.1", "a.2"]);
+  });
+
+  test("that fails for a transient reason while it is replayed is replayed again", async () => {
+    broken.add("a");
+    await append(owner.database, ...versions("a", 1));
+    await aConsumer().drain();
+    await reader.database.sql.query("UPDATE stream.feed_cursors SET replay_requested_at = now()");
+    let tries = 0;
+    const passing: EventHandler = async (tx, event) => {
+      broken.clear();
+      await storeEvent(tx, event);
+      if (tries++ === 0) throw Object.assign(new Error("the lock was not available"), { code: "55P03" });
+    };
+    const consumer = aConsumer(undefined, undefined, passing);
+    await expect(consumer.drain()).rejects.toThrow("lock was not available");
+    expect(await effects()).toEqual([]);
+    await consumer.drain();
+    expect(await effects()).toEqual(["a.1"]);
+  });
+
   test("for a transient reason is not dead-lettered: its batch is rolled back and retried", async () => {
     let tries = 0;
     const passing: EventHandler = async (tx, event) => {

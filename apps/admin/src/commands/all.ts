@@ -2,6 +2,7 @@ import type { Command } from "../command.ts";
 import { supportBundle } from "./support-bundle.ts";
 import { backup, restore } from "./backup.ts";
 import { doctor } from "./doctor.ts";
+import { eventsDiscard, eventsList, eventsReplay } from "./events.ts";
 import { rotateMasterKey } from "./rotate-master-key.ts";
 import { migrate } from "./migrate.ts";
 import { ownerKey } from "./owner-key.ts";
@@ -12,6 +13,9 @@ import { teamExport } from "./team-export.ts";
 export const COMMANDS: readonly Command[] = [
   backup,
   doctor,
+  eventsDiscard,
+  eventsList,
+  eventsReplay,
   migrate,
   ownerKey,
   rebuildMetrics,
