@@ -10,7 +10,9 @@ import type { CallerSigner } from "@millwright/rpc";
 import type { WorkHandler } from "@millwright/work";
 import { artifactStore } from "./artifacts/store/artifact-store.ts";
 import { pullRequestStore } from "./artifacts/store/pull-request-store.ts";
+import { expiryStore } from "./artifacts/store/expiry-store.ts";
 import { sweepStore } from "./artifacts/store/sweep-store.ts";
+import { expireRuns } from "./artifacts/usecases/expire-runs.ts";
 import { nextSweep, sweepBlobs } from "./artifacts/usecases/sweep-blobs.ts";
 import { costStore } from "./budgets/store/cost-store.ts";
 import { usageStore } from "./budgets/store/usage-store.ts";
@@ -64,6 +66,10 @@ export type CatalogOptions = {
   readonly managedMcpServers: ManagedMcpServers;
   /** For how many days the newest workspace of a conversation is retained for a follow-up. */
   readonly snapshotDays: number;
+  /** For how many days after the end of a conversation's last run their workers' events are retained. 0: forever. */
+  readonly runEventDays: number;
+  /** The same for plans, files and screenshots. */
+  readonly artifactDays: number;
   /** Maximum number of tokens of all model calls of one run. 0: no limit. */
   readonly runTokenLimit: number;
   /** The hosts that may be reached at addresses set by teams. Default: public addresses only. */
@@ -99,6 +105,7 @@ export function composeCatalog(options: CatalogOptions) {
     usage: usageStore,
     snapshots: snapshotStore,
     sweeps: sweepStore,
+    expiries: expiryStore,
     transcripts: transcriptStore,
     harnessTranscripts: harnessTranscriptStore,
     blockSnapshots: blockSnapshotStore,
@@ -137,6 +144,7 @@ export function composeCatalog(options: CatalogOptions) {
       [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
       [SWEEP_BLOBS]: async (_item, { signal }) => {
         await planSweep(); // Before the sweep, so that the next one is planned even if this one fails.
+        await expireRuns(deps, signal);
         await sweepBlobs(deps, signal);
       },
     } satisfies Record<string, WorkHandler>,

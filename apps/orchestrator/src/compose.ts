@@ -103,6 +103,8 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     modelAliases: o.modelAliases ?? {},
     managedMcpServers: o.managedMcpServers ?? {},
     snapshotDays: o.snapshotDays ?? SNAPSHOT_DAYS,
+    runEventDays: o.runEventDays ?? 0,
+    artifactDays: o.artifactDays ?? 0,
     runTokenLimit: o.runTokenLimit ?? 0,
     countUsage: (...usage) => counts.usage(...usage),
     outbound: o.outbound,

@@ -23,6 +23,16 @@ export const settings = {
     "For how many days the newest workspace of a conversation is retained for a follow-up.",
     { default: 30, max: 36_500 },
   ),
+  runEventDays: optional.int(
+    "MILLWRIGHT_RUN_EVENT_RETENTION_DAYS",
+    "Days after the end of a conversation's last run for which [what its agents did](retention.md#ended-runs) is retained: events, transcripts, terminal output; 0: forever.",
+    { default: 0, max: 36_500 },
+  ),
+  artifactDays: optional.int(
+    "MILLWRIGHT_ARTIFACT_RETENTION_DAYS",
+    "Days after that end for which plans, files and screenshots are retained; 0: forever.",
+    { default: 0, max: 36_500 },
+  ),
   ...modelSettings,
 };
 

@@ -46,6 +46,8 @@ await runService({
       localRepositoryRoots,
       timeScale,
       snapshotDays,
+      runEventDays: config.runEventDays,
+      artifactDays: config.artifactDays,
     });
     return {
       ...orchestrator,

@@ -31,6 +31,10 @@ export type OrchestratorOptions = ServiceOptions & {
   readonly capacityDefaults?: CapacityDefaults;
   /** For how many days the newest workspace of a conversation is retained for a follow-up. Default: 30. */
   readonly snapshotDays?: number;
+  /** For how many days after the end of a conversation's last run their workers' events are retained. 0: forever. */
+  readonly runEventDays?: number;
+  /** The same for plans, files and screenshots. */
+  readonly artifactDays?: number;
   /** The hosts that may be reached at addresses set by teams. Default: public addresses only. */
   readonly outbound?: OutboundRule;
   /** Replaces the fetch for code hosts. */

@@ -68,6 +68,8 @@ export const settings = {
   allowedInternalHosts: orchestrator.allowedInternalHosts,
   ...modelSettings,
   snapshotDays: orchestrator.snapshotDays,
+  runEventDays: orchestrator.runEventDays,
+  artifactDays: orchestrator.artifactDays,
   scoringCoolDownMs: scoring.coolDownMs,
   scoringTrialsPerTeam: scoring.trialsPerTeam,
   slotDays: scheduler.slotDays,

@@ -151,6 +151,8 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     localRepositoryRoots: config.localRepositoryRoots,
     timeScale: config.timeScale,
     snapshotDays: config.snapshotDays,
+    runEventDays: config.runEventDays,
+    artifactDays: config.artifactDays,
     modelProviders: platformProviders(config),
     modelAliases: config.modelAliases,
     runTokenLimit: config.runTokenLimit,

@@ -72,6 +72,8 @@ export async function catalogPlatform(
     modelProviders?: PlatformProvider[];
     managedMcpServers?: ManagedMcpServers;
     clock?: Clock;
+    runEventDays?: number;
+    artifactDays?: number;
   } = {},
 ) {
   const clock = overrides.clock ?? systemClock;
@@ -114,6 +116,8 @@ export async function catalogPlatform(
       blobs,
       clock,
       snapshotDays: 30,
+      runEventDays: overrides.runEventDays ?? 0,
+      artifactDays: overrides.artifactDays ?? 0,
       signer: own!,
       runs: deps,
       runTokenLimit: 0,
