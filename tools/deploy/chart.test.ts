@@ -151,19 +151,17 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
                     from: metadata.labels!["app.kubernetes.io/component"]!,
                     to: target!,
                     port: isHttp ? "8080" : port!,
-                    isRpc: port === "9090",
                   }),
                 ),
           ),
         );
-      // Of the services that call it, a service reads the public keys only.
-      const rpc = policies.flatMap((policy) => edgesOf(policy, "egress"));
-      const needed = named.filter(({ isRpc }) => !isRpc).map(({ from, to, port }) => `${roleOf(from)} ${to} ${port}`);
-      expect(needed.length).toBeGreaterThan(20);
-      const allowed = new Set(rpc);
+      const egress = policies.flatMap((policy) => edgesOf(policy, "egress"));
+      const needed = named.map(({ from, to, port }) => `${roleOf(from)} ${to} ${port}`);
+      expect(needed.length).toBeGreaterThan(40);
+      const allowed = new Set(egress);
       expect(needed.filter((edge) => !allowed.has(edge))).toEqual([]);
       const accepted = new Set(policies.flatMap((policy) => edgesOf(policy, "ingress")));
-      const between = rpc.filter((edge) => !edge.endsWith(" 8080"));
+      const between = egress.filter((edge) => !edge.endsWith(" 8080"));
       expect(between.filter((edge) => !accepted.has(edge))).toEqual([]);
       expect([...accepted].filter((edge) => !allowed.has(edge))).toEqual([]);
     });
@@ -173,13 +171,11 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     const main = readFileSync(join(ROOT, "apps", service, "src/main.ts"), "utf8");
     const [, upstreams = ""] = /upstreams: \(config\) => \(\{([^]*?)\n {2}\}\),/.exec(main) ?? [];
     const names = [...upstreams.matchAll(/^ {4}"?([a-z-]+)"?: /gm)].map(([, name]) => name!);
-    const [, callersOnly = ""] = /callersOnly: \[(.*)\]/.exec(main) ?? [];
-    const probed = names.filter((name) => !callersOnly.includes(`"${name}"`));
     const allowed = rendered["highly-available"]
       .filter(({ kind }) => kind === "NetworkPolicy")
       .flatMap((policy) => edgesOf(policy, "egress"));
     expect(allowed.filter((edge) => edge.startsWith(`${service} `) && edge.endsWith(" 9090")).toSorted()).toEqual(
-      probed.map((name) => `${service} ${name} 9090`).toSorted(),
+      names.map((name) => `${service} ${name} 9090`).toSorted(),
     );
   });
 
@@ -252,6 +248,29 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     expect(serviceFor("hooks.example.com", "/webhooks/w/1")).toBe("mw-millwright-webhook-ingress-http");
     expect(serviceFor("hooks.example.com", "/api/v1/openapi.json")).toBeUndefined();
     expect(serviceFor("hooks.example.com", "/webhooksother")).toBeUndefined();
+  });
+
+  test("protects each Deployment of several replicas from evictions, and spreads it over nodes and zones", async () => {
+    const manifests = await render(4, "highly-available");
+    const deployments = manifests.filter(({ kind }) => kind === "Deployment");
+    const replicated = deployments.filter(({ spec }) => spec.replicas !== 1).map(({ metadata }) => metadata.name);
+    expect(replicated).toContain("mw-millwright-worker-default");
+    expect(replicated).not.toContain("mw-millwright-worker-jobs");
+    const budgets = manifests.filter(({ kind }) => kind === "PodDisruptionBudget");
+    expect(budgets.map(({ metadata }) => metadata.name).toSorted()).toEqual(replicated.toSorted());
+    for (const { metadata, spec } of [...budgets, ...deployments])
+      expect([metadata.name, spec.selector.matchLabels]).toEqual([
+        metadata.name,
+        expect.objectContaining({ "app.kubernetes.io/component": metadata.name.replace("mw-millwright-", "") }),
+      ]);
+    for (const { metadata, spec } of deployments) {
+      const constraints = spec.template.spec.topologySpreadConstraints as Record<string, any>[];
+      expect([metadata.name, constraints.map(({ topologyKey }) => topologyKey)]).toEqual([
+        metadata.name,
+        ["kubernetes.io/hostname", "topology.kubernetes.io/zone"],
+      ]);
+      for (const { labelSelector } of constraints) expect(labelSelector).toEqual(spec.selector);
+    }
   });
 
   test("a worker has the id of the values, or that of its release and name", async () => {

@@ -35,7 +35,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
   "gatewayApi.parentRefs": { type: "array", items: { type: "object", required: ["name"] } },
   "workerDefaults.backend": { enum: ["direct", "kubernetes"] },
   "workerDefaults.podSecurity": { enum: ["restricted", "sandbox"] },
-  "defaults.topologySpread.whenUnsatisfiable": { enum: ["ScheduleAnyway", "DoNotSchedule"] },
+  "*.whenUnsatisfiable": { enum: ["ScheduleAnyway", "DoNotSchedule"] },
   "defaults.terminationGracePeriodSeconds": { type: "integer", minimum: 20 },
   "workerDefaults.terminationGracePeriodSeconds": { type: "integer", minimum: 30 },
 };

@@ -91,6 +91,35 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
+{{- /* Spreads the replicas of a Deployment over nodes and zones. */}}
+{{- define "millwright.topologySpread" -}}
+{{- if .of.topologySpread.enabled }}
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: {{ $.of.topologySpread.whenUnsatisfiable }}
+    labelSelector:
+      matchLabels: {{- $.selector | nindent 8 }}
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "millwright.disruptionBudget" -}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "millwright.fullname" .root }}-{{ .component }}
+  labels: {{- include "millwright.labels" (dict "root" .root "component" .component) | nindent 4 }}
+spec:
+  maxUnavailable: {{ .maxUnavailable }}
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "millwright.selector" (dict "root" .root "component" .component) | nindent 6 }}
+{{- end }}
+
 {{- define "millwright.secretSettings" -}}
 {{- range $variable, $source := . }}
 - name: {{ $variable }}
