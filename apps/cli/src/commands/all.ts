@@ -20,6 +20,7 @@ import { metricsCommands } from "./metrics.ts";
 import { modelPriceCommands } from "./model-price.ts";
 import { priceCommands } from "./price.ts";
 import { pullRequestCommands } from "./pull-request.ts";
+import { queueCommands } from "./queue.ts";
 import { runCommands } from "./run.ts";
 import { scheduleCommands } from "./schedule.ts";
 import { scorerCommands } from "./scorer.ts";
@@ -50,6 +51,7 @@ export const COMMANDS: Command[] = [
   ...modelPriceCommands,
   ...priceCommands,
   ...pullRequestCommands,
+  ...queueCommands,
   ...runCommands,
   ...scheduleCommands,
   ...scorerCommands,
