@@ -1,8 +1,9 @@
 #!/bin/sh
 # Creates the Secrets that the chart refers to with the values small.yaml: new keys of the platform, and a password for the bundled
-# PostgreSQL. Fails if they exist. Usage: create-keys.sh NAMESPACE
+# PostgreSQL. Fails if they exist. Creates the namespace if it is missing. Usage: create-keys.sh NAMESPACE
 set -eu
 namespace="$1"
+kubectl get namespace "$namespace" >/dev/null 2>&1 || kubectl create namespace "$namespace"
 key() { openssl rand -base64 32; }
 kubectl --namespace "$namespace" create secret generic millwright-keys \
   --from-literal=master-key="$(key)" \
