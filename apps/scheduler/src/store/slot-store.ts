@@ -68,10 +68,14 @@ export function slotStore(database: Database, time: DatabaseTime) {
           now,
         );
         await tx.query(
-          `UPDATE schedules s SET next_slot_at = n.x, last_spawn_error = coalesce(n.e, s.last_spawn_error)
-             FROM jsonb_to_recordset($1::jsonb) AS n (u uuid, x timestamptz, e text)
-            WHERE s.uid = n.u`,
-          [JSON.stringify(planned.map(({ row, plan }) => ({ u: row.uid, x: plan.next, e: plan.error })))],
+          `UPDATE schedules s SET next_slot_at = p.next_slot_at, last_spawn_error = coalesce(p.error, s.last_spawn_error)
+             FROM jsonb_to_recordset($1::jsonb) AS p (schedule_uid uuid, next_slot_at timestamptz, error text)
+            WHERE s.uid = p.schedule_uid`,
+          [
+            JSON.stringify(
+              planned.map(({ row, plan }) => ({ schedule_uid: row.uid, next_slot_at: plan.next, error: plan.error })),
+            ),
+          ],
         );
         const isNew = new Set(inserted.map(({ scheduleUid, slotAt }) => `${scheduleUid} ${slotAt.getTime()}`));
         const slots = planned
@@ -256,36 +260,38 @@ async function leaseSlots(
 
 async function settle(tx: Sql, time: DatabaseTime, lease: string, decided: readonly Decided[]): Promise<void> {
   const rows = decided.map(({ slot, decision }) => ({
-    u: slot.scheduleUid,
-    s: slot.slotAt,
-    t: decision.state,
-    r: "reason" in decision ? decision.reason : null,
-    m: "message" in decision ? (decision.message ?? null) : null,
-    n: "runUid" in decision ? decision.runUid : null,
-    a: "afterMs" in decision ? decision.afterMs : null,
+    schedule_uid: slot.scheduleUid,
+    slot_at: slot.slotAt,
+    state: decision.state,
+    reason: "reason" in decision ? decision.reason : null,
+    message: "message" in decision ? (decision.message ?? null) : null,
+    run_uid: "runUid" in decision ? decision.runUid : null,
+    after_ms: "afterMs" in decision ? decision.afterMs : null,
   }));
   // Joined by key, without a condition on state that an index could serve: nearly all slots have fired, so the planner would
   // expect one undecided slot and compare every undecided slot with every decision.
   await tx.query(
-    `UPDATE slots x SET state = d.t, reason = d.r, message = d.m, run_uid = d.n, lease = NULL,
-            due_at = CASE WHEN d.a IS NULL THEN NULL ELSE ${time} + d.a * interval '1 millisecond' END,
-            decided_at = CASE WHEN d.a IS NULL THEN ${time} END
-       FROM jsonb_to_recordset($1::jsonb) AS d (u uuid, s timestamptz, t text, r text, m text, n uuid, a float8)
-      WHERE x.schedule_uid = d.u AND x.slot_at = d.s
-        AND CASE WHEN x.lease = $2 OR d.t = 'fired' THEN x.state <> 'fired' END`,
+    `UPDATE slots x SET state = d.state, reason = d.reason, message = d.message, run_uid = d.run_uid, lease = NULL,
+            due_at = CASE WHEN d.after_ms IS NULL THEN NULL ELSE ${time} + d.after_ms * interval '1 millisecond' END,
+            decided_at = CASE WHEN d.after_ms IS NULL THEN ${time} END
+       FROM jsonb_to_recordset($1::jsonb)
+         AS d (schedule_uid uuid, slot_at timestamptz, state text, reason text, message text, run_uid uuid, after_ms float8)
+      WHERE x.schedule_uid = d.schedule_uid AND x.slot_at = d.slot_at
+        AND CASE WHEN x.lease = $2 OR d.state = 'fired' THEN x.state <> 'fired' END`,
     [JSON.stringify(rows), lease],
   );
   const failed = decided.flatMap(({ slot, decision }) =>
     decision.state === "skipped" && decision.reason === "spawn_failed"
-      ? [{ u: slot.scheduleUid, m: decision.message }]
+      ? [{ schedule_uid: slot.scheduleUid, message: decision.message }]
       : [],
   );
   const fired = decided
     .filter(({ decision }) => decision.state === "fired")
-    .map(({ slot }) => ({ u: slot.scheduleUid, m: null }));
+    .map(({ slot }) => ({ schedule_uid: slot.scheduleUid, message: null }));
   await tx.query(
-    `UPDATE schedules s SET last_spawn_error = f.m FROM jsonb_to_recordset($1::jsonb) AS f (u uuid, m text)
-      WHERE s.uid = f.u AND s.last_spawn_error IS DISTINCT FROM f.m`,
+    `UPDATE schedules s SET last_spawn_error = f.message
+       FROM jsonb_to_recordset($1::jsonb) AS f (schedule_uid uuid, message text)
+      WHERE s.uid = f.schedule_uid AND s.last_spawn_error IS DISTINCT FROM f.message`,
     [JSON.stringify([...failed, ...fired])],
   );
 }
@@ -308,12 +314,14 @@ export async function recordRuns(
   tx: Sql,
   runs: readonly { scheduleUid: string; slotAt: Date; runUid: string; now: Date }[],
 ): Promise<void> {
-  const { rows } = await tx.query<{ n: number }>(
-    `SELECT g.n FROM jsonb_to_recordset($1::jsonb) AS g (n integer, u uuid, s timestamptz)
-      WHERE (SELECT x.state <> 'fired' FROM slots x WHERE x.schedule_uid = g.u AND x.slot_at = g.s) ORDER BY g.n`,
-    [JSON.stringify(runs.map(({ scheduleUid: u, slotAt: s }, n) => ({ n, u, s })))],
+  const { rows } = await tx.query<{ index: number }>(
+    `SELECT r.index
+       FROM jsonb_to_recordset($1::jsonb) AS r (index integer, schedule_uid uuid, slot_at timestamptz)
+      WHERE (SELECT x.state <> 'fired' FROM slots x WHERE x.schedule_uid = r.schedule_uid AND x.slot_at = r.slot_at)
+      ORDER BY r.index`,
+    [JSON.stringify(runs.map((run, index) => ({ index, schedule_uid: run.scheduleUid, slot_at: run.slotAt })))],
   );
-  for (const { n } of rows) await recordRun(tx, runs[n]!);
+  for (const { index } of rows) await recordRun(tx, runs[index]!);
 }
 
 /** Records the end of a slot's run: buffered slots become due, and a success updates the schedule. */
