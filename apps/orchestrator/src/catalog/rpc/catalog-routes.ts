@@ -12,15 +12,13 @@ import type { CodeHost } from "../domain/code-host.ts";
 import type { Owner } from "@millwright/caller";
 import { createCodeHost, deleteCodeHost, listCodeHosts, type CodeHostsDeps } from "../usecases/code-hosts.ts";
 import { describePullRequests, type DescribePullRequestsDeps } from "../usecases/describe-pull-requests.ts";
+import { grantEnvironment, listEnvironmentGrants, revokeEnvironmentGrant } from "../usecases/environment-grants.ts";
 import {
   createEnvironment,
   deleteEnvironment,
   getEnvironment,
-  grantEnvironment,
-  listEnvironmentGrants,
   listEnvironments,
   replaceEnvironment,
-  revokeEnvironmentGrant,
   type EnvironmentsDeps,
 } from "../usecases/environments.ts";
 import { readCodeHost, type ReadCodeHostDeps } from "../usecases/read-code-host.ts";

@@ -1,11 +1,10 @@
-import type { EnvironmentsDeps } from "../../catalog/usecases/environments.ts";
-import { reachEnvironment } from "../../catalog/usecases/environments.ts";
+import { reachEnvironment, type EnvironmentGrantsDeps } from "../../catalog/usecases/environment-grants.ts";
 import { ownersWith, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
 import type { Environment } from "../../catalog/domain/environment.ts";
 import type { Owner } from "../domain/run.ts";
 
-export type FindEnvironmentDeps = Pick<EnvironmentsDeps, "environments" | "clock">;
+export type FindEnvironmentDeps = EnvironmentGrantsDeps;
 
 /**
  * Returns the environment of a run that the caller creates for this owner. Errors: environment_not_found ·
