@@ -147,7 +147,7 @@ describe("environments of others", () => {
     ).environment!.uid;
   const grant = (uid: string, granteeType: string, granteeUid: string, who = caller) =>
     p.catalogue.createEnvironmentGrant({ environmentUid: uid, granteeType, granteeUid }, p.as(who));
-  const notFound = (thing: string) => domainError({ kind: "not_found", reason: `${thing}_not_found` });
+  const notFound = (resource: string) => domainError({ kind: "not_found", reason: `${resource}_not_found` });
   const resolve = (who: Caller, uid: string, owner = { type: "team" as const, uid: who.teams[0]!.teamUid as string }) =>
     p.catalog.resolveRun(who, { owner, config: { environment_id: uid } });
 

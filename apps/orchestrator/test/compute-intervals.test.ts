@@ -59,7 +59,7 @@ async function expire(execution: Pick<ActiveExecution, "ref">): Promise<void> {
   await reap();
 }
 
-const giveBack = ({ session, ref }: ActiveExecution, how: typeof STOPPING) =>
+const returnLease = ({ session, ref }: ActiveExecution, how: typeof STOPPING) =>
   p.life.worker.returnLeases(session, [{ ...ref, ...how }]);
 const expireGrace = ({ ref }: ActiveExecution) =>
   rowsOf("UPDATE leases SET fence_at = clock_timestamp() WHERE execution_id = $1", ref.executionId);
@@ -111,14 +111,14 @@ describe("an attempt has one interval, from its claim to its end", () => {
       "CANCELLED",
       async (execution, { cancel }) => {
         await cancel();
-        await giveBack(execution, STOPPING);
+        await returnLease(execution, STOPPING);
       },
     ],
     ["when its worker is lost in the setup", "setup", "QUEUED", (execution) => expire(execution)],
     ["when its worker is lost", "running", "QUEUED", (execution) => expire(execution)],
-    ["when its worker drains in the setup", "setup", "QUEUED", (execution) => giveBack(execution, STOPPING)],
-    ["when its worker drains", "running", "QUEUED", (execution) => giveBack(execution, STOPPING)],
-    ["when its worker cannot execute it", "setup", "QUEUED", (execution) => giveBack(execution, BROKEN)],
+    ["when its worker drains in the setup", "setup", "QUEUED", (execution) => returnLease(execution, STOPPING)],
+    ["when its worker drains", "running", "QUEUED", (execution) => returnLease(execution, STOPPING)],
+    ["when its worker cannot execute it", "setup", "QUEUED", (execution) => returnLease(execution, BROKEN)],
     [
       "when it writes too many events and stops",
       "running",
@@ -135,7 +135,7 @@ describe("an attempt has one interval, from its claim to its end", () => {
       "FAILED",
       async (execution) => {
         await execution.complete("FAILED", { error: ERROR, isRetained: true });
-        await execution.complete("FAILED", { message: "window_over" });
+        await execution.complete("FAILED", { message: "window_expired" });
       },
     ],
     [
@@ -184,7 +184,7 @@ describe("an attempt has one interval, from its claim to its end", () => {
     await execution.complete("FAILED", { error: ERROR, isRetained: true });
     expect(await attemptsOf(run.uid)).toEqual([]);
     await claimedAgo(execution, 600);
-    await execution.complete("FAILED", { message: "window_over" });
+    await execution.complete("FAILED", { message: "window_expired" });
     const [{ started_at, ended_at }] = await intervalsOf(run.uid);
     expect(ended_at.getTime() - started_at.getTime()).toBeGreaterThanOrEqual(600_000);
   });
@@ -194,7 +194,7 @@ describe("each attempt has its own interval", () => {
   test("of one execution: a lost attempt, a returned one and the completed one", async () => {
     const { worker, run } = await aTeam();
     await expire(await acceptExecution(p, worker));
-    await giveBack(await startExecution(p, worker), STOPPING);
+    await returnLease(await startExecution(p, worker), STOPPING);
     await (await startExecution(p, worker)).complete("DONE");
     const intervals = await intervalsOf(run.uid);
     expect(intervals.map(({ which }) => which)).toEqual(["1/1", "1/2", "1/3"]);
@@ -378,10 +378,10 @@ describe("the size of the sandbox", () => {
     const { worker, run } = await aTeam();
     const first = await acceptExecution(p, worker);
     await ready(first, 2, 4);
-    await giveBack(first, STOPPING);
+    await returnLease(first, STOPPING);
     const second = await acceptExecution(p, worker);
     await ready(second, 1, 2);
-    await giveBack(second, STOPPING);
+    await returnLease(second, STOPPING);
     await (await acceptExecution(p, worker)).complete("DONE");
     expect(await shapesOf(run.uid)).toEqual([
       [2, 4],
@@ -435,7 +435,7 @@ describe("the end of an attempt is published", () => {
     const failed = await acceptExecution(p, retained.worker);
     await failed.complete("FAILED", { error: ERROR, isRetained: true });
     expect((await types(retained.run.uid)).at(-1)).toBe("finished FAILED");
-    await failed.complete("FAILED", { message: "window_over" });
+    await failed.complete("FAILED", { message: "window_expired" });
     expect((await types(retained.run.uid)).at(-1)).toBe("attempt_ended FAILED");
   });
 });

@@ -138,7 +138,7 @@ test("when the window ends, undelivered follow-ups are undeliverable, everything
   expect(run.debugWindow).toBeUndefined();
   expect([await fates(), await platform.inUse(teamOf(caller))]).toEqual([[["Too late.", "debug_window_ended"]], 0]);
   expect((await events()).slice(-2)).toMatchObject([
-    ["debug_window_ended", { reason: "window_over" }],
+    ["debug_window_ended", { reason: "window_expired" }],
     ["followup_undelivered", { reason: "debug_window_ended" }],
   ]);
   await expect(platform.life.checkLease(execution.ref)).rejects.toEqual(domainError({ reason: "lease_lost" }));
@@ -168,8 +168,8 @@ test("when the worker is lost, its window ends, and the run is otherwise unchang
 test.each([
   ["its worker is lost", "worker_lost", (execution: ActiveExecution) => platform.expire(execution.ref.executionId)],
   [
-    "the window is over",
-    "window_over",
+    "the window has expired",
+    "window_expired",
     (execution: ActiveExecution) =>
       platform.database.sql.query("UPDATE executions SET debug_until = clock_timestamp() WHERE id = $1", [
         execution.ref.executionId,
@@ -202,7 +202,7 @@ test("a worker that retains it for longer than twice the window is fenced off", 
   await openFor(2 * MINUTES + 2);
   await reap();
   expect((await execution.heartbeat()).leases).toMatchObject([{ status: "LOST" }]);
-  expect((await events()).at(-1)).toMatchObject(["debug_window_ended", { reason: "window_over" }]);
+  expect((await events()).at(-1)).toMatchObject(["debug_window_ended", { reason: "window_expired" }]);
 });
 
 test("retains nothing if the environment does not request it, the agent had started, or the run was cancelled", async () => {

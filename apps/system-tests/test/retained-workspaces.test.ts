@@ -15,7 +15,7 @@ import {
   shellOutputs,
   startRun,
 } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -136,7 +136,7 @@ describe("a run that failed during environment setup, with a debug window", () =
     await waitForEvent(
       api,
       id,
-      ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_over",
+      ({ kind, payload }) => kind === "debug_window_ended" && payload.reason === "window_expired",
     );
     const after = await runOf(api, id);
     expect([lasting(after), after.debug_agent_available, after.is_sandbox_running, processesOf(id)]).toEqual([

@@ -51,10 +51,10 @@ export async function createTask(
   const title = readTitle(input.title);
   const stage = readStage(input.stage || "TRIAGE");
   const conversationUid = as<ConversationUid>(input.conversationUid.toLowerCase());
-  const standing = isUuid(conversationUid)
+  const conversation = isUuid(conversationUid)
     ? await deps.runs.conversationStateOf(caller, factory.teamUid, conversationUid)
     : undefined;
-  if (!standing || standing.isHidden || standing.teamUid !== factory.teamUid) {
+  if (!conversation || conversation.isHidden || conversation.teamUid !== factory.teamUid) {
     throw invalidArgument(
       "invalid_conversation",
       "conversation_id must be a conversation with a run of the factory's team.",
@@ -65,13 +65,13 @@ export async function createTask(
       factoryUid: factory.uid,
       teamUid: factory.teamUid,
       conversationUid,
-      runUid: as<RunUid>(standing.runUid),
-      startedByUid: standing.creatorUid,
+      runUid: as<RunUid>(conversation.runUid),
+      startedByUid: conversation.creatorUid,
       title,
-      ticketSource: standing.metadata["ticket_source"] ?? null,
-      ticketId: standing.metadata["ticket_id"] ?? null,
+      ticketSource: conversation.metadata["ticket_source"] ?? null,
+      ticketId: conversation.metadata["ticket_id"] ?? null,
       stage,
-      stageRunVersion: { runUid: standing.runUid, version: standing.version },
+      stageRunVersion: { runUid: conversation.runUid, version: conversation.version },
       description: input.description,
     },
     deps.clock.now(),

@@ -23,17 +23,17 @@ async function team(on = platform) {
   const caller = aCaller();
   const worker = await on.worker({ teamUid: teamOf(caller) });
   const run = await on.run(caller);
-  const giveBack = ({ session, ref }: ActiveExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) =>
+  const returnLease = ({ session, ref }: ActiveExecution, how: Omit<ReturnedLease, "executionId" | "attempt">) =>
     on.life.worker.returnLeases(session, [{ ...ref, ...how }]);
-  return { caller, worker, run, giveBack, now: () => on.getRun(caller, run.uid) };
+  return { caller, worker, run, returnLease, now: () => on.getRun(caller, run.uid) };
 }
 
 test("any number of planned worker stops queues a run again at once, counts no loss, and the agent continues", async () => {
-  const { caller, worker, run, giveBack, now } = await team();
+  const { caller, worker, run, returnLease, now } = await team();
   for (let attempt = 1; attempt <= 5; attempt++) {
     const execution = await startExecution(platform, worker);
     expect(execution.assignment).toMatchObject({ attempt, executionSeq: 1, isRestarted: attempt > 1 });
-    await giveBack(execution, STOPPING);
+    await returnLease(execution, STOPPING);
     expect(await now()).toMatchObject({ state: "QUEUED", isSandboxRunning: false });
     expect(await platform.inUse(teamOf(caller))).toBe(0);
     expect(await execution.append(execution.event("warning", { text: "late" }))).toMatchObject({ error: "LEASE_LOST" });
@@ -49,7 +49,7 @@ test("any number of planned worker stops queues a run again at once, counts no l
 });
 
 test("a run returned during its setup is set up again, and gets its prompt and follow-ups", async () => {
-  const { caller, worker, run, giveBack } = await team();
+  const { caller, worker, run, returnLease } = await team();
   const first = await acceptExecution(platform, worker);
   await platform.life.createFollowup(caller, {
     target: { runUid: run.uid },
@@ -57,26 +57,26 @@ test("a run returned during its setup is set up again, and gets its prompt and f
     mode: "normal",
     attachmentUids: [],
   });
-  await giveBack(first, STOPPING);
+  await returnLease(first, STOPPING);
   const next = await acceptExecution(platform, worker);
   expect(next.assignment.inputs.map(({ kind }) => kind)).toEqual(["prompt", "followup"]);
 });
 
 test("an unacknowledged interrupt of a returned attempt is sent to the next one", async () => {
-  const { caller, worker, run, giveBack } = await team();
+  const { caller, worker, run, returnLease } = await team();
   const first = await startExecution(platform, worker);
   await platform.life.interruptRun(caller, { runUid: run.uid });
-  await giveBack(first, STOPPING);
+  await returnLease(first, STOPPING);
   expect((await acceptExecution(platform, worker)).assignment.directives).toMatchObject([
     { kind: "interrupt", attempt: 2 },
   ]);
 });
 
 test("an attempt that its worker cannot execute is retried three times with its cause, then ends the run with it", async () => {
-  const { worker, run, giveBack, now } = await team();
+  const { worker, run, returnLease, now } = await team();
   for (let attempt = 1; attempt <= 4; attempt++) {
     expect((await now()).state).toBe("QUEUED");
-    await giveBack(await acceptExecution(platform, worker), FAILED);
+    await returnLease(await acceptExecution(platform, worker), FAILED);
   }
   expect(await now()).toMatchObject({
     state: "ERROR",
@@ -92,15 +92,15 @@ test("an attempt that its worker cannot execute is retried three times with its 
 });
 
 test("a returned run whose agent was working and must not be resumed ends; in setup it is retried", async () => {
-  const { worker, giveBack, now } = await team(careful);
-  await giveBack(await acceptExecution(careful, worker), STOPPING);
+  const { worker, returnLease, now } = await team(careful);
+  await returnLease(await acceptExecution(careful, worker), STOPPING);
   expect((await now()).state).toBe("QUEUED");
-  await giveBack(await startExecution(careful, worker), STOPPING);
+  await returnLease(await startExecution(careful, worker), STOPPING);
   expect(await now()).toMatchObject({ state: "ERROR", status: { errorCode: "resource_unavailable" } });
 });
 
 test("a cancelled run stays cancelled when its lease is returned, and a lease of another worker or attempt is ignored", async () => {
-  const { caller, worker, run, giveBack, now } = await team();
+  const { caller, worker, run, returnLease, now } = await team();
   const execution = await startExecution(platform, worker);
   const stranger = await platform.worker({ teamUid: teamOf(caller) });
   await platform.life.worker.returnLeases(stranger.session, [{ ...execution.ref, ...STOPPING }]);
@@ -110,8 +110,8 @@ test("a cancelled run stays cancelled when its lease is returned, and a lease of
   ]);
   expect((await now()).state).toBe("INPROGRESS");
   await platform.life.cancelRun(caller, { runUid: run.uid, tree: false });
-  await giveBack(execution, STOPPING);
-  await giveBack(execution, STOPPING);
+  await returnLease(execution, STOPPING);
+  await returnLease(execution, STOPPING);
   expect((await now()).state).toBe("CANCELLED");
   expect(await platform.inUse(teamOf(caller))).toBe(0);
 });

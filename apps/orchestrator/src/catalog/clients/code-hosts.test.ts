@@ -4,7 +4,7 @@ import { codeHosts } from "./code-hosts.ts";
 test.each([
   ["github", "https://api.github.com", "https://github.com/acme/shop.git", "/repos/acme/shop"],
   ["gitlab", "https://gitlab.com/api/v4", "https://gitlab.com/acme/shop.git", "/api/v4/projects/acme%2Fshop"],
-] as const)("a connection of the kind %s is asked as such", async (kind, baseUrl, cloneUrl, path) => {
+] as const)("reads from a %s connection with the API of its kind", async (kind, baseUrl, cloneUrl, path) => {
   const asked: string[] = [];
   const reach = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init);

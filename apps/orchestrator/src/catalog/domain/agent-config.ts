@@ -214,4 +214,7 @@ const invalid = (key: string, text: string): DomainError =>
   invalidArgument("config_invalid", `config.${key} ${text}.`, { key });
 
 const conflict = (a: string, b: string): DomainError =>
-  invalidArgument("config_conflict", `config.${a} and config.${b} exclude each other.`, { key: a, other: b });
+  invalidArgument("config_conflict", `config.${a} and config.${b} must not both be set. Remove one of them.`, {
+    key: a,
+    other: b,
+  });

@@ -22,8 +22,8 @@ const paths = (agent: string, names: string[], isRequested = true) =>
 
 describe("a name means", () => {
   test.each([
-    ["the agent's own skill before everybody's", "a", ["s"], ["agents/a/skills/s/SKILL.md"]],
-    ["everybody's for another agent", "b", ["s"], ["skills/s/SKILL.md"]],
+    ["the agent's own skill before a shared one", "a", ["s"], ["agents/a/skills/s/SKILL.md"]],
+    ["the shared skill for another agent", "b", ["s"], ["skills/s/SKILL.md"]],
     ["exactly the path", "a", ["skills/s/SKILL.md"], ["skills/s/SKILL.md"]],
     [
       "each skill once, in the order asked",

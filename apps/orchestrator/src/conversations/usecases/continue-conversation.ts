@@ -8,7 +8,7 @@ import { lifecycleOf } from "../../runs/domain/run-change.ts";
 import type { Run } from "../../runs/domain/run.ts";
 import { follow } from "./create-followup.ts";
 import { createRuns, type CreateRunsDeps } from "../../runs/usecases/create-runs.ts";
-import { conversationMoving, lockNewest } from "../../runs/usecases/newest-run.ts";
+import { conversationBusy, lockNewest } from "../../runs/usecases/newest-run.ts";
 import { requireRunVerb } from "../../runs/usecases/run-access.ts";
 import { dropFiles, storeFiles } from "../../runs/usecases/run-files.ts";
 
@@ -30,7 +30,7 @@ const ATTEMPTS_MAX = 4;
  * receives no message: its run has ended.
  *
  * Errors: conversation_not_found (also if the team owns none of its runs) · conversation_required (invalid_argument) ·
- * not_authorized · conversation_moving (unavailable) · those of create-runs.
+ * not_authorized · conversation_busy (unavailable) · those of create-runs.
  */
 export async function continueConversation(
   deps: ContinueConversationDeps,
@@ -54,7 +54,7 @@ export async function continueConversation(
       : sendFollowup(deps, caller, newest, request));
     if (runUid) return runUid;
   }
-  throw conversationMoving();
+  throw conversationBusy();
 }
 
 const isContinuing = (request: NewRun): request is Continuing =>
@@ -77,7 +77,7 @@ async function createNextRun(
   request: Continuing,
 ): Promise<RunUid | undefined> {
   const created = await createRuns(deps, caller, [{ ...request, afterRunUid: newest.uid }]).catch((error: unknown) => {
-    if (isDomainError(error) && error.reason === "conversation_moving") return [];
+    if (isDomainError(error) && error.reason === "conversation_busy") return [];
     throw error;
   });
   return created[0]?.run.uid;

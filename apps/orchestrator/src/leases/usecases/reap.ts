@@ -100,7 +100,7 @@ function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {
 async function enforceLimit(tx: RunTransaction, { limit, idleMs, ...lease }: ExceededLimit): Promise<void> {
   const { run, locked } = await lockRunOfLease(tx, lease);
   if (run?.execution.state === "DEBUG" && limit === "debug")
-    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_over")], locked, context());
+    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "window_expired")], locked, context());
   if (!run || !isExecuting(run.execution.state) || limit === "debug") return;
   if (limit === "stall_warning") {
     await tx.appendRunEvents(run.uid, [

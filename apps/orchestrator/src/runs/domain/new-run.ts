@@ -145,7 +145,7 @@ function checkForScoring({ judge, source, pinnedRepositories = [], workspaceOfRu
   if (pinnedRepositories.length > 0 && workspaceOfRunUid)
     throw invalidArgument(
       "pinned_repository_invalid",
-      "pinned_repositories and workspace_of_run_uid exclude each other.",
+      "pinned_repositories and workspace_of_run_uid must not both be set. Remove one of them.",
     );
 }
 

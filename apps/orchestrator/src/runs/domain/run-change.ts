@@ -24,7 +24,7 @@ export type LockedExecution = {
   /** The session that owns it or to which it is offered. Expiry is evaluated by the database's clock. */
   readonly lease?: LockedLease;
   /** Set if its debug window has lost its worker or has expired, and the reaper has not closed the window yet. */
-  readonly staleWindow?: "worker_lost" | "window_over";
+  readonly staleWindow?: "worker_lost" | "window_expired";
 };
 
 export type LockedLease = {

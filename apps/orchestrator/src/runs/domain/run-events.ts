@@ -27,7 +27,7 @@ export const OWN_EVENT_KINDS = [
   // {call_id, model_id, …tokens, estimated?}: `estimated`: the call was aborted before the provider reported its tokens
   "usage_recorded",
   "debug_window_opened", // {window_ms}: the setup failed, and its worker retains workspace and shell
-  // {reason: window_over | worker_lost | cancelled | event_quota | event_size_quota | any reason of the worker}
+  // {reason: window_expired | worker_lost | cancelled | event_quota | event_size_quota | any reason of the worker}
   "debug_window_ended",
   "stalled", // {idle_seconds}: a running agent writes no events
 ] as const;

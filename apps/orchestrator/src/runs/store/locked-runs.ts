@@ -172,5 +172,5 @@ function staleWindow({
   is_window_expired: isExpired,
 }: Row): LockedExecution["staleWindow"] {
   if (state !== "DEBUG") return undefined;
-  return isLost ? "worker_lost" : isExpired ? "window_over" : undefined;
+  return isLost ? "worker_lost" : isExpired ? "window_expired" : undefined;
 }

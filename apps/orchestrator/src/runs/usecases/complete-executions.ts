@@ -155,4 +155,4 @@ const stopChange = (run: LockedRun, { outcome }: Completion): RunChange => ({
 
 /** Returns why a worker ends a debug window: it has expired, or the reason that the worker reports. */
 const windowEnd = ({ outcome, message }: Completion): string =>
-  outcome === "FAILED" ? message || "window_over" : outcome.toLowerCase();
+  outcome === "FAILED" ? message || "window_expired" : outcome.toLowerCase();

@@ -11,7 +11,7 @@ import { parentOf, type RunParent } from "../domain/run-parent.ts";
 import type { RunRecord, CapacitySubject } from "../domain/run-record.ts";
 import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import type { Run } from "../domain/run.ts";
-import { conversationMoving, lockNewest } from "./newest-run.ts";
+import { conversationBusy, lockNewest } from "./newest-run.ts";
 import { prepareRuns, type EarlierRun, type PreparedRun, type PrepareRunsDeps } from "./prepare-runs.ts";
 import { dropFiles } from "./run-files.ts";
 import { startLocally } from "./start-locally.ts";
@@ -193,15 +193,15 @@ async function requireFactoryOpen(tx: RunTransaction, factoryUid: string): Promi
 }
 
 /**
- * Throws `conversation_moving` if the request continues a conversation whose current run has not ended, or to which its
+ * Throws `conversation_busy` if the request continues a conversation whose current run has not ended, or to which its
  * cause has sent a message concurrently.
  */
 async function requireConversationEnded(tx: RunTransaction, { request, conversationUid }: PreparedRun): Promise<void> {
   const { owner, causeKey, afterRunUid } = request;
   if (afterRunUid === undefined) return;
   const run = await lockNewest(tx, { conversationUid, owner }, afterRunUid);
-  if (!run || !requiresNewRun(lifecycleOf(run).run)) throw conversationMoving();
-  if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationMoving();
+  if (!run || !requiresNewRun(lifecycleOf(run).run)) throw conversationBusy();
+  if (causeKey && (await tx.runOfMessage(messageUidOf(owner.uid, causeKey)))) throw conversationBusy();
 }
 
 /**

@@ -54,5 +54,5 @@ export const windowEnded = (
   run,
   next: transition(lifecycleOf(run), change),
   events: [{ kind: "debug_window_ended", payload: { reason }, executionId: run.execution.id }],
-  undelivered: reason === "window_over" ? "debug_window_ended" : "debug_session_lost",
+  undelivered: reason === "window_expired" ? "debug_window_ended" : "debug_session_lost",
 });

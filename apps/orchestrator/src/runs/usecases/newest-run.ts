@@ -17,9 +17,9 @@ export const lockNewest = async (
  * The error if another transaction continues the conversation concurrently. The caller must read the conversation
  * again.
  */
-export const conversationMoving = (): DomainError =>
+export const conversationBusy = (): DomainError =>
   new DomainError({
     kind: "unavailable",
-    reason: "conversation_moving",
+    reason: "conversation_busy",
     message: "Another request is continuing the conversation. Retry in a few seconds.",
   });
