@@ -1,13 +1,10 @@
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
-import { events } from "@millwright/contracts";
 import { BackgroundLoop, Database } from "@millwright/database";
-import { Consumer, feedReader, Relay, type ConsumerDeps, type FeedReader } from "@millwright/events";
-import { newUid } from "@millwright/ids";
+import { Consumer, Relay, type ConsumerDeps, type FeedReader } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
-import { call, clientFor, type ServerOptions } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
+import type { ServerOptions } from "@millwright/rpc";
+import { upstreamFeed, watchService } from "@millwright/service";
 import { deriveKeys, Vault } from "@millwright/vault";
 import { connectUpstreams } from "./clients/upstreams.ts";
 import { onAuditedEvents } from "./events/on-audited-events.ts";
@@ -17,7 +14,7 @@ import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { pruneAudit } from "./store/audit-store.ts";
 import { createOnce, openResponses, respondOnce } from "./store/idempotency-store.ts";
-import { countMetricsRequest, pruneMetricsRequests } from "./store/metrics-request-store.ts";
+import { pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { composeIdentity, type Bootstrap } from "./identity/index.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
@@ -56,10 +53,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
   const vault = Vault.fromMasterKeys(o);
   const responses = openResponses(vault);
   const upstreams = connectUpstreams(o.upstreams, o.signer);
-  const limitMetrics = limitMetricsRequests({
-    clock,
-    count: (requester, now) => countMetricsRequest(database.sql, requester, now),
-  });
+  const limitMetrics = limitMetricsRequests({ sql: database.sql, clock });
   const app = publicApp({
     options: o,
     authenticate: (credential) => identity.authenticator.authenticate(credential),
@@ -79,10 +73,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     read: FeedReader,
     react: Pick<ConsumerDeps, "handlers" | "batchHandlers">,
   ) => new Consumer({ name, source, read, database, clock, log, tracer: o.tracer, ...react, wakeups: o.wakeups });
-  const readFeed = (transport: Transport): FeedReader =>
-    feedReader(clientFor(events.EventFeedService, transport, { signer: o.signer }), () =>
-      call(serviceCaller("gateway", newUid())),
-    );
+  const readFeed = (transport: Transport): FeedReader => upstreamFeed(transport, o.signer);
   const auditOf = (source: Parameters<typeof onAuditedEvents>[0]) => ({
     handlers: {},
     batchHandlers: onAuditedEvents(source),
@@ -140,10 +131,6 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
       await eventLog.stop();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    ready: () => database.isReachable(),
   };
 }

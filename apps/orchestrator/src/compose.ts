@@ -1,14 +1,12 @@
 import type { RequestListener } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
-import { serviceCaller } from "@millwright/caller";
-import { events, worker } from "@millwright/contracts";
+import { worker } from "@millwright/contracts";
 import { Database } from "@millwright/database";
-import { Consumer, EventLog, feedReader, Relay, type EventHandlers } from "@millwright/events";
-import { newUid } from "@millwright/ids";
+import { Consumer, EventLog, Relay, type EventHandlers } from "@millwright/events";
 import { Cursors } from "@millwright/paging";
-import { call, clientFor, mountHttp1, type PublicKey, type ServerOptions } from "@millwright/rpc";
-import { watchService } from "@millwright/service";
+import { mountHttp1, type PublicKey, type ServerOptions } from "@millwright/rpc";
+import { upstreamFeed, watchService } from "@millwright/service";
 import { deriveKeys, Vault } from "@millwright/vault";
 import { WorkQueue } from "@millwright/work";
 import { workerKeysClient } from "./leases/clients/worker-keys-client.ts";
@@ -130,9 +128,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       log,
       tracer: o.tracer,
       handlers,
-      read: feedReader(clientFor(events.EventFeedService, feed, { signer }), () =>
-        call(serviceCaller(signer.service, newUid())),
-      ),
+      read: upstreamFeed(feed, signer),
       wakeups: o.wakeups,
     });
   const consumers = [
@@ -186,10 +182,6 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       await catalog.stop();
       await database.close();
     },
-    ready: () =>
-      database.sql.query("SELECT 1").then(
-        () => true,
-        () => false,
-      ),
+    ready: () => database.isReachable(),
   };
 }

@@ -1,9 +1,9 @@
-import { BackgroundLoop } from "@millwright/database";
+import { BackgroundLoop, type Database } from "@millwright/database";
 import type { Logger } from "@millwright/telemetry";
+import { findDueBenchmarks } from "./store/benchmark-life-store.ts";
 
 export type BenchmarkLoopOptions = {
-  /** Returns the uids of active benchmark runs that may need to advance. */
-  due(): Promise<readonly string[]>;
+  readonly database: Database;
   /** Advances one benchmark run. Returns whether anything changed. */
   advance(uid: string): Promise<boolean>;
   readonly pollMs: number;
@@ -49,7 +49,7 @@ export class BenchmarkLoop {
    */
   async advanceDue(): Promise<boolean> {
     let isChanged = false;
-    for (const uid of await this.#options.due()) {
+    for (const uid of await findDueBenchmarks(this.#options.database)) {
       try {
         isChanged = (await this.#options.advance(uid)) || isChanged;
       } catch (error) {

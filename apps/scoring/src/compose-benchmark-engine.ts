@@ -6,7 +6,6 @@ import { BenchmarkLoop } from "./benchmark-loop.ts";
 import { trialRunClient } from "./clients/trial-run-client.ts";
 import type { AdvanceBenchmark, CancelTrialRun } from "./domain/benchmark-run.ts";
 import { onTrialRunEvents } from "./events/on-trial-run-events.ts";
-import { findDueBenchmarks } from "./store/benchmark-life-store.ts";
 import { advanceBenchmark, COMPLETE_TRIAL, START_TRIAL } from "./usecases/advance-benchmark.ts";
 import { cancelTrialRun } from "./usecases/cancel-trial-run.ts";
 import { completeTrial } from "./usecases/complete-trial.ts";
@@ -37,7 +36,7 @@ export function composeBenchmarkEngine({
   const runs = trialRunClient(orchestrator, signer);
   const deps = { database, clock, runs, trialsPerTeam, retryDelayMs: RETRY_DELAY_MS / timeScale };
   const advance = (uid: string): Promise<boolean> => advanceBenchmark(deps, uid);
-  const loop = new BenchmarkLoop({ due: () => findDueBenchmarks(database), advance, pollMs: POLL_MS / timeScale, log });
+  const loop = new BenchmarkLoop({ database, advance, pollMs: POLL_MS / timeScale, log });
   let unsubscribe: () => void = () => {};
   return {
     loop,

@@ -9,7 +9,7 @@ import { RunTokens } from "./clients/run-tokens.ts";
 import { secretPusher } from "./clients/secret-pusher.ts";
 import { onFactoryEvents } from "./events/on-factory-events.ts";
 import { ALLOWED_SERVICES, rpcRoutes } from "./rpc/routes.ts";
-import { credentialReader, recordUse } from "./store/credential-store.ts";
+import { credentialReader } from "./store/credential-store.ts";
 import { identityOperations, type IdentityOperations } from "./operations.ts";
 import { IdentityDb } from "./store/identity-db.ts";
 import { Authenticator } from "./usecases/authenticate.ts";
@@ -52,7 +52,7 @@ export function composeIdentity(o: IdentityOptions): Identity {
   const vault = Vault.fromMasterKeys(o);
   const authenticator = new Authenticator({
     findCredential: credentialReader(database, clock),
-    recordUse: (keyUid, now) => recordUse(database.sql, keyUid, now),
+    sql: database.sql,
     clock,
     log,
     runTokens: new RunTokens({

@@ -1,12 +1,11 @@
+import type { Sql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import { METRICS_REQUESTS_PER_WINDOW, retryAfterSeconds } from "../domain/metrics-limit.ts";
+import { countMetricsRequest } from "../store/metrics-request-store.ts";
 
 export type LimitMetricsRequestsDeps = {
-  /** Counts a request. Returns the oldest request of the window if the limit is reached. */
-  readonly count: (
-    requester: { readonly credentialHash: string; readonly factoryUid: string },
-    now: Date,
-  ) => Promise<Date | undefined>;
+  /** The gateway's database. */
+  readonly sql: Sql;
   readonly clock: { now(): Date };
 };
 
@@ -15,10 +14,10 @@ export type LimitMetricsRequests = (credentialHash: string, factoryUid: string) 
 
 /** Returns a function that limits requests per credential and factory. */
 export const limitMetricsRequests =
-  ({ count, clock }: LimitMetricsRequestsDeps): LimitMetricsRequests =>
+  ({ sql, clock }: LimitMetricsRequestsDeps): LimitMetricsRequests =>
   async (credentialHash, factoryUid) => {
     const now = clock.now();
-    const oldest = await count({ credentialHash, factoryUid }, now);
+    const oldest = await countMetricsRequest(sql, { credentialHash, factoryUid }, now);
     if (oldest === undefined) return;
     const seconds = retryAfterSeconds(oldest, now);
     throw new DomainError({

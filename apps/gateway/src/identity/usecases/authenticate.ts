@@ -1,10 +1,11 @@
 import { VERBS, type Caller, type TeamGrant } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
 import { as, isUuid, NIL_UUID, type TeamUid } from "@millwright/ids";
 import { hashOfKey, RUN_TOKEN_PREFIX } from "../domain/credentials.ts";
 import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
-import type { Credential } from "../store/credential-store.ts";
+import { recordUse, type Credential } from "../store/credential-store.ts";
 import type { RunTokens } from "../clients/run-tokens.ts";
 
 /** A uid that no team has. A malformed team header is treated like a random uid. */
@@ -15,7 +16,7 @@ const USE_RECORDED_EVERY_MS = 60_000;
 export type AuthenticatorDeps = {
   /** Returns the current credential of a key's hash. */
   findCredential(hash: string): Promise<Credential | undefined>;
-  recordUse(keyUid: string, now: Date): Promise<void>;
+  readonly sql: Sql;
   clock: Clock;
   log: WarnLog;
   runTokens: RunTokens;
@@ -65,7 +66,9 @@ export class Authenticator {
         message: "The API key is unknown, revoked or expired. Send a valid key as `Authorization: Bearer <key>`.",
       });
     if (now.getTime() - (credential.lastUsedAt?.getTime() ?? 0) > USE_RECORDED_EVERY_MS)
-      await bestEffort("record the use of a key", this.#deps.log, () => this.#deps.recordUse(credential.keyUid, now));
+      await bestEffort("record the use of a key", this.#deps.log, () =>
+        recordUse(this.#deps.sql, credential.keyUid, now),
+      );
     return credential;
   }
 
