@@ -6,7 +6,7 @@ import { bareRepository, type Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
-import { aCodeHost, aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, applied, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

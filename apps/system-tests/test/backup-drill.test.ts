@@ -8,7 +8,7 @@ import { eventually } from "@millwright/testing";
 import { millwrightAdmin } from "./support/admin.ts";
 import { connect, type Client } from "./support/client.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Platform;
 let restored: Platform | undefined;

@@ -8,7 +8,7 @@ import { eventually } from "@millwright/testing";
 import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, definitionFiles } from "./support/world.ts";
+import { aFactory, definitionFiles } from "./support/resources.ts";
 
 const CLI = fileURLToPath(new URL("../../cli/bin/millwright.mjs", import.meta.url));
 

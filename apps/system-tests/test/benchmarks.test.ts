@@ -4,7 +4,7 @@ import { bareRepository, type Deployment, git, Platform } from "@millwright/test
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 const TASKS = ["one", "two", "three"];
 const [CONFIGURATIONS, REPETITIONS] = [2, 3];

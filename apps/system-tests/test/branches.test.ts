@@ -8,7 +8,7 @@ import { bareRepository, git, pushFiles } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, succeeded } from "./support/runs.ts";
-import { applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
+import { applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

@@ -4,9 +4,9 @@ import { eventually, seededRandom } from "@millwright/testing";
 import { ChaosCluster, type Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { isStandalone, onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
-import { HandWorker, type Assignment } from "./support/hand-worker.ts";
+import { TestWorker, type Assignment } from "./support/test-worker.ts";
 import { startRun } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 /** Fewer agents if no service is killed. */
 const AGENTS = isStandalone() ? 40 : 200;
@@ -21,7 +21,7 @@ const LIMIT = AGENTS * 5_000;
 /** Number of attempts that reserve a call and then send no further request. */
 const DEATHS = AGENTS / 10;
 
-type Agent = { readonly worker: HandWorker; readonly assignment: Assignment; isAlive: boolean };
+type Agent = { readonly worker: TestWorker; readonly assignment: Assignment; isAlive: boolean };
 
 const micros = (dollars: number): number => Math.round(dollars * 1_000_000);
 
@@ -107,7 +107,7 @@ onDeployments(["standalone"], (deployment) => {
   /**
    * Starts as many runs as agents, each leased by one of the workers, and adds an agent per lease. Returns the runs.
    */
-  async function startAgents(workers: readonly HandWorker[], agents: Agent[]): Promise<string[]> {
+  async function startAgents(workers: readonly TestWorker[], agents: Agent[]): Promise<string[]> {
     const runs: string[] = [];
     const config = { worker_host: "by-hand", model_id: MODEL };
     while (runs.length < AGENTS)
@@ -123,14 +123,14 @@ onDeployments(["standalone"], (deployment) => {
     return runs;
   }
 
-  async function take(worker: HandWorker): Promise<Agent[]> {
+  async function take(worker: TestWorker): Promise<Agent[]> {
     const { offers = [] } = await worker.call("Lease", { freeSlots: SLOTS, waitMs: 200 });
     if (offers.length === 0) return [];
     const { assignments = [] } = await worker.call("Accept", { leases: offers });
     return assignments.map((assignment: Assignment) => ({ worker, assignment, isAlive: true }));
   }
 
-  const renew = (worker: HandWorker, agents: readonly Agent[]): Promise<unknown> =>
+  const renew = (worker: TestWorker, agents: readonly Agent[]): Promise<unknown> =>
     worker.call("Heartbeat", {
       state: "READY",
       freeSlots: SLOTS,
@@ -143,8 +143,8 @@ onDeployments(["standalone"], (deployment) => {
     "concurrent agents exceed a budget by less than one reservation, and its spend equals the cost of their runs",
     async () => {
       const { uid } = await api.post(budgets, { scope: "team", period: "total", limit_usd: LIMIT / 1_000_000 });
-      const workers: HandWorker[] = [];
-      while (workers.length < AGENTS / SLOTS) workers.push(await HandWorker.register(api));
+      const workers: TestWorker[] = [];
+      while (workers.length < AGENTS / SLOTS) workers.push(await TestWorker.register(api));
       const agents: Agent[] = [];
       const stopped = new AbortController();
       const every = async (ms: number, step: () => Promise<unknown>): Promise<void> => {

@@ -14,9 +14,9 @@ import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { findEverywhere, formsOf } from "./support/canaries.ts";
 import { connect, type Client } from "./support/client.ts";
 import { metricsUrls, onDeployments, startPlatform } from "./support/deployment.ts";
-import { HandWorker } from "./support/hand-worker.ts";
+import { TestWorker } from "./support/test-worker.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
-import { aCodeHost, aFactory, aTeam, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, teamOf } from "./support/resources.ts";
 
 const PROVIDER_KEY = "sk-canary-of-the-platform/1+1==";
 const TEAM_PROVIDER_KEY = "sk-canary-of-a-team";
@@ -179,7 +179,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect(models.requests.at(-1)).toMatchObject({ key: TEAM_PROVIDER_KEY });
     await read(other, ours);
 
-    const worker = await HandWorker.register(api, "by-hand");
+    const worker = await TestWorker.register(api, "by-hand");
     await api.post("/agent/runs", { prompt: "Leased.", config: { worker_host: "by-hand" } });
     const assignment = (await worker.accept(await worker.offer()))!;
     await worker.start(assignment);

@@ -17,10 +17,10 @@ import {
   SERVICES,
 } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { Depot } from "./support/depot.ts";
+import { DispatchingWorker } from "./support/dispatching-worker.ts";
 import { eventsOf, RUN_TIMEOUT_MS, script, waitForEvent, shellOutputs, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { aCodeHost, aFactory, applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/world.ts";
+import { aCodeHost, aFactory, applied, aTeam, definitionFiles, settled, teamOf, treeOf } from "./support/resources.ts";
 
 const PATIENCE_MS = 3 * RUN_TIMEOUT_MS;
 
@@ -310,7 +310,7 @@ needs(
 );
 
 test("a dispatched run has a machine of its own although the dispatching worker and an orchestrator are killed", async () => {
-  const depot = await Depot.start(cluster, api);
+  const dispatcher = await DispatchingWorker.start(cluster, api);
   try {
     const go = cluster.path("go");
     const run = await startRun(
@@ -320,16 +320,16 @@ test("a dispatched run has a machine of its own although the dispatching worker 
     );
     await waitForEvent(api, run, ({ kind }) => kind === "tool_start");
     const orchestrator = cluster.member("orchestrator-1");
-    await Promise.all([depot.kill(), orchestrator.kill()]);
+    await Promise.all([dispatcher.kill(), orchestrator.kill()]);
     orchestrator.launch();
     await orchestrator.ready();
-    await depot.launch();
+    await dispatcher.launch();
     writeFileSync(go, "");
     await succeeded(api, run);
     expect(await shellOutputs(api, run)).toEqual(["went on\n"]);
-    await eventually(() => depot.machinesOf(run) === 0, { timeoutMs: PATIENCE_MS });
+    await eventually(() => dispatcher.machinesOf(run) === 0, { timeoutMs: PATIENCE_MS });
   } finally {
-    await depot.remove();
+    await dispatcher.remove();
   }
 });
 

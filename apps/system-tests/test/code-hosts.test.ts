@@ -9,7 +9,7 @@ import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
-import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;
@@ -71,8 +71,8 @@ describe("a code host", () => {
   test("delivers to the URL of its connection, which stores the payload", async () => {
     const { path, url, secret } = await aCodeHost(api, "github");
     const id = randomUUID();
-    const told = await github(url, secret, id);
-    expect([told.status, JSON.parse(told.text)]).toEqual([202, { delivery_id: id }]);
+    const response = await github(url, secret, id);
+    expect([response.status, JSON.parse(response.text)]).toEqual([202, { delivery_id: id }]);
     const [entry] = await logOf(path);
     expect(entry).toMatchObject({ provider: "github", event: "issues", action: "opened", delivery_id: id });
     const accepted = (await logOf(path)).find(({ outcome }) => outcome === "accepted");
@@ -376,8 +376,8 @@ describe("published payloads of GitHub", () => {
     const others = await teamOf(stranger);
     const theirs = { ...body, factory_uid: await aFactory(stranger, definitionFiles("No script here.")) };
     const refused = async (client: Client, to: string, sent: object) => {
-      const { status, body: told } = await client.call("POST", to, { body: sent, isAbsent: true });
-      return [status, told.reason];
+      const { status, body: problem } = await client.call("POST", to, { body: sent, isAbsent: true });
+      return [status, problem.reason];
     };
     expect(await refused(stranger, at(path), body)).toEqual(
       await refused(stranger, at(path).replace(team, randomUUID()), body),

@@ -6,7 +6,7 @@ import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, waitForState, RUN_TIMEOUT_MS, runOf, script, spawn, startRun, succeeded } from "./support/runs.ts";
 import { followEvents } from "./support/stream.ts";
-import { aTeam, teamOf } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let [api, others]: Client[] = [];

@@ -6,7 +6,7 @@ import { bareRepository } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { eventsOf, script, startRun, succeeded } from "./support/runs.ts";
-import { applied, teamOf } from "./support/world.ts";
+import { applied, teamOf } from "./support/resources.ts";
 
 const FIRST_FACTORY = join(import.meta.dirname, "../../../examples/first-factory");
 const PRICE_LIST = join(import.meta.dirname, "../../../examples/price-list");

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { aTeam, teamOf } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/resources.ts";
 
 const METRICS_KEY = "the-key-of-the-scraper";
 

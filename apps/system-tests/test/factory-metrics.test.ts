@@ -8,7 +8,7 @@ import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "./support/runs.ts";
-import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 /** Costs 1,000 input tokens at $4 and 200 output tokens at $20 per million. */
 const ANSWER: ModelAnswer = { text: "The price is nine.", usage: { input: 1_000, output: 200 } };

@@ -5,7 +5,7 @@ import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, waitForState, runOf, script, waitForEvent, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

@@ -4,9 +4,9 @@ import { eventually, needs } from "@millwright/testing";
 import { type Deployment, processesWith, Program, Relay } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker } from "./support/hand-worker.ts";
+import { TestWorker } from "./support/test-worker.ts";
 import { eventsOf, runOf, script, waitForEvent, shellOutputs, spawn, startRun, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 /** Divisor of the platform's lease durations and timeouts. */
 const TIME_SCALE = 15;
@@ -183,12 +183,12 @@ describe("the failure matrix, with processes", () => {
 });
 
 test("Worker frozen, then wakes: a worker that lost its lease is rejected everywhere, and its run's token is revoked", async () => {
-  const late = await HandWorker.register(api, "late");
+  const late = await TestWorker.register(api, "late");
   const runId = await startRun(api, script("say: x"));
   const lease = (await late.accept(await late.offer()))!;
   await late.start(lease);
   await waitForEvent(api, runId, ({ kind }) => kind === "worker_lost");
-  const next = await HandWorker.register(api, "next");
+  const next = await TestWorker.register(api, "next");
   const taken = (await next.accept(await next.offer()))!;
   expect([taken.runUid, taken.executionId, taken.attempt]).toEqual([runId, lease.executionId, 2]);
   await next.start(taken);

@@ -6,7 +6,7 @@ import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
-import { aCodeHost, aFactory, aTeam, definitionFiles, type CodeHost } from "./support/world.ts";
+import { aCodeHost, aFactory, aTeam, definitionFiles, type CodeHost } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

@@ -15,7 +15,7 @@ import {
   succeeded,
   effectiveEventsOf,
 } from "./support/runs.ts";
-import { aFactory, definitionFiles } from "./support/world.ts";
+import { aFactory, definitionFiles } from "./support/resources.ts";
 
 /** The smallest valid PNG. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";

@@ -7,7 +7,7 @@ import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { ended, RUN_TIMEOUT_MS, runOf, script, succeeded, effectiveEventsOf } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 const LABELS = [
   { value: "good", score: 1 },

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { TraceCollector } from "@millwright/testing";
 import { Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { HandWorker } from "./support/hand-worker.ts";
+import { TestWorker } from "./support/test-worker.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
 import { operationsOf } from "./support/samples.ts";
-import { aFactory, aTeam, definitionFiles } from "./support/world.ts";
+import { aFactory, aTeam, definitionFiles } from "./support/resources.ts";
 
 let collector: TraceCollector;
 let platform: Platform;
@@ -66,7 +66,7 @@ async function walk(): Promise<string[]> {
       );
   }
   const own = await aTeam(api, team);
-  await HandWorker.register(own, workerId);
+  await TestWorker.register(own, workerId);
   await aFactory(api, definitionFiles(script("say: x")), { name: factory });
   await startRun(own, script("say: x"), { title: method, config: { worker_host: host } });
   await succeeded(api, await startRun(api, script("say: x"), { title: word() }));

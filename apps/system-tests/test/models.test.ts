@@ -9,7 +9,7 @@ import { bareRepository, git } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, aTeam, teamOf } from "./support/world.ts";
+import { aFactory, aTeam, teamOf } from "./support/resources.ts";
 
 const PLATFORM_KEY = "canary-key-of-the-platform";
 const TEAM_KEY = "canary-key-of-a-team";

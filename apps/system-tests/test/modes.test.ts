@@ -16,7 +16,7 @@ import {
   succeeded,
   effectiveEventsOf,
 } from "./support/runs.ts";
-import { aFactory, applied, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, applied, definitionFiles, teamOf } from "./support/resources.ts";
 
 const SERVER = toolServer.config;
 

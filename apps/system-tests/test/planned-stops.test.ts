@@ -5,7 +5,7 @@ import { type Deployment, Platform, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { onDeployments, startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, script, waitForEvent, startRun, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 const attemptStarts = (api: Client, runId: string, attempt: number) =>
   waitForEvent(api, runId, ({ kind, attempt: of }) => kind === "tool_start" && of === attempt);

@@ -6,12 +6,12 @@ import { startPlatform } from "./support/deployment.ts";
 import { collectionsOfPath, idIn, pathWith, snapshot } from "./support/prober.ts";
 import { runOf, script, startRun, succeeded } from "./support/runs.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
-import { aTeam, aWorld, teamOf, type World } from "./support/world.ts";
+import { aTeam, createSampleResources, teamOf, type SampleResources } from "./support/resources.ts";
 
 /** One key per scope of one person, who owns a team with one resource of each kind and some personal resources. */
 let platform: Deployment;
 let owner: Client;
-let worlds: { readonly team: World; readonly personal: World };
+let sampleResources: { readonly team: SampleResources; readonly personal: SampleResources };
 let operations: Operation[];
 let samples: Samples;
 let keys: { readonly scope: string; readonly api: Client }[];
@@ -50,7 +50,7 @@ const WITHOUT_PERMISSION: readonly string[] = [
 beforeAll(async () => {
   platform = await startPlatform({ workers: 1 });
   owner = await aTeam(await connect(platform), "scopes");
-  const team = await aWorld(owner, platform);
+  const team = await createSampleResources(owner, platform);
   const run = await startRun(owner, script("say: Mine."), { team: false });
   await succeeded(owner, run);
   const schedule = await owner.post("/agent/schedules", {
@@ -61,7 +61,7 @@ beforeAll(async () => {
   });
   const environment = await owner.post("/agent/environments", { config: { name: "mine" }, team: false });
   const conversation = (await runOf(owner, run)).conversation_id;
-  worlds = {
+  sampleResources = {
     team,
     personal: {
       ...team,
@@ -80,7 +80,7 @@ beforeAll(async () => {
       api: owner.as((await owner.post(`/team/${uid}/keys`, { name: scope, scopes: [scope] })).api_key),
     })),
   );
-  before = await snapshot(owner, operations, worlds.personal);
+  before = await snapshot(owner, operations, sampleResources.personal);
 });
 afterAll(() => platform?.remove());
 
@@ -96,11 +96,13 @@ test("a key of a single scope gets nothing from any operation that needs another
   const left = keys.flatMap(({ scope, api }) =>
     operations
       .filter(({ permissions }) => permissions.length > 0 && !permissions.includes(scope))
-      .flatMap((operation) => Object.values(worlds).map((world) => ({ scope, api, operation, world }))),
+      .flatMap((operation) =>
+        Object.values(sampleResources).map((resources) => ({ scope, api, operation, resources })),
+      ),
   );
   const work = async (): Promise<void> => {
     for (let one = left.shift(); one; one = left.shift()) {
-      const fault = await probe(one.api, one.operation, one.world);
+      const fault = await probe(one.api, one.operation, one.resources);
       if (fault) found.push(`${one.scope}: ${nameOf(one.operation)}: ${fault}`);
     }
   };
@@ -109,12 +111,12 @@ test("a key of a single scope gets nothing from any operation that needs another
 });
 
 test("none of these requests has changed anything", async () =>
-  expect(await snapshot(owner, operations, worlds.personal)).toEqual(before));
+  expect(await snapshot(owner, operations, sampleResources.personal)).toEqual(before));
 
 /** Returns what is wrong with the response to a key without the permission; undefined if nothing is wrong. */
-async function probe(api: Client, operation: Operation, world: World): Promise<string | undefined> {
+async function probe(api: Client, operation: Operation, resources: SampleResources): Promise<string | undefined> {
   const ids = Object.fromEntries(
-    collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]),
+    collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(resources, collection)]),
   );
   const required = operation.query
     .filter(({ isRequired }) => isRequired)
@@ -123,7 +125,7 @@ async function probe(api: Client, operation: Operation, world: World): Promise<s
   const body = operation.body && {
     prompt: "p",
     ...(samples.valid(operation.body) as object),
-    ...(world === worlds.personal ? { team: false } : {}),
+    ...(resources === sampleResources.personal ? { team: false } : {}),
   };
   const { status, body: answer } = await api.call(
     operation.method,
@@ -132,7 +134,7 @@ async function probe(api: Client, operation: Operation, world: World): Promise<s
   );
   if ([400, 403, 404].includes(status)) return undefined;
   const text = JSON.stringify(answer);
-  const shown = SHOWN.flatMap((collection) => (text.includes(world[collection]!) ? [collection] : []));
+  const shown = SHOWN.flatMap((collection) => (text.includes(resources[collection]!) ? [collection] : []));
   if (operation.method === "GET" && status === 200 && shown.length === 0) return undefined;
   return `${status} with ${shown.join(", ")}: ${text.slice(0, 200)}`;
 }

@@ -15,11 +15,11 @@ import {
 import { script, startRun } from "./support/runs.ts";
 import { operationsOf, Samples, type Operation } from "./support/samples.ts";
 import { followEvents } from "./support/stream.ts";
-import { aTeam, aWorld, type World } from "./support/world.ts";
+import { aTeam, createSampleResources, type SampleResources } from "./support/resources.ts";
 
 let platform: Deployment;
 let [ours, theirs]: Client[] = [];
-let [own, foreign]: World[] = [];
+let [own, foreign]: SampleResources[] = [];
 let samples: Samples;
 let operations: Operation[];
 let theirsBefore: string[];
@@ -32,8 +32,8 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 1 });
   theirs = await connect(platform);
   ours = await aTeam(theirs, "ours");
-  foreign = await aWorld(theirs, platform);
-  own = await aWorld(ours, platform);
+  foreign = await createSampleResources(theirs, platform);
+  own = await createSampleResources(ours, platform);
   samples = new Samples(ours.document);
   operations = operationsOf(ours.document);
   theirsBefore = await snapshot(theirs, operations, foreign);
@@ -209,12 +209,15 @@ test("another team's ids return the same event streams as unknown ids, and team 
 
 describe("signed links", () => {
   /** Returns every link to a file of a team's resources. */
-  const linksOf = async (api: Client, world: World): Promise<string[]> => {
-    const [run, conversation] = [`/agent/runs/${world["runs"]}`, `/agent/conversations/${world["conversations"]}`];
+  const linksOf = async (api: Client, resources: SampleResources): Promise<string[]> => {
+    const [run, conversation] = [
+      `/agent/runs/${resources["runs"]}`,
+      `/agent/conversations/${resources["conversations"]}`,
+    ];
     const redirects = [
       `${run}/transcript`,
-      `/agent/artifacts/${world["artifacts"]}/download`,
-      `${conversation}/screenshots/${world["screenshots"]}/download`,
+      `/agent/artifacts/${resources["artifacts"]}/download`,
+      `${conversation}/screenshots/${resources["screenshots"]}/download`,
       `${conversation}/block-snapshot`,
     ];
     const followed = await Promise.all(
@@ -250,10 +253,10 @@ describe("signed links", () => {
     }
   });
   test("for uploads accept one file and read nothing", async () => {
-    const upload = async (api: Client, world: World) =>
+    const upload = async (api: Client, resources: SampleResources) =>
       new URL(
         (
-          await api.post(`/agent/runs/${world["runs"]}/attachments/prepare`, {
+          await api.post(`/agent/runs/${resources["runs"]}/attachments/prepare`, {
             files: [{ filename: "a", mime_type: "text/plain" }],
           })
         ).attachments[0].upload_url,

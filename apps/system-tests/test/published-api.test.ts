@@ -12,7 +12,7 @@ import {
 } from "./support/published-api.ts";
 import { PUBLISHED_OF_FACTORIES } from "./support/published-factory-api.ts";
 import { PUBLISHED_OF_SCORING } from "./support/published-scoring-api.ts";
-import { aTeam, teamOf } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/resources.ts";
 
 /**
  * The tables of published operations (support/published-api.ts, published-factory-api.ts, published-scoring-api.ts),

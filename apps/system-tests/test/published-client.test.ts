@@ -5,9 +5,9 @@ import OzAPI, { APIConnectionError, APIError, BadRequestError, ConflictError, No
 import { bareRepository, type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker } from "./support/hand-worker.ts";
+import { TestWorker } from "./support/test-worker.ts";
 import { ended, script, shellOutputs, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 /**
  * The published npm client, used with the platform's URL and a key of it. The tests check at run time what its types
@@ -335,7 +335,7 @@ describe("agent.runs.list", () => {
 
 describe("agent.runs.cancel", () => {
   test("of a PENDING run is retried by the client as the response instructs it, and succeeds", async () => {
-    const worker = await HandWorker.register(api, "by-hand");
+    const worker = await TestWorker.register(api, "by-hand");
     const { run_id: id } = await client.agent.run({ prompt: "p", config: { worker_host: "by-hand" } });
     const lease = await worker.offer();
     const { sent, fetch: watched } = watching(async (answer) => {

@@ -9,7 +9,7 @@ import { bareRepository, git, pushFiles } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS, script } from "./support/runs.ts";
-import { aCodeHost, applied, aTeam, definitionFiles, settled, treeOf, type CodeHost } from "./support/world.ts";
+import { aCodeHost, applied, aTeam, definitionFiles, settled, treeOf, type CodeHost } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

@@ -9,7 +9,7 @@ import type { Cluster } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { RUN_TIMEOUT_MS } from "./support/runs.ts";
-import { aCodeHost, aFactory, definitionFiles, teamOf, type CodeHost } from "./support/world.ts";
+import { aCodeHost, aFactory, definitionFiles, teamOf, type CodeHost } from "./support/resources.ts";
 
 const BOT = { login: "mill[bot]", type: "Bot" };
 const ADA = { login: "ada", type: "User" };

@@ -4,9 +4,9 @@ import { eventually } from "@millwright/testing";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker, type Assignment } from "./support/hand-worker.ts";
+import { TestWorker, type Assignment } from "./support/test-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 /**
  * Tests which personal resources, other teams and other runs credentials can access. The rules are in docs/security.md.
@@ -16,7 +16,7 @@ let platform: Deployment;
 let owner: Client;
 /** The owner of team "blue", who is also a viewer of "red". */
 let person: Client;
-let worker: HandWorker;
+let worker: TestWorker;
 let factory: string;
 let personal: Personal;
 
@@ -24,15 +24,15 @@ beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   const admin = await connect(platform);
   [owner, person] = [await aTeam(admin, "red"), await aTeam(admin, "blue")];
-  worker = await HandWorker.register(owner);
+  worker = await TestWorker.register(owner);
   factory = await aFactory(owner, definitionFiles("No script here."));
-  personal = await personalWorld(person);
+  personal = await createPersonalResources(person);
 });
 afterAll(() => platform?.remove());
 
 type Personal = { run: string; conversation: string; schedule: string; environment: string };
 
-async function personalWorld(api: Client): Promise<Personal> {
+async function createPersonalResources(api: Client): Promise<Personal> {
   const run = await startRun(api, "Mine.", { team: false });
   const schedule = await api.post("/agent/schedules", {
     name: "mine",
@@ -89,7 +89,7 @@ describe("a key with scopes", () => {
     "reaches personal resources as far as the scope permits: %s",
     async (scope) => {
       const key = await keyOf(person, { scopes: ["run.view", ...(scope === "run.view" ? [] : [scope])] });
-      for (const [verb, method, path, body] of uses(await personalWorld(person))) {
+      for (const [verb, method, path, body] of uses(await createPersonalResources(person))) {
         const status = await statusOf(key, method, path, body);
         const isAllowed = verb === "run.view" || verb === scope;
         expect([method, path, status < 300 ? "done" : status === 403 || status === 404 ? "refused" : status]).toEqual([
@@ -268,7 +268,7 @@ describe("the token of a run", () => {
       email: `${randomUUID()}@example.com`,
     });
     const member = await keyOf(owner.as(first), {});
-    const mine = await personalWorld(member);
+    const mine = await createPersonalResources(member);
     const token = member.as((await acceptRun(await startRun(member, "The team's."))).runToken);
     for (const [, method, path, body] of uses(mine))
       expect([400, 403, 404]).toContain(await statusOf(token, method, path, body));

@@ -4,7 +4,7 @@ import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { script } from "./support/runs.ts";
-import { aFactory, definitionFiles } from "./support/world.ts";
+import { aFactory, definitionFiles } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

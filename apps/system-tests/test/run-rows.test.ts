@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker } from "./support/hand-worker.ts";
+import { TestWorker } from "./support/test-worker.ts";
 import { eventsOf, runOf } from "./support/runs.ts";
 import { shown, States } from "./support/states.ts";
-import { aTeam, teamOf } from "./support/world.ts";
+import { aTeam, teamOf } from "./support/resources.ts";
 
 /**
  * The rows of API specification §3 "Run", the rules for conversations in §4 and the errors of §7 for both, tested
@@ -15,7 +15,7 @@ import { aTeam, teamOf } from "./support/world.ts";
  */
 let platform: Deployment;
 let api: Client;
-let worker: HandWorker;
+let worker: TestWorker;
 let states: States;
 let viewer: Client;
 let stranger: Client;
@@ -23,7 +23,7 @@ let stranger: Client;
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
-  worker = await HandWorker.register(api, "by-hand", ["oz", "claude"]);
+  worker = await TestWorker.register(api, "by-hand", ["oz", "claude"]);
   states = new States(api, worker);
   stranger = await aTeam(api, "Others");
   const team = await teamOf(api);

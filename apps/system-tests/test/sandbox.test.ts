@@ -4,7 +4,7 @@ import { eventually, needs } from "@millwright/testing";
 import { Platform, processesWith } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { ended, eventsOf, runOf, script, waitForEvent, shellOutputs, startRun, succeeded } from "./support/runs.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 let platform: Platform;
 let api: Client;

@@ -4,7 +4,7 @@ import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { SLOW_MS, startPlatform } from "./support/deployment.ts";
 import { ended, RUN_TIMEOUT_MS, script, succeeded, effectiveEventsOf } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 const LABELS = [
   { value: "pass", score: 1 },

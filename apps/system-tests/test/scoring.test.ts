@@ -5,7 +5,7 @@ import { bareRepository } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
 import { ended, eventsOf, RUN_TIMEOUT_MS, runOf, script, shellOutputs, succeeded } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 const LABELS = [
   { value: "good", score: 1 },

@@ -4,19 +4,19 @@ import type { Deployment } from "@millwright/test-platform";
 import { eventually } from "@millwright/testing";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker, type Lease } from "./support/hand-worker.ts";
+import { TestWorker, type Lease } from "./support/test-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
 import { ENDED, LIVE, shown, States, type RunInState } from "./support/states.ts";
 
 let platform: Deployment;
 let api: Client;
-let worker: HandWorker;
+let worker: TestWorker;
 let states: States;
 
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
-  worker = await HandWorker.register(api);
+  worker = await TestWorker.register(api);
   states = new States(api, worker);
 });
 afterAll(() => platform?.remove());

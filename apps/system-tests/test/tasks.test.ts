@@ -5,13 +5,13 @@ import OzAPI from "oz-agent-sdk";
 import { type Deployment, OWNER_KEY } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { HandWorker, type Assignment, type Lease } from "./support/hand-worker.ts";
+import { TestWorker, type Assignment, type Lease } from "./support/test-worker.ts";
 import { runOf, startRun } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;
-let worker: HandWorker;
+let worker: TestWorker;
 let factory: string;
 let conversation: string;
 let runId: string;
@@ -21,7 +21,7 @@ let email: string;
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, timeScale: 1 });
   api = await connect(platform);
-  worker = await HandWorker.register(api);
+  worker = await TestWorker.register(api);
   factory = await aFactory(api, definitionFiles("No script here."));
   email = (await api.get("/whoami")).principal.email;
 });

@@ -6,7 +6,7 @@ import { millwrightAdmin } from "./support/admin.ts";
 import { findEverywhere } from "./support/canaries.ts";
 import { connect, type Client } from "./support/client.ts";
 import { script, startRun, succeeded } from "./support/runs.ts";
-import { aFactory, aTeam, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, aTeam, definitionFiles, teamOf } from "./support/resources.ts";
 
 const CANARY = "canary7f3a91";
 const SECRET = `${CANARY}-value-of-a-secret`;

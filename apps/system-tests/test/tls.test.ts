@@ -7,7 +7,7 @@ import { eventually, loopbackCertificate } from "@millwright/testing";
 import { Cluster, SERVICES } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { script, spawn, succeeded } from "./support/runs.ts";
-import { aFactory, definitionFiles } from "./support/world.ts";
+import { aFactory, definitionFiles } from "./support/resources.ts";
 
 const { ca, server } = loopbackCertificate();
 let dir: string;

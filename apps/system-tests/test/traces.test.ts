@@ -5,7 +5,7 @@ import { eventually, ModelServer, needs, TraceCollector, type CollectedSpan } fr
 import { Cluster, OWNER_KEY, Platform } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "./support/runs.ts";
-import { aFactory, teamOf } from "./support/world.ts";
+import { aFactory, teamOf } from "./support/resources.ts";
 
 const PROVIDER_KEY = "canary-key-of-the-provider";
 const SECRET = "canary-of-a-secret";
@@ -25,7 +25,7 @@ const files = (model: string) => [
 ];
 
 type AnyPlatform = Pick<Platform, "url" | "output" | "path" | "remove">;
-type Surroundings = {
+type DeploymentSetup = {
   readonly start: (env: Record<string, string>) => Promise<AnyPlatform>;
   /** Processes of the platform besides the worker. */
   readonly processes: "one" | "one each";
@@ -34,7 +34,7 @@ type Surroundings = {
 };
 
 /** The worker is a separate process in both. */
-const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
+const DEPLOYMENTS: Readonly<Record<string, DeploymentSetup>> = {
   "a platform in one process": {
     start: (env) => Platform.start({ env }),
     processes: "one",
@@ -47,7 +47,7 @@ const SURROUNDINGS: Readonly<Record<string, Surroundings>> = {
   },
 };
 
-describe.each(Object.entries(SURROUNDINGS))(
+describe.each(Object.entries(DEPLOYMENTS))(
   "in %s, a trace that the client started",
   (_name, { start, processes, logs }) => {
     let models: ModelServer;

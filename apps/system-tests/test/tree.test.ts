@@ -16,7 +16,7 @@ import {
   startRun,
   succeeded,
 } from "./support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "./support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

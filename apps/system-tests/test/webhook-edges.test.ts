@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Deployment } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
 import { startPlatform } from "./support/deployment.ts";
-import { teamOf } from "./support/world.ts";
+import { teamOf } from "./support/resources.ts";
 
 let platform: Deployment;
 let api: Client;

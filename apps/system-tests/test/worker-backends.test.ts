@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { type Deployment, Program } from "@millwright/test-platform";
 import { connect, type Client } from "./support/client.ts";
-import { Depot } from "./support/depot.ts";
+import { DispatchingWorker } from "./support/dispatching-worker.ts";
 import { onDeployments, SLOW_MS, startPlatform } from "./support/deployment.ts";
 import {
   ended,
@@ -20,17 +20,18 @@ import {
 onDeployments(["standalone"], (name) => {
   let platform: Deployment;
   let api: Client;
-  let depot: Depot;
-  const onDepot = (prompt: string): Promise<string> => startRun(api, prompt, { config: { worker_host: "depot" } });
+  let dispatcher: DispatchingWorker;
+  const startOnDispatcher = (prompt: string): Promise<string> =>
+    startRun(api, prompt, { config: { worker_host: "depot" } });
 
   beforeAll(async () => {
     // Unscaled lease durations, because no worker may be lost.
     platform = await startPlatform({ workers: 0, timeScale: 1 }, name);
     api = await connect(platform);
-    depot = await Depot.start(platform, api);
+    dispatcher = await DispatchingWorker.start(platform, api);
   });
   afterAll(async () => {
-    await depot?.remove();
+    await dispatcher?.remove();
     await platform?.remove();
   });
 
@@ -41,13 +42,13 @@ onDeployments(["standalone"], (name) => {
         "shell: echo hello > hello.txt; cat hello.txt",
         "plan: {title: Plan, markdown: '# Plan'}",
       );
-      const there = await onDepot(prompt);
+      const there = await startOnDispatcher(prompt);
       await succeeded(api, there);
       const ordinary = new Program("worker/src/main.ts", {
         log: platform.path("ordinary.log"),
         env: {
           MILLWRIGHT_URL: platform.url,
-          MILLWRIGHT_WORKER_KEY: depot.key,
+          MILLWRIGHT_WORKER_KEY: dispatcher.key,
           MILLWRIGHT_WORKER_ID: "ordinary",
           MILLWRIGHT_WORKER_DIR: platform.path("ordinary"),
           MILLWRIGHT_SANDBOX: "none",
@@ -70,39 +71,41 @@ onDeployments(["standalone"], (name) => {
       } finally {
         await ordinary.kill();
       }
-      await eventually(() => depot.machinesOf(there) === 0, { timeoutMs: SLOW_MS });
-      expect(depot.cancelledFor(there)).toEqual([]);
+      await eventually(() => dispatcher.machinesOf(there) === 0, { timeoutMs: SLOW_MS });
+      expect(dispatcher.cancelledFor(there)).toEqual([]);
     });
 
     test("ends a cancelled run on its machine, and cancels the machine", async () => {
-      const id = await onDepot(script("shell: sleep 600"));
+      const id = await startOnDispatcher(script("shell: sleep 600"));
       await waitForEvent(api, id, ({ kind }) => kind === "tool_start");
       await api.post(`/agent/runs/${id}/cancel`);
       expect((await ended(api, id)).state).toBe("CANCELLED");
-      await eventually(() => depot.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
-      await eventually(() => depot.cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
-      expect(depot.cancelledFor(id)).toEqual(["cancelled"]);
+      await eventually(() => dispatcher.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
+      await eventually(() => dispatcher.cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
+      expect(dispatcher.cancelledFor(id)).toEqual(["cancelled"]);
     });
 
     test("continues on the machine if the dispatching worker is killed, and watches the machine again", async () => {
       const go = platform.path("go");
-      const id = await onDepot(script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."));
+      const id = await startOnDispatcher(
+        script(`shell: until test -e '${go}'; do sleep 0.1; done; echo went on`, "say: Done."),
+      );
       await waitForEvent(api, id, ({ kind }) => kind === "tool_start");
-      await depot.kill();
-      await depot.launch();
-      expect(depot.output()).toContain("reattached to a machine");
+      await dispatcher.kill();
+      await dispatcher.launch();
+      expect(dispatcher.output()).toContain("reattached to a machine");
       await writeFile(go, "");
       await succeeded(api, id);
       expect(await shellOutputs(api, id)).toEqual(["went on\n"]);
       expect((await eventsOf(api, id)).filter(({ kind }) => kind === "worker_lost" || kind === "run_queued")).toEqual(
         [],
       );
-      expect(depot.cancelledFor(id)).toEqual([]);
+      expect(dispatcher.cancelledFor(id)).toEqual([]);
     });
 
     test("reports why there is no machine, and the run continues when there is one again", async () => {
       await writeFile(platform.path("closed-once"), "");
-      const id = await onDepot(script("say: At last."));
+      const id = await startOnDispatcher(script("say: At last."));
       const failed = await waitForEvent(api, id, ({ kind }) => kind === "dispatch_failed");
       expect(failed.payload).toMatchObject({
         worker_host: "depot",
@@ -111,7 +114,7 @@ onDeployments(["standalone"], (name) => {
       });
       await succeeded(api, id);
       await writeFile(platform.path("closed"), "");
-      const given = await waitForState(api, await onDepot(script("say: never")), "ERROR");
+      const given = await waitForState(api, await startOnDispatcher(script("say: never")), "ERROR");
       expect(given.status_message).toMatchObject({
         error_code: "resource_unavailable",
         retryable: true,

@@ -37,7 +37,7 @@ import type { ServiceSettings } from "./settings.ts";
 /** Endpoints of an upstream service: its RPC addresses, and the addresses of its public keys. */
 export type UpstreamAddresses = { readonly urls: readonly string[]; readonly jwksUrls: readonly string[] };
 
-type Surroundings = {
+type ProcessContext = {
   readonly secrets: Secrets;
   readonly tls: Tls;
   readonly log: Logger;
@@ -103,7 +103,7 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
 async function processOf<C extends ServiceSettings, N extends string>(
   plan: ServicePlan<C, N>,
   config: C,
-  { secrets, tls, log, metrics, tracing }: Surroundings,
+  { secrets, tls, log, metrics, tracing }: ProcessContext,
 ): Promise<Lifecycle> {
   const tracer = tracing.tracer(plan.name);
   const signer = await CallerSigner.fromSeed(plan.name, secrets.serviceKey);

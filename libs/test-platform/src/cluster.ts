@@ -227,14 +227,15 @@ export class Cluster implements Deployment {
     await killed;
   }
 
+  /** Stops all processes. Returns the names of those that did not exit in time with code 0. */
   async stop(): Promise<string[]> {
-    const unclean: string[] = [];
+    const failedMembers: string[] = [];
     for (const members of [this.#workers, this.#services]) {
-      await Promise.all(members.map(async (member) => (await member.stop()) || unclean.push(member.name)));
+      await Promise.all(members.map(async (member) => (await member.stop()) || failedMembers.push(member.name)));
     }
     await this.nats?.end();
     await this.#postgres?.stop();
-    return unclean;
+    return failedMembers;
   }
 
   async remove(): Promise<void> {

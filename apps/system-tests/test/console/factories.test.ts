@@ -1,24 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import type { Deployment } from "@millwright/test-platform";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
 import { script } from "../support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "../support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
 inBrowser("the factory and schedule pages", () => {
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
-  let browser: Browser;
   let page: ConsolePage;
   let factory: string;
   let webhook: { uid: string; ingress_url: string; secret: string };
@@ -32,9 +20,8 @@ inBrowser("the factory and schedule pages", () => {
     });
 
   beforeAll(async () => {
-    buildConsole();
-    platform = await startPlatform();
-    api = await connect(platform);
+    session = await ConsoleSession.start();
+    ({ api } = session);
     factory = await aFactory(api, definitionFiles(script("say: Hello.")));
     webhook = await api.post(`/factory/${factory}/webhooks`, { name: "ci" });
     ({ uid: automation } = await api.post(`/factory/${factory}/automations`, {
@@ -51,13 +38,11 @@ inBrowser("the factory and schedule pages", () => {
     }));
     await deliver({ status: "firing", text: "<img src=x onerror=alert(1)>" });
     await deliver({ status: "resolved" });
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
     await signIn(page, "/factories");
   });
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
   });
 
   test("list factories and open the definition without drift", async () => {
@@ -151,7 +136,7 @@ inBrowser("the factory and schedule pages", () => {
       name: "reader",
       scopes: ["factory.view", "run.view"],
     });
-    const reader = await newPage(browser, platform.url);
+    const reader = await session.newPage();
     await signIn(reader, `/factories/${factory}/automations/${automation}`, key);
     await reader.getByRole("heading", { name: "alerts" }).waitFor();
     expect(await reader.getByRole("button", { name: "Run now" }).isDisabled()).toBe(true);

@@ -1,17 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import type { Deployment } from "@millwright/test-platform";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
 import { RUN_TIMEOUT_MS, script, startRun, succeeded } from "../support/runs.ts";
 
 const BIDI = "\u202Etxt.exe";
@@ -30,14 +19,12 @@ const LINKS = [
 const ESCAPES = String.raw`\033]0;owned\007\033]8;;javascript:1\007link\033]8;;\007\033[2J\033[31mred\033[0m\033[999Cend`;
 
 inBrowser("text that an agent wrote", () => {
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
-  let browser: Browser;
   let page: ConsolePage;
   beforeAll(async () => {
-    buildConsole();
-    platform = await startPlatform();
-    api = await connect(platform);
+    session = await ConsoleSession.start();
+    ({ api } = session);
     const id = await startRun(
       api,
       script(
@@ -50,15 +37,13 @@ inBrowser("text that an agent wrote", () => {
       { title: `${MARKUP} ${BIDI}` },
     );
     await succeeded(api, id);
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
     page.setDefaultTimeout(RUN_TIMEOUT_MS);
     await signIn(page, `/runs/${id}`);
     await page.getByText("good", { exact: true }).waitFor();
   });
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
   });
 
   test("is text: it runs nothing and creates no elements", async () => {

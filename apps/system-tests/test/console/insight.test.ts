@@ -1,30 +1,21 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser, Download } from "playwright-core";
-import { bareRepository, type Deployment } from "@millwright/test-platform";
+import type { Download } from "playwright-core";
+import { bareRepository } from "@millwright/test-platform";
 import { eventually, ModelServer } from "@millwright/testing";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { SLOW_MS, startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
+import { SLOW_MS } from "../support/deployment.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "../support/runs.ts";
-import { aFactory, definitionFiles, teamOf } from "../support/world.ts";
+import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
 const MODEL = "claude-opus-5-5";
 const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
 
 inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
   let models: ModelServer;
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
-  let browser: Browser;
   let page: ConsolePage;
   let factory: string;
   /** A factory of its own, so that judges and trials are in no metric of the other one. */
@@ -33,11 +24,10 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
 
   /** One run tree: the root's script opens a pull request with a hostile title; a priced model executes the child. */
   beforeAll(async () => {
-    buildConsole();
     models = await ModelServer.start(() => ({ text: "Nine.", usage: { input: 1_000, output: 200 } }));
-    platform = await startPlatform({ env: { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: models.url } });
-    api = await connect(platform);
-    const root = platform.path("repositories");
+    session = await ConsoleSession.start({ env: { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: models.url } });
+    ({ api } = session);
+    const root = session.platform.path("repositories");
     bareRepository(root, "acme", "shop", { "price.txt": "ten\n" });
     await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
     const [file, foreman, helper] = definitionFiles("No script here.", "No script here.");
@@ -83,12 +73,10 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
     await eventually(async () => (await api.get(`/factory/${factory}/costs/per-pr`)).dollars.total > 0, {
       timeoutMs: RUN_TIMEOUT_MS,
     });
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
   }, SLOW_MS);
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
     await models?.stop();
   });
 

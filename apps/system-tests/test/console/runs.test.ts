@@ -1,20 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import { bareRepository, type Deployment } from "@millwright/test-platform";
+import { bareRepository } from "@millwright/test-platform";
 import { eventually } from "@millwright/testing";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
 import { eventsOf, waitForState, RUN_TIMEOUT_MS, script, startRun, succeeded } from "../support/runs.ts";
-import { aFactory, aTeam, teamOf } from "../support/world.ts";
+import { aFactory, aTeam, teamOf } from "../support/resources.ts";
 
 const FOREMAN = script(
   "shell: cd /workspace/prices && cat src/a.txt",
@@ -25,16 +15,14 @@ const FOREMAN = script(
 );
 
 inBrowser("the console", () => {
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
-  let browser: Browser;
   let page: ConsolePage;
   let runId: string;
   beforeAll(async () => {
-    buildConsole();
-    platform = await startPlatform();
-    api = await connect(platform);
-    const root = platform.path("repositories");
+    session = await ConsoleSession.start();
+    ({ api } = session);
+    const root = session.platform.path("repositories");
     bareRepository(root, "acme", "prices", { "src/a.txt": "old\n" });
     await api.post(`/team/${await teamOf(api)}/code-hosts`, { name: "local", kind: "local", root, owners: ["acme"] });
     await aFactory(api, [
@@ -48,14 +36,12 @@ inBrowser("the console", () => {
         content: `---\ndescription: Receives work.\nagentType: FOREMAN\n---\n\nYou are the foreman.\n\n${FOREMAN}\n`,
       },
     ]);
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
     page.setDefaultTimeout(RUN_TIMEOUT_MS);
     await signIn(page, "/work");
   });
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
   });
 
   test("dispatches work and follows its run live", async () => {
@@ -143,7 +129,7 @@ inBrowser("the console", () => {
 
   test("shows a run by its session link without signing in, to read only", async () => {
     const { session_link: link } = await api.get(`/agent/runs/${runId}`);
-    const reader = await newPage(browser, platform.url);
+    const reader = await session.newPage();
     await reader.goto(link);
     await reader.getByText("Thank you for the answer.").waitFor();
     expect(await reader.getByRole("button", { name: "Retry" }).isDisabled()).toBe(true);
@@ -154,7 +140,7 @@ inBrowser("the console", () => {
 
   test("shows the same for another team's run as for one that does not exist", async () => {
     const other = await aTeam(api, "elsewhere");
-    const theirs = await newPage(browser, platform.url);
+    const theirs = await session.newPage();
     await signIn(theirs, `/runs/${runId}`, other.key);
     const text = async () =>
       (await theirs.getByRole("alert").first().textContent())!.replaceAll(/[0-9a-f-]{36}/g, "ID");

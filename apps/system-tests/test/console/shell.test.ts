@@ -1,36 +1,21 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import type { Deployment } from "@millwright/test-platform";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
 import { script, startRun, succeeded } from "../support/runs.ts";
-import { aTeam, teamOf } from "../support/world.ts";
+import { aTeam, teamOf } from "../support/resources.ts";
 
 inBrowser("the console", () => {
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
-  let browser: Browser;
   let page: ConsolePage;
   beforeAll(async () => {
-    buildConsole();
-    platform = await startPlatform();
-    api = await connect(platform);
+    session = await ConsoleSession.start();
+    ({ api } = session);
     await succeeded(api, await startRun(api, script("say: Hello."), { title: "First" }));
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
   });
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
   });
 
   test("asks for a key, refuses a wrong one, and opens the requested page with the right one", async () => {
@@ -87,7 +72,7 @@ inBrowser("the console", () => {
 
   test("switches teams, and asks for a key again when the key is revoked", async () => {
     const other = await aTeam(api, "other");
-    const theirs = await newPage(browser, platform.url);
+    const theirs = await session.newPage();
     await signIn(theirs, "/runs", other.key);
     await theirs.getByText("No runs yet").waitFor();
     const team = await teamOf(other);

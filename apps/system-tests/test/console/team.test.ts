@@ -1,38 +1,23 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import type { Deployment } from "@millwright/test-platform";
-import {
-  buildConsole,
-  expectAccessible,
-  inBrowser,
-  launch,
-  newPage,
-  signIn,
-  type ConsolePage,
-} from "../support/browser.ts";
-import { connect, type Client } from "../support/client.ts";
-import { startPlatform } from "../support/deployment.ts";
+import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import type { Client } from "../support/client.ts";
 import { script, startRun, waitForState } from "../support/runs.ts";
-import { teamOf } from "../support/world.ts";
+import { teamOf } from "../support/resources.ts";
 
 inBrowser("the console's pages of the platform and the team", () => {
-  let platform: Deployment;
+  let session: ConsoleSession;
   let api: Client;
   let team: string;
-  let browser: Browser;
   let page: ConsolePage;
   beforeAll(async () => {
-    buildConsole();
-    platform = await startPlatform();
-    api = await connect(platform);
+    session = await ConsoleSession.start();
+    ({ api } = session);
     team = await teamOf(api);
-    browser = await launch();
-    page = await newPage(browser, platform.url);
+    page = await session.newPage();
     await signIn(page, "/workers");
   });
   afterAll(async () => {
-    await browser?.close();
-    await platform?.remove();
+    await session?.remove();
   });
 
   test("lists connected workers and models", async () => {
@@ -118,7 +103,7 @@ inBrowser("the console's pages of the platform and the team", () => {
     expect(await page.content()).not.toContain(key);
     await expectAccessible(page);
 
-    const restricted = await newPage(browser, platform.url);
+    const restricted = await session.newPage();
     await signIn(restricted, "/secrets", key);
     await restricted.getByText("Your key may not read this page").waitFor();
     await restricted.goto("/settings");
@@ -163,7 +148,7 @@ inBrowser("the console's pages of the platform and the team", () => {
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByRole("button", { name: "Revoke the invitation of other@example.com" }).waitFor();
     await expectAccessible(page);
-    const theirs = await newPage(browser, platform.url);
+    const theirs = await session.newPage();
     await signIn(theirs, "/members", own);
     await theirs.getByRole("button", { name: /^Join / }).click();
     await theirs.getByRole("button", { name: /^Join / }).waitFor({ state: "detached" });

@@ -3,7 +3,7 @@ import { bareRepository, type Deployment, Program } from "@millwright/test-platf
 import { connect, type Client } from "./client.ts";
 import { startPlatform } from "./deployment.ts";
 import { eventsOf, RUN_TIMEOUT_MS } from "./runs.ts";
-import { teamOf } from "./world.ts";
+import { teamOf } from "./resources.ts";
 
 /** The API key of the team for each provider. No agent may see it. */
 export const KEY = "canary-key-of-a-provider";

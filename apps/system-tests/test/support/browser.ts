@@ -4,7 +4,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, expect } from "@jest/globals";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { OWNER_KEY } from "@millwright/test-platform";
+import { OWNER_KEY, type Deployment } from "@millwright/test-platform";
+import { connect, type Client } from "./client.ts";
+import { startPlatform } from "./deployment.ts";
 
 const CHROMIUM = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
 const ROOT = join(import.meta.dirname, "../../../..");
@@ -21,12 +23,40 @@ export function inBrowser(name: string, tests: () => void): void {
 }
 
 /** Builds the console unless it is current. The platform serves it from the same directory. */
-export function buildConsole(): void {
+function buildConsole(): void {
   execFileSync(process.execPath, ["--no-warnings", join(ROOT, "apps/console/build.mjs")], { stdio: "pipe" });
 }
 
-/** Starts a browser without a network of its own. */
-export const launch = (): Promise<Browser> => chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
+/** A platform that serves the console, a client of its API, and a browser. */
+export class ConsoleSession {
+  readonly platform: Deployment;
+  readonly api: Client;
+  readonly #browser: Browser;
+
+  private constructor(platform: Deployment, api: Client, browser: Browser) {
+    this.platform = platform;
+    this.api = api;
+    this.#browser = browser;
+  }
+
+  /** Builds the console, and starts a platform and a browser without a network of its own. */
+  static async start(options?: Parameters<typeof startPlatform>[0]): Promise<ConsoleSession> {
+    buildConsole();
+    const platform = await startPlatform(options);
+    const api = await connect(platform);
+    return new ConsoleSession(platform, api, await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS }));
+  }
+
+  /** Opens a page of a new browser profile. */
+  newPage(): Promise<ConsolePage> {
+    return newPage(this.#browser, this.platform.url);
+  }
+
+  async remove(): Promise<void> {
+    await this.#browser.close();
+    await this.platform.remove();
+  }
+}
 
 export type ConsolePage = Page & {
   /** Violations of the content security policy, uncaught errors, and requests to other hosts. */
@@ -34,7 +64,7 @@ export type ConsolePage = Page & {
 };
 
 /** Opens a page of a new browser profile that records problems. */
-export async function newPage(browser: Browser, url: string): Promise<ConsolePage> {
+async function newPage(browser: Browser, url: string): Promise<ConsolePage> {
   const context = await browser.newContext({ baseURL: url, viewport: { width: 1360, height: 860 } });
   const problems: string[] = [];
   const page = Object.assign(await context.newPage(), { problems });

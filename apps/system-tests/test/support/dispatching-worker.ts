@@ -4,7 +4,7 @@ import { eventually } from "@millwright/testing";
 import { type Deployment, killAll, processesWith, Program } from "@millwright/test-platform";
 import type { Client } from "./client.ts";
 import { SLOW_MS } from "./deployment.ts";
-import { teamOf } from "./world.ts";
+import { teamOf } from "./resources.ts";
 
 const WORKER_MAIN = fileURLToPath(new URL("../../../worker/src/main.ts", import.meta.url));
 
@@ -29,7 +29,7 @@ spawn(process.execPath, argv, {
  * A worker with the id `depot` that delegates each run to a separate machine: processes on this machine, started and
  * cancelled by commands.
  */
-export class Depot {
+export class DispatchingWorker {
   /** The worker key of the team; further workers may use it. */
   readonly key: string;
   readonly #platform: Deployment;
@@ -41,12 +41,12 @@ export class Depot {
   }
 
   /** Resolves when the worker is registered. */
-  static async start(platform: Deployment, api: Client): Promise<Depot> {
+  static async start(platform: Deployment, api: Client): Promise<DispatchingWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: "worker", kind: "worker" });
     writeFileSync(platform.path("machine.mjs"), MACHINE);
-    const depot = new Depot(platform, key);
-    await depot.launch();
-    return depot;
+    const worker = new DispatchingWorker(platform, key);
+    await worker.launch();
+    return worker;
   }
 
   async launch(): Promise<void> {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "./client.ts";
 import type { Operation } from "./samples.ts";
-import type { World } from "./world.ts";
+import type { SampleResources } from "./resources.ts";
 
 /**
  * Maps a body or query field to the collection of the id in it. Add new fields here, so that their isolation is probed.
@@ -56,7 +56,10 @@ const NO_IDS: ReadonlySet<string> = new Set([
 export function collectionOfMember(name: string): string | undefined {
   if (!/(^|_)u?ids?$/.test(name) || NO_IDS.has(name)) return undefined;
   const collection = COLLECTION_OF_MEMBER[name];
-  if (!collection) throw new Error(`Teach the prober what "${name}" identifies.`);
+  if (!collection)
+    throw new Error(
+      `The probers do not know what "${name}" identifies. Add it to COLLECTION_OF_MEMBER or NO_IDS (support/prober.ts).`,
+    );
   return collection;
 }
 
@@ -94,9 +97,12 @@ export function randomLike(id: string): string {
   return `${id}_${randomUUID().slice(0, 8).toUpperCase()}`;
 }
 
-export function idIn(world: World, collection: string): string {
-  const id = world[collection] ?? EVERYBODYS[collection];
-  if (id === undefined) throw new Error(`Teach the world of the probers about "${collection}".`);
+export function idIn(resources: SampleResources, collection: string): string {
+  const id = resources[collection] ?? EVERYBODYS[collection];
+  if (id === undefined)
+    throw new Error(
+      `The probers know no resource in "${collection}". Create one in createSampleResources (support/resources.ts).`,
+    );
   return id;
 }
 
@@ -133,7 +139,11 @@ export const comparable = (answer: { status: number; body: unknown }, sent: read
  * Returns everything of a team that GET operations without required parameters return. Two snapshots are equal if
  * nothing changed.
  */
-export async function snapshot(api: Client, operations: readonly Operation[], world: World): Promise<string[]> {
+export async function snapshot(
+  api: Client,
+  operations: readonly Operation[],
+  resources: SampleResources,
+): Promise<string[]> {
   const readable = operations.filter(
     ({ method, query, path }) =>
       method === "GET" &&
@@ -143,7 +153,7 @@ export async function snapshot(api: Client, operations: readonly Operation[], wo
   const shown: string[] = [];
   for (const operation of readable) {
     const ids = Object.fromEntries(
-      collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(world, collection)]),
+      collectionsOfPath(operation).map(({ name, collection }) => [name, idIn(resources, collection)]),
     );
     shown.push(`${operation.path} ${lasting(await api.call("GET", pathWith(operation.path, ids)))}`);
   }

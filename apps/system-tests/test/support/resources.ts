@@ -118,7 +118,7 @@ async function aScorer(api: Client, factory: string, run: string): Promise<strin
 }
 
 /** Creates a benchmark with one task and waits until it has completed. */
-async function aBenchmark(api: Client, factory: string): Promise<World> {
+async function aBenchmark(api: Client, factory: string): Promise<SampleResources> {
   const { agents } = await api.get(`/agent/identities?factory_uid=${factory}`);
   const helper = agents.find((one: any) => one.name === "helper");
   const base = `/factory/${factory}/benchmarks`;
@@ -149,10 +149,10 @@ async function aBenchmark(api: Client, factory: string): Promise<World> {
 }
 
 /** Ids of one resource of each kind of a team, by the name of their collection in paths. */
-export type World = Readonly<Record<string, string>>;
+export type SampleResources = Readonly<Record<string, string>>;
 
 /** Creates one resource of each kind in the client's team. */
-export async function aWorld(api: Client, platform: Deployment): Promise<World> {
+export async function createSampleResources(api: Client, platform: Deployment): Promise<SampleResources> {
   const team = await teamOf(api);
   const root = platform.path("repositories", team);
   await mkdir(root, { recursive: true });
@@ -217,7 +217,7 @@ export async function aWorld(api: Client, platform: Deployment): Promise<World> 
     runs: run,
     tasks: task.uid,
     conversations: conversation,
-    // no run of this world opens one: the id is nobody's
+    // No run opens a pull request: no resource has this id.
     "pull-requests": randomUUID(),
     artifacts: uidOf(artifacts, "FILE"),
     screenshots: uidOf(artifacts, "SCREENSHOT"),

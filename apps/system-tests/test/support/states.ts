@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "./client.ts";
-import type { Assignment, HandWorker, Lease } from "./hand-worker.ts";
+import type { Assignment, TestWorker, Lease } from "./test-worker.ts";
 import { startRun } from "./runs.ts";
 
 export type RunInState = { runId: string; lease: Lease; assignment?: Assignment };
@@ -22,11 +22,11 @@ export const shown = (state: string): string =>
 /** Puts runs into any state with a worker controlled by the test. */
 export class States {
   readonly #api: Client;
-  readonly #worker: HandWorker;
+  readonly #worker: TestWorker;
   /** Offers made during the current test; those it did not accept must not reach the next test. */
   readonly #offered: Lease[] = [];
 
-  constructor(api: Client, worker: HandWorker) {
+  constructor(api: Client, worker: TestWorker) {
     this.#api = api;
     this.#worker = worker;
   }

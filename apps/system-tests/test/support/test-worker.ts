@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { eventually } from "@millwright/testing";
 import type { Client } from "./client.ts";
 import { sendRequest, sendWithRetries } from "./requests.ts";
-import { teamOf } from "./world.ts";
+import { teamOf } from "./resources.ts";
 
 export type Lease = { readonly executionId: string; readonly attempt: number };
 export type Assignment = Lease & {
@@ -15,7 +15,7 @@ export type Assignment = Lease & {
 type Platform = Pick<Client, "url" | "hasChaos">;
 
 /** A worker controlled by the test. It uses the same API as real workers and can keep a run in any state. */
-export class HandWorker {
+export class TestWorker {
   readonly #platform: Platform;
   /** The worker key used for registration; `token` authenticates all later calls. */
   readonly key: string;
@@ -28,7 +28,7 @@ export class HandWorker {
   }
 
   /** Registers a worker in the client's team. */
-  static async register(api: Client, workerId = "by-hand", harnesses = ["oz"]): Promise<HandWorker> {
+  static async register(api: Client, workerId = "by-hand", harnesses = ["oz"]): Promise<TestWorker> {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, { name: workerId, kind: "worker" });
     const request = {
       workerId,
@@ -39,7 +39,7 @@ export class HandWorker {
       sandbox: "bwrap",
     };
     const { sessionToken } = await rpc(api, key, "Register", request);
-    return new HandWorker(api, key, sessionToken);
+    return new TestWorker(api, key, sessionToken);
   }
 
   /** Calls a method of the worker service with JSON. Throws with the error code and the response. */
