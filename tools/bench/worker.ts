@@ -3,7 +3,8 @@ import { createClient, type Client } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { worker } from "@millwright/contracts";
 
-export type Taken = { readonly runUid: string; readonly executionId: bigint; readonly attempt: number };
+/** An execution whose lease the worker owns. */
+export type OwnedLease = { readonly runUid: string; readonly executionId: bigint; readonly attempt: number };
 
 /** A worker that implements the whole protocol but executes nothing: no sandbox, no agent, no files. */
 export class ProtocolWorker {
@@ -36,7 +37,7 @@ export class ProtocolWorker {
   }
 
   /** Waits for offers and accepts them. */
-  async take(slots: number, waitMs: number): Promise<Taken[]> {
+  async claim(slots: number, waitMs: number): Promise<OwnedLease[]> {
     const { offers } = await this.#client.lease(
       { freeSlots: slots, waitMs },
       { headers: this.#headers, timeoutMs: waitMs + 10_000 },
@@ -50,21 +51,21 @@ export class ProtocolWorker {
   }
 
   /** Renews the leases of the worker. Throws an Error if any lease is lost. */
-  async heartbeat(held: readonly Taken[]): Promise<void> {
-    const leases = held.map(({ executionId, attempt }) => ({ executionId, attempt, phase: "RUNNING" }));
-    const answer = await this.#client.heartbeat({ state: "READY", leases }, { headers: this.#headers });
-    for (const { status } of answer.leases) if (status !== "OK") throw new Error(`A lease is ${status}.`);
+  async heartbeat(owned: readonly OwnedLease[]): Promise<void> {
+    const leases = owned.map(({ executionId, attempt }) => ({ executionId, attempt, phase: "RUNNING" }));
+    const response = await this.#client.heartbeat({ state: "READY", leases }, { headers: this.#headers });
+    for (const { status } of response.leases) if (status !== "OK") throw new Error(`A lease is ${status}.`);
   }
 
   /** Completes executions successfully. Throws an Error if the platform rejects a completion. */
-  async complete(taken: readonly Taken[]): Promise<void> {
-    const completions = taken.map(({ executionId, attempt }) => ({ executionId, attempt, outcome: "DONE" }));
+  async complete(owned: readonly OwnedLease[]): Promise<void> {
+    const completions = owned.map(({ executionId, attempt }) => ({ executionId, attempt, outcome: "DONE" }));
     const { results } = await this.#client.complete({ completions }, { headers: this.#headers });
     for (const { error } of results) if (error !== "") throw new Error(`The platform refused a completion: ${error}`);
   }
 
   /** Appends events to a run; `from` is the first client sequence number. */
-  async append({ executionId, attempt }: Taken, from: number, count: number): Promise<void> {
+  async append({ executionId, attempt }: OwnedLease, from: number, count: number): Promise<void> {
     const events = Array.from({ length: count }, (_, n) => ({
       clientSeq: BigInt(from + n),
       kind: "model_step",

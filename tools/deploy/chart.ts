@@ -15,7 +15,7 @@ export const CHART = resolve(import.meta.dirname, "../../deploy/helm/millwright"
 
 type Schema = { readonly [key: string]: unknown };
 
-/** Schemas of values whose default does not tell it, by path. `*` is any name. */
+/** Schemas of values whose default does not imply one, by path. `*` is any name. */
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   "images.pullPolicy": { enum: ["Always", "IfNotPresent", "Never"] },
   "images.pullSecrets": { type: "array", items: { type: "string", minLength: 1 } },

@@ -1,7 +1,7 @@
 import type { Manifest } from "./render.ts";
 
-/** Kinds whose objects hold data: an upgrade that drops one deletes the data, or leaves it behind. */
-const HOLDS_DATA = new Set(["StatefulSet", "PersistentVolumeClaim"]);
+/** Kinds whose objects store data: an upgrade that drops one deletes the data, or leaves it behind. */
+const STORES_DATA = new Set(["StatefulSet", "PersistentVolumeClaim"]);
 
 /** Returns what Kubernetes refuses to change in an object, undefined for kinds without such fields. */
 function immutableFields({ kind, spec, ...rest }: Manifest): unknown {
@@ -39,7 +39,7 @@ export const immutableFieldsOf = (manifests: readonly Manifest[]): ImmutableFiel
 /** Returns the objects that an upgrade between releases cannot change, and those whose data it would lose. */
 export function upgradeFaults(before: ImmutableFields, after: ImmutableFields): string[] {
   return Object.entries(before).flatMap(([name, fields]) => {
-    if (!(name in after)) return HOLDS_DATA.has(name.split("/")[0]!) ? [`${name} is removed`] : [];
+    if (!(name in after)) return STORES_DATA.has(name.split("/")[0]!) ? [`${name} is removed`] : [];
     return JSON.stringify(sorted(after[name])) === JSON.stringify(sorted(fields))
       ? []
       : [`${name} has immutable changes`];

@@ -96,18 +96,18 @@ async function loseEachProcess(installation: Installation): Promise<void> {
   const victims = [
     ...new Set(cluster.pods.filter(({ network }) => network !== undefined).map(({ component }) => component)),
   ].map((component) => cluster.podsOf(component)[0]!);
-  let isOver = false;
+  let haveBeenKilled = false;
   const killing = async (): Promise<void> => {
     for (const victim of victims) {
       await cluster.kill(victim);
       await cluster.restart(victim);
     }
-    isOver = true;
+    haveBeenKilled = true;
   };
   const working = async (): Promise<number> => {
     for (let jobs = 1; ; jobs++) {
       await runMainJob(installation, "existing-chaos");
-      if (isOver) return jobs;
+      if (haveBeenKilled) return jobs;
     }
   };
   const [jobs] = await Promise.all([working(), killing()]);

@@ -51,7 +51,7 @@ export class Load {
   readonly #open = new Set<Promise<void>>();
   #factory = "";
   #webhooks: readonly Webhook[] = [];
-  #isOver = false;
+  #isStopped = false;
   #loop: Promise<void> | undefined;
 
   constructor(options: LoadOptions) {
@@ -79,7 +79,7 @@ export class Load {
   start(): void {
     this.#loop = (async () => {
       const began = performance.now();
-      for (let turn = 0; !this.#isOver; turn++) {
+      for (let turn = 0; !this.#isStopped; turn++) {
         const dueMs = began + (turn * 1_000) / this.#options.perSecond - performance.now();
         if (dueMs > 1) await pause(dueMs);
         this.#send(turn);
@@ -89,7 +89,7 @@ export class Load {
 
   /** Stops the load and waits for its responses. */
   async stop(): Promise<void> {
-    this.#isOver = true;
+    this.#isStopped = true;
     await this.#loop;
     await Promise.all(this.#open);
   }

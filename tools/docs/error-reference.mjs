@@ -4,7 +4,7 @@
  *   node tools/docs/error-reference.mjs > docs/reference/errors.md
  *
  * An error is an object with a kind, a reason and a message, mostly the argument of `new DomainError`. If its reason,
- * kind or message is a parameter of the enclosing function, as in `notFound(thing)`, every call of that function is an
+ * kind or message is a parameter of the enclosing function, as in `notFound(resource)`, every call of that function is an
  * error. Constants are replaced by their values, other values by `{name}`.
  */
 import { readFileSync } from "node:fs";

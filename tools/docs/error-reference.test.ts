@@ -16,8 +16,8 @@ const KINDS = `export const ERROR_KINDS = {
 } as const;`;
 const ERRORS = `import { ERROR_KINDS } from "./kinds.ts";
 export class DomainError {}
-export const notFound = (thing: string) =>
-  new DomainError({ kind: "not_found", reason: \`\${thing}_not_found\`, message: \`No such \${thing}.\` });
+export const notFound = (resource: string) =>
+  new DomainError({ kind: "not_found", reason: \`\${resource}_not_found\`, message: \`No such \${resource}.\` });
 export const invalidArgument = (reason: string, message: string) =>
   new DomainError({ kind: "invalid_argument", reason, message });
 `;

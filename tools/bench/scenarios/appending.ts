@@ -3,7 +3,7 @@ import { EventFloor } from "../baseline/events.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
-import { ProtocolWorker, type Taken } from "../worker.ts";
+import { ProtocolWorker, type OwnedLease } from "../worker.ts";
 
 const BATCH = 50;
 const RUNS = 4;
@@ -18,18 +18,18 @@ const SECONDS = 2;
 export async function measureAppending({ platform, baseline, isQuick }: Bench): Promise<Measured[]> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), RUNS);
   await Promise.all(Array.from({ length: RUNS }, () => createRun(platform.url)));
-  const taken: Taken[] = [];
-  while (taken.length < RUNS) taken.push(...(await worker.take(RUNS - taken.length, 5_000)));
+  const leases: OwnedLease[] = [];
+  while (leases.length < RUNS) leases.push(...(await worker.claim(RUNS - leases.length, 5_000)));
   const seconds = isQuick ? 1 : SECONDS;
   const ours = await appendAll(
-    taken.map(
+    leases.map(
       (run): Append =>
         (from, count) =>
           worker.append(run, from, count),
     ),
     seconds,
   );
-  await worker.complete(taken);
+  await worker.complete(leases);
   const theirs = await measureFloor(baseline.databaseUrl, seconds);
   return [
     ...compared("append run events, one at a time", ours.single, theirs.single),

@@ -52,10 +52,10 @@ export async function measureClaims({ platform }: Bench): Promise<Measured[]> {
 /** Returns how long the worker waited for offers and their acceptance, in milliseconds. Completes the runs. */
 async function timeOfClaim(worker: ProtocolWorker): Promise<number> {
   const beganMs = performance.now();
-  const taken = await worker.take(SLOTS, WAIT_MS);
+  const leases = await worker.claim(SLOTS, WAIT_MS);
   const ms = performance.now() - beganMs;
-  if (taken.length !== SLOTS) throw new Error(`A claim returned ${taken.length} of ${SLOTS} runs.`);
-  await worker.complete(taken);
+  if (leases.length !== SLOTS) throw new Error(`A claim returned ${leases.length} of ${SLOTS} runs.`);
+  await worker.complete(leases);
   return ms;
 }
 

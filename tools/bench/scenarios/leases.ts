@@ -2,7 +2,7 @@ import { api, createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
-import { ProtocolWorker, type Taken } from "../worker.ts";
+import { ProtocolWorker, type OwnedLease } from "../worker.ts";
 
 const SLOTS = 100;
 const ENOUGH = 100_000;
@@ -12,7 +12,7 @@ const ENOUGH = 100_000;
  */
 const RENEWED_EVERY = 20;
 
-type LeasedWorker = { readonly worker: ProtocolWorker; readonly taken: Taken[] };
+type LeasedWorker = { readonly worker: ProtocolWorker; readonly leases: OwnedLease[] };
 
 /**
  * Measures the cost of renewing leases: workers with a hundred leases each send their heartbeats sequentially. With the
@@ -29,7 +29,7 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
   }
   const latencies = [...(await renewAll(workers)), ...(await renewAll(workers))];
   const leases = workers.length * SLOTS;
-  for (const { worker, taken } of workers) await worker.complete(taken);
+  for (const { worker, leases } of workers) await worker.complete(leases);
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
   return [
     {
@@ -44,21 +44,21 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
 /** Registers a worker and fills all its slots. */
 async function fillWorker(url: string, key: string, name: string): Promise<LeasedWorker> {
   const worker = await ProtocolWorker.register(url, key, SLOTS, name);
-  const taken: Taken[] = [];
-  while (taken.length < SLOTS) {
-    const batch = await worker.take(SLOTS - taken.length, 1);
+  const leases: OwnedLease[] = [];
+  while (leases.length < SLOTS) {
+    const batch = await worker.claim(SLOTS - leases.length, 1);
     if (batch.length === 0) await Promise.all(Array.from({ length: 20 }, () => createRun(url)));
-    taken.push(...batch);
+    leases.push(...batch);
   }
-  return { worker, taken };
+  return { worker, leases };
 }
 
 /** Sends one heartbeat per worker. Returns the duration of each. */
 async function renewAll(workers: readonly LeasedWorker[]): Promise<number[]> {
   const latencies: number[] = [];
-  for (const { worker, taken } of workers) {
+  for (const { worker, leases } of workers) {
     const beganMs = performance.now();
-    await worker.heartbeat(taken);
+    await worker.heartbeat(leases);
     latencies.push(performance.now() - beganMs);
   }
   return latencies;

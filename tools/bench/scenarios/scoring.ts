@@ -63,11 +63,11 @@ async function measureJudging(url: string, scoring: Database, factoryUid: string
       );
     await Promise.all(Array.from({ length: SLOTS }, create));
     for (let open = SLOTS; open > 0;) {
-      const taken = await worker.take(SLOTS, 5_000);
-      await Promise.all(taken.map((each) => worker.append(each, 1, 2)));
-      await worker.complete(taken);
-      runUids.push(...taken.map(({ runUid }) => runUid));
-      open -= taken.length;
+      const leases = await worker.claim(SLOTS, 5_000);
+      await Promise.all(leases.map((each) => worker.append(each, 1, 2)));
+      await worker.complete(leases);
+      runUids.push(...leases.map(({ runUid }) => runUid));
+      open -= leases.length;
     }
   }
   const beganMs = performance.now();

@@ -5,7 +5,7 @@ import { createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
-import { ProtocolWorker, type Taken } from "../worker.ts";
+import { ProtocolWorker, type OwnedLease } from "../worker.ts";
 
 const LATENCY = "create to claimed, idle worker";
 const FINISHED = "no-op runs finished";
@@ -60,25 +60,25 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
-    const taking = worker.take(1, WAIT_MS);
+    const claiming = worker.claim(1, WAIT_MS);
     await pause(5); // the worker is waiting before the run is created
     const beganMs = performance.now();
-    const [, taken] = await Promise.all([
+    const [, { leases, ms }] = await Promise.all([
       createRun(platform.url),
-      taking.then((all) => ({ all, ms: performance.now() - beganMs })),
+      claiming.then((claimed) => ({ leases: claimed, ms: performance.now() - beganMs })),
     ]);
-    if (taken.all.length !== 1) throw new Error("A run was not offered to the worker that waited for it.");
-    if (n >= WARM_UP) latencies.push(taken.ms);
-    await worker.complete(taken.all);
+    if (leases.length !== 1) throw new Error("A run was not offered to the worker that waited for it.");
+    if (n >= WARM_UP) latencies.push(ms);
+    await worker.complete(leases);
   }
   for (let n = 0; n < backlog; n += SLOTS)
     await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
   const beganMs = performance.now();
   for (let done = 0; done < backlog;) {
-    const taken = await worker.take(SLOTS, WAIT_MS);
-    if (taken.length === 0) throw new Error(`Only ${done} of ${backlog} runs were offered.`);
-    await worker.complete(taken);
-    done += taken.length;
+    const leases = await worker.claim(SLOTS, WAIT_MS);
+    if (leases.length === 0) throw new Error(`Only ${done} of ${backlog} runs were offered.`);
+    await worker.complete(leases);
+    done += leases.length;
   }
   return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
 }
@@ -179,18 +179,18 @@ async function measurePaced({ platform }: Bench, seconds: number): Promise<numbe
   const [began, claimed] = [new Map<string, number>(), new Map<string, number>()];
   const ending: Promise<void>[] = [];
   let busy = 0;
-  const end = async (taken: readonly Taken[]): Promise<void> => {
-    busy += taken.length;
-    await worker.complete(taken);
-    busy -= taken.length;
+  const end = async (leases: readonly OwnedLease[]): Promise<void> => {
+    busy += leases.length;
+    await worker.complete(leases);
+    busy -= leases.length;
   };
   const count = PACE_PER_SECOND * seconds;
   const work = async (): Promise<void> => {
     while (claimed.size < count) {
-      const taken = await worker.take(Math.max(1, SLOTS - busy), WAIT_MS);
-      for (const { runUid } of taken) claimed.set(runUid, performance.now());
-      if (taken.length === 0) throw new Error(`Only ${claimed.size} of ${count} runs were offered.`);
-      ending.push(end(taken));
+      const leases = await worker.claim(Math.max(1, SLOTS - busy), WAIT_MS);
+      for (const { runUid } of leases) claimed.set(runUid, performance.now());
+      if (leases.length === 0) throw new Error(`Only ${claimed.size} of ${count} runs were offered.`);
+      ending.push(end(leases));
     }
   };
   const create = async (n: number): Promise<void> => {
