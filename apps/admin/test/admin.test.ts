@@ -134,7 +134,7 @@ describe("owner-key", () => {
     expect(await admin("owner-key", { DATABASE_URL: gateway!.url })).toEqual({
       code: 1,
       printed: "",
-      errors: "No platform administrator owns a team: has the platform been started?",
+      errors: "No platform administrator owns a team. Start the platform once, then create the key.",
     });
   });
 

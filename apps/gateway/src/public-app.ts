@@ -27,7 +27,8 @@ import { budgetRoutes } from "./routes/costs/budgets.ts";
 import { codeHostRoutes } from "./routes/catalog/code-hosts.ts";
 import { conversationRoutes } from "./routes/conversations/conversations.ts";
 import { creditRoutes } from "./routes/costs/credits.ts";
-import { environmentRoutes, type EnvironmentRoutesDeps } from "./routes/catalog/environments.ts";
+import { environmentGrantRoutes, type EnvironmentGrantRoutesDeps } from "./routes/catalog/environment-grants.ts";
+import { environmentRoutes } from "./routes/catalog/environments.ts";
 import { factoryCostRoutes } from "./routes/metrics/factory-costs.ts";
 import { factoryFilesRoutes } from "./routes/factories/factory-files.ts";
 import { factoryMetricsRoutes } from "./routes/metrics/factory-metrics.ts";
@@ -45,9 +46,13 @@ import { networkingRoutes } from "./routes/catalog/networking.ts";
 import { priceRoutes } from "./routes/costs/prices.ts";
 import type { FindProfiles, Profile } from "./routes/identity/profiles.ts";
 import { localRunRoutes } from "./routes/runs/local-runs.ts";
+import { attachmentRoutes } from "./routes/conversations/attachments.ts";
 import { followupRoutes } from "./routes/conversations/followups.ts";
+import { interruptRoutes } from "./routes/conversations/interrupts.ts";
 import { runPullRequestRoutes } from "./routes/runs/pull-requests.ts";
 import { runViewRoutes } from "./routes/runs/run-views.ts";
+import { createRunRoutes } from "./routes/runs/create-runs.ts";
+import { listRunRoutes } from "./routes/runs/list-runs.ts";
 import { runRoutes } from "./routes/runs/runs.ts";
 import { scheduleRoutes } from "./routes/triggers/schedules.ts";
 import { scorerResultRoutes } from "./routes/scorers/scorer-results.ts";
@@ -59,6 +64,8 @@ import { skillRoutes } from "./routes/catalog/skills.ts";
 import { taskRoutes } from "./routes/factories/tasks.ts";
 import { teamEventRoutes } from "./routes/runs/team-events.ts";
 import { teamRoutes } from "./routes/identity/teams.ts";
+import { webhookDeliveryRoutes } from "./routes/triggers/webhook-deliveries.ts";
+import { webhookFilterTestRoutes } from "./routes/triggers/webhook-filter-test.ts";
 import { webhookRoutes } from "./routes/triggers/webhooks.ts";
 import { whoAmIRoute } from "./routes/identity/whoami.ts";
 import { browserSessions } from "./sessions/browser-sessions.ts";
@@ -107,18 +114,22 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...secretRoutes(deps),
     auditRoute(deps),
     ...agentIdentityRoutes({ ...deps, factories: upstreams.factories, catalog: upstreams.catalog }),
-    ...runRoutes({
+    ...createRunRoutes({ upstreams, findPrincipal: identity.agents.findPrincipal }),
+    ...listRunRoutes({
       ...shared,
       haveMetadataFilter: async (uids) => (await identity.teams.list(uids)).every((team) => team.metadataFilter),
-      findPrincipal: identity.agents.findPrincipal,
     }),
+    ...runRoutes(shared),
     ...localRunRoutes(upstreams),
     ...followupRoutes(upstreams, shared.findProfiles),
+    ...attachmentRoutes(upstreams),
+    ...interruptRoutes(upstreams),
     ...runViewRoutes(upstreams, links),
     ...conversationRoutes(upstreams),
     ...teamEventRoutes(upstreams),
     ...artifactRoutes(upstreams, links),
-    ...environmentRoutes({ ...shared, isTeammate: teammates(identity) }),
+    ...environmentRoutes(shared),
+    ...environmentGrantRoutes({ upstreams, isTeammate: teammates(identity) }),
     ...scheduleRoutes(shared),
     ...modelAndWorkerRoutes(upstreams),
     ...skillRoutes(upstreams),
@@ -142,6 +153,8 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...taskRoutes(shared),
     ...automationRoutes(upstreams),
     ...webhookRoutes(upstreams),
+    ...webhookFilterTestRoutes(upstreams),
+    ...webhookDeliveryRoutes(upstreams),
     ...scorerRoutes(upstreams),
     ...scorerResultRoutes(upstreams),
     ...scorerRunRoutes(upstreams),
@@ -187,7 +200,7 @@ export function publicApp(deps: PublicAppDeps): RestApp {
 }
 
 const teammates =
-  ({ profiles }: IdentityOperations): EnvironmentRoutesDeps["isTeammate"] =>
+  ({ profiles }: IdentityOperations): EnvironmentGrantRoutesDeps["isTeammate"] =>
   async ({ teams }, userUid) =>
     (await profiles.find({ uids: [userUid], emails: [], teamUids: teams.map(({ teamUid }) => teamUid) })).some(
       ({ type }) => type === "user",

@@ -118,7 +118,7 @@ describe("the list of tasks", () => {
     );
   });
   test("reads requested live data with one call per page, without hidden runs", async () => {
-    const standing = {
+    const conversation = {
       conversationUid: CONVERSATION,
       runUid: RUN,
       state: "CLAIMED",
@@ -132,9 +132,9 @@ describe("the list of tasks", () => {
       });
       return (await api.call("GET", `${TASKS}?${query}`)).body.tasks[0];
     };
-    expect(await ask("full_list=false", [standing])).toEqual(shown);
+    expect(await ask("full_list=false", [conversation])).toEqual(shown);
     expect(api.calls.map(({ method }) => method)).toEqual(["listTasks"]);
-    expect(await ask("full_list=true", [standing])).toEqual({
+    expect(await ask("full_list=true", [conversation])).toEqual({
       ...shown,
       outputs: whole.outputs,
       ticket_source: "jira",
@@ -145,7 +145,7 @@ describe("the list of tasks", () => {
       request: { conversationUids: [CONVERSATION], withOutputs: true },
     });
     expect(await ask("full_list=true", [])).toEqual({ ...shown, outputs: [], ticket_source: "jira", ticket_id: "X-1" });
-    expect(await ask("include_current_run=true", [standing])).toEqual({
+    expect(await ask("include_current_run=true", [conversation])).toEqual({
       ...shown,
       current_run: { run_id: RUN, state: "CLAIMED", is_run_type_cancellable: true },
     });

@@ -13,7 +13,7 @@ export type EventPageData = {
 /** Returns the page of an event. Runs that the event started link to it. */
 export function eventPage({ eventUid, decisions, runUrl }: EventPageData): string {
   const [first] = decisions;
-  const title = first ? `${first.provider}: ${first.event}` : "An event that nothing listened to";
+  const title = first ? `${first.provider}: ${first.event}` : "An event that no automation handled";
   const facts = Object.entries(first?.subject ?? {}).map(
     ([name, value]) =>
       markup`<tr><td>${name}</td><td>${typeof value === "string" ? value : JSON.stringify(value)}</td></tr>`,

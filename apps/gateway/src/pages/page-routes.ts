@@ -36,7 +36,7 @@ export function pageRoutes({ upstreams: { schedules, automations }, links, signI
       path: "/schedules/{scheduleId}",
       root: true,
       auth: "none",
-      summary: "Page of a schedule: what it starts and what became of its slots",
+      summary: "Page of a schedule: its settings and slots",
       params: z.object({ scheduleId: pathUid("schedule") }),
       handler: ({ params: { scheduleId }, request }) =>
         shown(request, async (caller) => {

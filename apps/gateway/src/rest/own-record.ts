@@ -1,4 +1,4 @@
-/* oxlint-disable no-underscore-dangle -- zod's name for what schemas are extended by */
+/* oxlint-disable no-underscore-dangle -- zod names its extension points with an underscore */
 import { z } from "zod";
 
 /** A zod record that also parses the key `__proto__`. zod's own record drops this key, although it is valid in JSON. */
@@ -14,7 +14,7 @@ const OwnRecord = z.core.$constructor("OwnRecord", (schema: z.ZodRecord, definit
       { value: Object.getOwnPropertyDescriptor(input, "__proto__")?.value, issues: [] },
       context,
     );
-    if (key instanceof Promise || value instanceof Promise) throw new Error("Records are read synchronously.");
+    if (key instanceof Promise || value instanceof Promise) throw new Error("Schemas of records must be synchronous.");
     parsed.issues.push(...z.core.util.prefixIssues("__proto__", [...key.issues, ...value.issues]));
     // An assignment would set the prototype of the object.
     Object.defineProperty(parsed.value, "__proto__", {

@@ -43,6 +43,7 @@ import { codeHostWebhookRoutes } from "../../src/routes/triggers/code-host-webho
 import { codeHostRoutes } from "../../src/routes/catalog/code-hosts.ts";
 import { scheduleRoutes } from "../../src/routes/triggers/schedules.ts";
 import { conversationRoutes } from "../../src/routes/conversations/conversations.ts";
+import { environmentGrantRoutes } from "../../src/routes/catalog/environment-grants.ts";
 import { environmentRoutes } from "../../src/routes/catalog/environments.ts";
 import { factoryCostRoutes } from "../../src/routes/metrics/factory-costs.ts";
 import { factoryFilesRoutes } from "../../src/routes/factories/factory-files.ts";
@@ -55,7 +56,9 @@ import { modelAndWorkerRoutes } from "../../src/routes/catalog/models-and-worker
 import { networkingRoutes } from "../../src/routes/catalog/networking.ts";
 import type { Profile } from "../../src/routes/identity/profiles.ts";
 import { localRunRoutes } from "../../src/routes/runs/local-runs.ts";
+import { attachmentRoutes } from "../../src/routes/conversations/attachments.ts";
 import { followupRoutes } from "../../src/routes/conversations/followups.ts";
+import { interruptRoutes } from "../../src/routes/conversations/interrupts.ts";
 import { scorerResultRoutes } from "../../src/routes/scorers/scorer-results.ts";
 import { scorerRunRoutes } from "../../src/routes/scorers/scorer-runs.ts";
 import { scorerRoutes } from "../../src/routes/scorers/scorers.ts";
@@ -64,10 +67,14 @@ import { runViewRoutes } from "../../src/routes/runs/run-views.ts";
 import { creditRoutes } from "../../src/routes/costs/credits.ts";
 import { modelPriceRoutes } from "../../src/routes/costs/model-prices.ts";
 import { priceRoutes } from "../../src/routes/costs/prices.ts";
+import { createRunRoutes } from "../../src/routes/runs/create-runs.ts";
+import { listRunRoutes } from "../../src/routes/runs/list-runs.ts";
 import { runRoutes } from "../../src/routes/runs/runs.ts";
 import { skillRoutes } from "../../src/routes/catalog/skills.ts";
 import { teamEventRoutes } from "../../src/routes/runs/team-events.ts";
 import { taskRoutes } from "../../src/routes/factories/tasks.ts";
+import { webhookDeliveryRoutes } from "../../src/routes/triggers/webhook-deliveries.ts";
+import { webhookFilterTestRoutes } from "../../src/routes/triggers/webhook-filter-test.ts";
 import { webhookRoutes } from "../../src/routes/triggers/webhooks.ts";
 import { serveApi, type Api, type ApiAnswer } from "./api.ts";
 import { CALLERS, OTHER_TEAM, PROFILES, TEAM, USER } from "./people.ts";
@@ -186,13 +193,13 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
   const counted: RestApi["counted"] = [];
   const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
-    ...runRoutes({
-      ...deps,
-      haveMetadataFilter: async () => capabilities.metadataFilter,
-      findPrincipal: async () => USER,
-    }),
+    ...createRunRoutes({ upstreams, findPrincipal: async () => USER }),
+    ...listRunRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }),
+    ...runRoutes(deps),
     ...localRunRoutes(upstreams),
     ...followupRoutes(upstreams, findProfiles),
+    ...attachmentRoutes(upstreams),
+    ...interruptRoutes(upstreams),
     ...runViewRoutes(upstreams, deps.links, stuckMs),
     ...conversationRoutes(upstreams),
     ...teamEventRoutes(upstreams, stuckMs),
@@ -200,7 +207,8 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...modelAndWorkerRoutes(upstreams),
     ...skillRoutes(upstreams),
     ...networkingRoutes({ egressRanges: ["203.0.113.0/24", "2001:db8::/32"] }),
-    ...environmentRoutes({ ...deps, isTeammate: async (_caller, uid) => uid === USER }),
+    ...environmentRoutes(deps),
+    ...environmentGrantRoutes({ upstreams, isTeammate: async (_caller, uid) => uid === USER }),
     ...budgetRoutes(upstreams),
     ...priceRoutes(upstreams),
     ...modelPriceRoutes(upstreams),
@@ -217,6 +225,8 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...pageRoutes(deps),
     ...automationRoutes(upstreams),
     ...webhookRoutes(upstreams),
+    ...webhookFilterTestRoutes(upstreams),
+    ...webhookDeliveryRoutes(upstreams),
     ...scheduleRoutes(deps),
     ...scorerRoutes(upstreams),
     ...scorerResultRoutes(upstreams),

@@ -27,7 +27,7 @@ async function firstOwner({ prisma }: Tx): Promise<KeyHolder> {
     where: { role: "owner", user: { platformAdmin: true } },
     orderBy: { createdAt: "asc" },
   });
-  if (!owner) throw new Error("No platform administrator owns a team: has the platform been started?");
+  if (!owner) throw new Error("No platform administrator owns a team. Start the platform once, then create the key.");
   return { userUid: owner.userUid, teamUid: owner.teamUid };
 }
 

@@ -17,16 +17,10 @@ import {
 } from "../../rest/index.ts";
 import { configurationMessage } from "./benchmark-records.ts";
 import { benchmarkRunRecord } from "./benchmark-run-record.ts";
-import {
-  BenchmarkResults,
-  BenchmarkRun,
-  BenchmarkRunState,
-  Comparison,
-  Launch,
-  Launched,
-  ResultsInclude,
-  RunInclude,
-} from "./benchmark-run-schemas.ts";
+import { Comparison } from "./benchmark-comparison-schemas.ts";
+import { BenchmarkResults } from "./benchmark-result-schemas.ts";
+import { BenchmarkRun, Launch, Launched, ResultsInclude, RunInclude } from "./benchmark-run-schemas.ts";
+import { BenchmarkRunState } from "./benchmark-state-schemas.ts";
 import { SUITE, suiteParams, type BenchmarkRoutesDeps } from "./benchmarks.ts";
 
 /** A launch resolves repository refs to commits with requests to code hosts. */

@@ -13,7 +13,7 @@ import {
   route,
   type Route,
 } from "../../rest/index.ts";
-import { Trial, TrialInclude } from "./benchmark-run-schemas.ts";
+import { Trial, TrialInclude } from "./benchmark-trial-schemas.ts";
 import { BENCHMARK_RUN, benchmarkRunParams, benchmarkRunRef } from "./benchmark-runs.ts";
 import { textStreamReply } from "../formats/text-stream.ts";
 import { CSV_HEADER, csvRows, ndjsonRow } from "./trial-export.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { pathUid, queryFlag, redirect, route, timestamp, type Route } from "../../rest/index.ts";
 import { Conversation } from "./conversation-schemas.ts";
-import { conversationParams } from "./followups.ts";
+import { conversationParams } from "./conversation-params.ts";
 import { isoTime } from "../formats/json-values.ts";
 
 /** Signed links are issued to one caller and expire, so caches must not store them. */

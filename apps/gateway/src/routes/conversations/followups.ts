@@ -7,7 +7,6 @@ import {
   pageInfo,
   PageInfo,
   pageLimit,
-  pathUid,
   route,
   timestamp,
   UserProfile,
@@ -18,8 +17,7 @@ import { isoTime } from "../formats/json-values.ts";
 import type { FindProfiles, Profile } from "../identity/profiles.ts";
 import { PROMPT_LIMIT, RunMode, TEXT_BODY_BYTES_MAX } from "../runs/run-schemas.ts";
 import { runParams } from "../runs/runs.ts";
-
-export const conversationParams = z.object({ conversationId: pathUid("conversation") });
+import { conversationParams } from "./conversation-params.ts";
 
 /** The orchestrator copies attachments when a follow-up first names them. */
 const COPY_TIMEOUT_MS = 60_000;
@@ -50,30 +48,6 @@ const NewFollowup = z
   })
   .meta({ id: "NewFollowup" });
 
-const NewAttachments = z
-  .object({
-    files: z
-      .array(z.object({ filename: z.string().min(1).max(255), mime_type: z.string().min(1).max(255) }))
-      .min(1)
-      .max(25),
-  })
-  .meta({ id: "NewAttachments" });
-
-const PreparedAttachments = z.object({
-  attachments: z.array(
-    z
-      .object({
-        attachment_id: z.uuid(),
-        upload_url: z.url(),
-        upload_target: z.object({ url: z.url(), method: z.literal("PUT"), headers: z.record(z.string(), z.string()) }),
-      })
-      .meta({
-        id: "PreparedAttachment",
-        description: "PUT up to 25 MB to the URL within an hour, without authorization. The id is valid for 24 hours.",
-      }),
-  ),
-});
-
 const FollowupResponse = z.object({
   outcome: z.enum(["live_session", "queued_prompt", "handoff_execution", "queue_pending"]),
   followup_id: z.string().nullable(),
@@ -92,18 +66,19 @@ const Followup = z
   })
   .meta({ id: "Followup" });
 
-type Target = { readonly runUid: string } | { readonly conversationUid: string };
+/** The run, or the conversation whose newest run, a follow-up is for. */
+export type FollowupTarget = { readonly runUid: string } | { readonly conversationUid: string };
 type RouteCall = Pick<RouteInput, "request"> & {
   caller: NonNullable<RouteInput["caller"]>;
   body: z.output<typeof NewFollowup>;
 };
 
-/** Returns the routes that send follow-ups with attachments to runs, and that interrupt their current turn. */
+/** Returns the routes that send follow-ups to runs and conversations, and that list them. */
 export function followupRoutes(
-  { runs, conversations }: Pick<Upstreams, "runs" | "conversations">,
+  { conversations }: Pick<Upstreams, "conversations">,
   findProfiles: FindProfiles,
 ): Route[] {
-  const followUp = async (input: RouteCall, target: Target) => {
+  const followUp = async (input: RouteCall, target: FollowupTarget) => {
     const { message = "", mode = "", attachments = [] } = input.body;
     const attachmentNames = Object.fromEntries(
       attachments.flatMap(({ attachment_id: uid, file_name: name }) => (name === undefined ? [] : [[uid, name]])),
@@ -124,14 +99,6 @@ export function followupRoutes(
       runUid,
       response: { outcome: outcome as z.input<typeof FollowupResponse>["outcome"], followup_id: followupUid ?? null },
     };
-  };
-  const prepare = async (
-    input: Pick<RouteCall, "request" | "caller"> & { body: z.output<typeof NewAttachments> },
-    target: Target,
-  ) => {
-    const files = input.body.files.map(({ filename, mime_type }) => ({ fileName: filename, mimeType: mime_type }));
-    const { runUid, attachments } = await conversations.prepareAttachments({ ...target, files }, onBehalf(input));
-    return { runUid, response: { attachments: attachments.map(preparedRecord) } };
   };
   return [
     route({
@@ -174,21 +141,6 @@ export function followupRoutes(
     }),
     route({
       method: "POST",
-      path: "/agent/runs/{runId}/interrupt",
-      summary: "End the current turn of a run",
-      description:
-        "The run continues and accepts follow-ups. Without a follow-up it becomes BLOCKED after its idle timeout. Only for runs on the platform's own harness.",
-      verbs: ["run.manage"],
-      errors: [400, 403, 409, 422],
-      params: runParams,
-      status: 202,
-      response: z.object({ run_id: z.string() }),
-      handler: async (input) => ({
-        run_id: (await runs.interruptRun({ runUid: input.params.runId }, onBehalf(input))).runUid,
-      }),
-    }),
-    route({
-      method: "POST",
       path: "/agent/conversations/{conversationId}/followups",
       summary: "Send a follow-up to the newest run of a conversation",
       verbs: ["run.manage"],
@@ -204,60 +156,8 @@ export function followupRoutes(
         return { ...response, run_id: runUid };
       },
     }),
-    route({
-      method: "POST",
-      path: "/agent/runs/{runId}/attachments/prepare",
-      summary: "Prepare attachments for a follow-up to a run",
-      description:
-        "Returns one upload URL per file, in the order of the request. A follow-up to this run then references the files by id.",
-      verbs: ["run.manage"],
-      errors: [403],
-      params: runParams,
-      body: NewAttachments,
-      response: PreparedAttachments,
-      handler: async (input) => (await prepare(input, { runUid: input.params.runId })).response,
-    }),
-    route({
-      method: "POST",
-      path: "/agent/conversations/{conversationId}/attachments/prepare",
-      summary: "Prepare attachments for a follow-up to a conversation",
-      description:
-        "The attachments belong to the newest run. If a newer run is created before the follow-up, the follow-up gets 422 `unknown_attachment`.",
-      verbs: ["run.manage"],
-      errors: [403],
-      params: conversationParams,
-      body: NewAttachments,
-      response: PreparedAttachments.extend({ run_id: z.string() }),
-      handler: async (input) => {
-        const { runUid, response } = await prepare(input, { conversationUid: input.params.conversationId });
-        return { ...response, run_id: runUid };
-      },
-    }),
-    route({
-      method: "POST",
-      path: "/agent/conversations/{conversationId}/interrupt",
-      summary: "End the current turn of the newest run of a conversation",
-      verbs: ["run.manage"],
-      errors: [400, 403, 409, 422],
-      params: conversationParams,
-      status: 202,
-      response: z.object({ run_id: z.string() }),
-      handler: async (input) => ({
-        run_id: (await runs.interruptRun({ conversationUid: input.params.conversationId }, onBehalf(input))).runUid,
-      }),
-    }),
   ];
 }
-
-const preparedRecord = ({
-  uid,
-  uploadUrl,
-  uploadHeaders,
-}: orchestrator.PreparedAttachment): z.input<typeof PreparedAttachments>["attachments"][number] => ({
-  attachment_id: uid,
-  upload_url: uploadUrl,
-  upload_target: { url: uploadUrl, method: "PUT", headers: uploadHeaders },
-});
 
 const followupRecord = (
   { uid, text, authorUid, createdAt, state, deliveredAt, reason }: orchestrator.Followup,

@@ -1,7 +1,5 @@
 import { z } from "zod";
-import type { factories as proto, orchestrator } from "@millwright/contracts";
-import { TASK_STAGES } from "@millwright/definition";
-import { isDomainError } from "@millwright/errors";
+import { omitUndefined } from "@millwright/json";
 import {
   cursor,
   instant,
@@ -12,104 +10,22 @@ import {
   queryFlag,
   queryList,
   route,
-  timestamp,
-  UserProfile,
   type Route,
-  type RouteInput,
 } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
-import { factoryParams } from "./factories.ts";
-import { omitUndefined } from "@millwright/json";
-import { isoTime, timeBounds } from "../formats/json-values.ts";
+import { timeBounds } from "../formats/json-values.ts";
 import type { FindProfiles } from "../identity/profiles.ts";
-import { artifactItem } from "../runs/run-record.ts";
-import { ArtifactItem, RunState } from "../runs/run-schemas.ts";
+import { factoryParams } from "./factories.ts";
+import { taskRecords } from "./task-records.ts";
+import { Stage, Task } from "./task-schemas.ts";
 
 export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "conversations">; findProfiles: FindProfiles };
 
-const CurrentRun = z
-  .object({ run_id: z.string(), state: RunState, is_run_type_cancellable: z.boolean() })
-  .meta({ id: "TaskCurrentRun" });
-
-const Stage = z.enum(TASK_STAGES).meta({ id: "TaskStage" });
-
-const Task = z
-  .object({
-    uid: z.string(),
-    factory_uid: z.string(),
-    conversation_id: z.string(),
-    run_id: z.string(),
-    title: z.string(),
-    description: z.string().nullable(),
-    stage: Stage,
-    author: UserProfile.optional(),
-    created_at: timestamp(),
-    updated_at: timestamp(),
-    outputs: z.array(ArtifactItem).optional(),
-    ticket_source: z.string().optional(),
-    ticket_id: z.string().optional(),
-    current_run: CurrentRun.optional(),
-  })
-  .meta({ id: "FactoryTask" });
-
 const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
-type RouteCall = Pick<RouteInput, "request"> & { caller: NonNullable<RouteInput["caller"]> };
 
 /** Returns the routes of a factory's tasks. */
 export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }: TaskRoutesDeps): Route[] {
-  /**
-   * Returns the record of a task with its author and the outputs of all run trees of its conversation in the team, if
-   * the caller may view them.
-   */
-  const whole = async (task: proto.Task, input: RouteCall) => {
-    const { conversationUid, teamUid } = task;
-    const described = await conversations
-      .describeConversation({ conversationUid, teamUid }, onBehalf(input))
-      .catch(unlessHidden);
-    const authors = await findProfiles([task.starterUid].filter(Boolean));
-    return {
-      ...taskRecord(task),
-      outputs: (described?.outputs ?? []).map(artifactItem),
-      ...omitUndefined({ author: authors.get(task.starterUid) }),
-    };
-  };
-  /**
-   * Returns the records of tasks in lists. Reads requested outputs and current runs from the orchestrator with one call
-   * for the whole page.
-   */
-  const listed = async (
-    page: readonly proto.Task[],
-    include: { full: boolean; currentRun: boolean },
-    input: RouteCall,
-  ) => {
-    const needsConversations = (include.full || include.currentRun) && page.length > 0;
-    const [authors, standings] = await Promise.all([
-      findProfiles([...new Set(page.map(({ starterUid }) => starterUid).filter(Boolean))]),
-      needsConversations
-        ? conversations.describeConversations(
-            {
-              conversationUids: page.map(({ conversationUid }) => conversationUid),
-              withOutputs: include.full,
-              teamUid: page[0]!.teamUid,
-            },
-            onBehalf(input),
-          )
-        : undefined,
-    ]);
-    const standingOf = new Map(standings?.conversations.map((standing) => [standing.conversationUid, standing]));
-    return page.map((task) => {
-      const standing = standingOf.get(task.conversationUid);
-      return {
-        ...taskRecord(task),
-        ...omitUndefined({ author: authors.get(task.starterUid) }),
-        ...(include.full && {
-          outputs: (standing?.outputs ?? []).map(artifactItem),
-          ...omitUndefined({ ticket_source: task.ticketSource, ticket_id: task.ticketId }),
-        }),
-        current_run: include.currentRun && standing && !standing.hidden ? currentRun(standing) : undefined,
-      };
-    });
-  };
+  const { taskWithOutputs, tasksInList } = taskRecords(conversations, findProfiles);
   return [
     route({
       method: "GET",
@@ -154,12 +70,12 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           },
           onBehalf(input),
         );
-        const tasksShown = await listed(
+        const listed = await tasksInList(
           page.tasks,
           { full: query.full_list, currentRun: query.include_current_run },
           input,
         );
-        return { tasks: tasksShown, page_info: pageInfo(page.nextPageToken) };
+        return { tasks: listed, page_info: pageInfo(page.nextPageToken) };
       },
     }),
     route({
@@ -193,7 +109,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
     route({
@@ -209,7 +125,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           { factoryUid: input.params.uid, taskUid: input.params.task_uid },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
     route({
@@ -239,7 +155,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
     route({
@@ -272,7 +188,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           { ...ref, idempotencyKey: input.request.idempotency?.key ?? "" },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
     route({
@@ -289,7 +205,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           { factoryUid: input.params.uid, conversationUid: input.query.conversation_id },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
     route({
@@ -306,39 +222,8 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           { factoryUid: input.params.uid, runUid: input.query.run_id },
           onBehalf(input),
         );
-        return whole(task!, input);
+        return taskWithOutputs(task!, input);
       },
     }),
   ];
 }
-
-/**
- * Returns undefined for a not_found error, because a task is readable without permission to view its runs. Throws every
- * other error.
- */
-function unlessHidden(error: unknown): undefined {
-  if (isDomainError(error) && error.kind === "not_found") return undefined;
-  throw error;
-}
-
-const currentRun = ({
-  runUid,
-  state,
-  isRunTypeCancellable,
-}: orchestrator.ConversationStanding): z.input<typeof CurrentRun> => ({
-  run_id: runUid,
-  state: state as z.input<typeof RunState>,
-  is_run_type_cancellable: isRunTypeCancellable,
-});
-
-const taskRecord = (task: proto.Task): z.input<typeof Task> => ({
-  uid: task.uid,
-  factory_uid: task.factoryUid,
-  conversation_id: task.conversationUid,
-  run_id: task.runUid,
-  title: task.title,
-  description: task.description ?? null,
-  stage: task.stage as z.input<typeof Stage>,
-  created_at: isoTime(task.createdAt!),
-  updated_at: isoTime(task.updatedAt!),
-});

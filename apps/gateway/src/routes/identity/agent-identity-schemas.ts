@@ -4,7 +4,7 @@ import { AGENT_TYPES, type Agent, type AgentFields } from "../../identity/index.
 import { EXTENSION, timestamp } from "../../rest/index.ts";
 import { Harness, HARNESS_TYPES, HarnessAuthSecrets } from "../runs/harness-schemas.ts";
 import { McpServer, McpServers } from "../runs/mcp-schemas.ts";
-import { InferenceProviders, MemoryStoreRef } from "../runs/run-schemas.ts";
+import { InferenceProviders, MemoryStoreRef } from "../runs/agent-config-schemas.ts";
 
 const SecretRef = z.object({ name: z.string().min(1) });
 const SKILL_SPEC = /^[\w.-]+\/[\w.-]+:.+$/;

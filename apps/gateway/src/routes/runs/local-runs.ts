@@ -7,7 +7,8 @@ import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { instant, route, timestamp, uuid, type Route } from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
 import { RunMetadata, RunState } from "./run-schemas.ts";
-import { ownerOf, runParams } from "./runs.ts";
+import { ownerOf } from "./run-owner.ts";
+import { runParams } from "./runs.ts";
 
 const WORDS_MAX = 1_000;
 const OUTPUT_MAX = 65_536;

@@ -4,7 +4,8 @@ import type { orchestrator } from "@millwright/contracts";
 import { omitUndefined } from "@millwright/json";
 import { isoDuration, isoTime } from "../formats/json-values.ts";
 import type { FindProfiles, Profile } from "../identity/profiles.ts";
-import type { ArtifactItem, RunItem } from "./run-schemas.ts";
+import type { ArtifactItem } from "./artifact-schemas.ts";
+import type { RunItem } from "./run-schemas.ts";
 
 export type RunJson = z.input<typeof RunItem>;
 type Links = { sessionLink(run: orchestrator.Run): string };

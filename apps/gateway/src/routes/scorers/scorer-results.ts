@@ -17,7 +17,7 @@ import {
   type Route,
 } from "../../rest/index.ts";
 import { isoDuration, isoTime } from "../formats/json-values.ts";
-import { RequestUsage } from "../runs/run-schemas.ts";
+import { RequestUsage } from "../runs/usage-schemas.ts";
 import { passRate } from "./scorer-record.ts";
 import { SCORER, scorerParams } from "./scorers.ts";
 

@@ -18,7 +18,7 @@ import { Replay, Replayed, replayRecord } from "./automation-schemas.ts";
 import { findCodeHost, type CodeHostInput } from "../catalog/code-hosts.ts";
 import { isoTime } from "../formats/json-values.ts";
 import { LABELS, type DeliveryOutcome } from "./webhook-schemas.ts";
-import { withPayload } from "./webhooks.ts";
+import { withPayload } from "./webhook-deliveries.ts";
 
 const CodeHostWebhook = z
   .object({

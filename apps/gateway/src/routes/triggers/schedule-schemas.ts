@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { EXTENSION, Scope, timestamp, UserProfile } from "../../rest/index.ts";
-import { EnvironmentConfig } from "../catalog/environments.ts";
-import { AgentConfigSnapshot, NewMetadata, PROMPT_LIMIT, RunMetadata, RunMode } from "../runs/run-schemas.ts";
+import { EnvironmentConfig } from "../catalog/environment-schemas.ts";
+import { AgentConfigSnapshot } from "../runs/agent-config-schemas.ts";
+import { NewMetadata, PROMPT_LIMIT, RunMetadata, RunMode } from "../runs/run-schemas.ts";
 
 const OverlapPolicy = z.enum(["allow", "skip", "buffer_one", "cancel_other"]).meta({
   id: "OverlapPolicy",

@@ -18,7 +18,7 @@ import {
 import { isoTime } from "../formats/json-values.ts";
 import type { FindProfiles } from "../identity/profiles.ts";
 import { TEXT_BODY_BYTES_MAX } from "../runs/run-schemas.ts";
-import { ownAgentOf, ownerOf } from "../runs/runs.ts";
+import { ownAgentOf, ownerOf } from "../runs/run-owner.ts";
 import { CreateSchedule, ReplaceSchedule, ScheduledAgent, ScheduleSlot, SLOT_STATES } from "./schedule-schemas.ts";
 
 export type ScheduleRoutesDeps = { upstreams: Pick<Upstreams, "schedules" | "catalog">; findProfiles: FindProfiles };
