@@ -390,9 +390,9 @@ describe("the state of conversations", () => {
         { conversationUids: [root.conversationUid, newUid(), "x"], withOutputs },
         p.as(who),
       );
-    const [conversation, ...others] = (await ask(true)).conversations;
+    const [described, ...others] = (await ask(true)).conversations;
     expect(others).toEqual([]);
-    expect(conversation).toMatchObject({
+    expect(described).toMatchObject({
       conversationUid: root.conversationUid,
       hidden: false,
       runUid: next.uid,
@@ -401,7 +401,7 @@ describe("the state of conversations", () => {
       ownerType: "team",
       creatorUid: next.creatorUid,
     });
-    expect(conversation!.outputs.map(({ data }) => data?.["filename"])).toEqual(["a.txt"]);
+    expect(described!.outputs.map(({ data }) => data?.["filename"])).toEqual(["a.txt"]);
     expect((await ask(false)).conversations[0]!.outputs).toEqual([]);
     expect((await ask(true, aCaller())).conversations).toMatchObject([
       {

@@ -28,12 +28,12 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
     if (n % RENEWED_EVERY === 0) await renewAll(workers);
   }
   const latencies = [...(await renewAll(workers)), ...(await renewAll(workers))];
-  const leases = workers.length * SLOTS;
+  const leaseCount = workers.length * SLOTS;
   for (const { worker, leases } of workers) await worker.complete(leases);
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
   return [
     {
-      what: `heartbeat of ${SLOTS} leases, ${leases.toLocaleString("en")} live`,
+      what: `heartbeat of ${SLOTS} leases, ${leaseCount.toLocaleString("en")} active`,
       who: "millwright",
       perSecond: round(perSecond),
       latencyMs: summarize(latencies),
