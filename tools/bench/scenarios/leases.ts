@@ -33,7 +33,7 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
   return [
     {
-      what: `heartbeat of ${SLOTS} leases, ${leaseCount.toLocaleString("en")} active`,
+      what: `heartbeat of ${SLOTS} leases, ${leaseCount.toLocaleString("en")} live`,
       who: "millwright",
       perSecond: round(perSecond),
       latencyMs: summarize(latencies),
