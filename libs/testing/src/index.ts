@@ -14,6 +14,7 @@ export type { NatsServer } from "./nats-server.ts";
 export { responseValidator } from "./openapi.ts";
 export type { ApiResponse, OpenApiDocument } from "./openapi.ts";
 export { isExpected, needs } from "./needs.ts";
+export { OpenIdProvider, type OpenIdPerson } from "./openid-provider.ts";
 export { pagesRead } from "./pages-read.ts";
 export { postgresUrl, testDatabase } from "./postgres.ts";
 export type { TestDatabase } from "./postgres.ts";
