@@ -19,6 +19,7 @@ import { composeIdentity, type Bootstrap } from "./identity/index.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 export { chosenKey, createOwnerKey } from "./identity/index.ts";
+export { signInOptions } from "./sign-in-settings.ts";
 
 /** Directory of this service's migrations, which must be applied before the service starts. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -58,6 +59,9 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     options: o,
     authenticate: (credential) => identity.authenticator.authenticate(credential),
     identity: identity.operations,
+    sessions: identity.sessions,
+    signInLinks: identity.signInLinks,
+    providerSignIn: identity.providerSignIn,
     sql: database.sql,
     vault,
     cursors: new Cursors(...deriveKeys(o, "cursors")),

@@ -3,6 +3,9 @@ import { optional, readConfig, required, type Env } from "@millwright/config";
 import { PORT, serviceRules, serviceSettings, upstreamSettings } from "@millwright/service";
 import { chosenKey } from "./identity/index.ts";
 import { egressRangesSetting } from "./egress-ranges.ts";
+import { signInRule, signInSettings } from "./sign-in-settings.ts";
+
+export { signInRule, signInSettings };
 
 /** Every environment variable of this service; libs/service has those of all services. */
 export const settings = {
@@ -20,6 +23,7 @@ export const settings = {
     "Days for which the audit log retains its entries; 0: forever.",
     { default: 0, max: 36_500 },
   ),
+  ...signInSettings,
   bootstrapApiKey: required.custom(
     "MILLWRIGHT_BOOTSTRAP_API_KEY",
     "API key (`mw_…`) of the first team's owner, created on the first start of the platform and ignored afterwards.",
@@ -33,4 +37,4 @@ export const settings = {
 };
 
 /** Reads the configuration. Throws one error that lists every problem. */
-export const loadConfig = (env: Env) => readConfig(env, settings, [...serviceRules, blobRule]);
+export const loadConfig = (env: Env) => readConfig(env, settings, [...serviceRules, blobRule, signInRule]);

@@ -5,6 +5,7 @@ import { runService } from "@millwright/service";
 import { deriveKeys } from "@millwright/vault";
 import { composeGateway, migrationsDir } from "./compose.ts";
 import { loadConfig } from "./config.ts";
+import { signInOptions } from "./sign-in-settings.ts";
 
 await runService({
   name: "gateway",
@@ -44,6 +45,7 @@ await runService({
       blobs: store && { store, signingKey, acceptedKeys },
       egressRanges: config.egressRanges,
       auditRetentionDays: config.auditRetentionDays,
+      ...signInOptions(config, base.publicUrl),
       bootstrapApiKey: config.bootstrapApiKey,
       workerKey: config.workerKey,
       workerListener: mountHttp1(

@@ -1,12 +1,14 @@
 import type { Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
 import type { ServiceOptions } from "@millwright/service";
-import type { IdentityOptions } from "./identity/index.ts";
+import type { IdentityOptions, ProviderSettings } from "./identity/index.ts";
 import type { RequestListener } from "./rest/index.ts";
 
 /** Options of the gateway. */
 export type GatewayOptions = ServiceOptions &
-  Omit<IdentityOptions, "database" | "upstreams"> & {
+  Omit<IdentityOptions, "database" | "upstreams" | "provider"> & {
+    /** The OpenID Connect provider that people sign in with, and its name on the button. */
+    readonly provider?: (ProviderSettings & { readonly label: string }) | undefined;
     readonly upstreams: {
       orchestrator: Transport;
       factories: Transport;

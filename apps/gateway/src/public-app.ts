@@ -2,7 +2,7 @@ import type { Sql } from "@millwright/database";
 import type { Cursors } from "@millwright/paging";
 import { deriveKeys, type Vault } from "@millwright/vault";
 import type { Upstreams } from "./clients/upstreams.ts";
-import type { IdentityOperations } from "./identity/index.ts";
+import type { IdentityOperations, ProviderSignIn, SessionOperations, SignInLinks } from "./identity/index.ts";
 import type { GatewayOptions } from "./options.ts";
 import { consoleRoutes } from "./console/console-routes.ts";
 import { CONSOLE_DIR, consoleSite } from "./console/console-site.ts";
@@ -69,7 +69,9 @@ import { webhookFilterTestRoutes } from "./routes/triggers/webhook-filter-test.t
 import { webhookRoutes } from "./routes/triggers/webhooks.ts";
 import { whoAmIRoute } from "./routes/identity/whoami.ts";
 import { browserSessions } from "./sessions/browser-sessions.ts";
+import { linkRoutes } from "./sessions/link-routes.ts";
 import { linkViewer } from "./sessions/link-viewer.ts";
+import { providerRoutes } from "./sessions/provider-routes.ts";
 import { sessionRoutes } from "./sessions/session-routes.ts";
 import type { CreateOnce } from "./store/idempotency-store.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
@@ -82,6 +84,9 @@ type PublicAppDeps = {
   options: GatewayOptions;
   authenticate: Authenticate;
   identity: IdentityOperations;
+  sessions: SessionOperations;
+  signInLinks: SignInLinks;
+  providerSignIn: ProviderSignIn | undefined;
   /** The gateway's database. */
   sql: Sql;
   vault: Vault;
@@ -97,12 +102,9 @@ export function publicApp(deps: PublicAppDeps): RestApp {
   const { options: o, authenticate, identity, upstreams, respondOnce, limitMetrics } = deps;
   const [signingKey, ...acceptedKeys] = deriveKeys(o, "page links");
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey, acceptedKeys, clock: o.clock });
-  const sessions = browserSessions({
-    vault: deps.vault,
-    clock: o.clock,
-    isHttps: o.publicUrl.startsWith("https:"),
-  });
-  const signIn = { authenticate, sessions };
+  const cookies = { vault: deps.vault, clock: o.clock, isHttps: o.publicUrl.startsWith("https:") };
+  const sessions = browserSessions({ ...cookies, store: deps.sessions });
+  const signIn = { authenticate, sessions, publicUrl: o.publicUrl };
   const site = consoleSite(o.consoleDir ?? CONSOLE_DIR);
   const shared = { upstreams, findProfiles: profileFinder(identity), links };
   const routes: Route[] = [
@@ -169,7 +171,9 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...runPullRequestRoutes(upstreams),
     ...runFileRoutes(upstreams, links),
     ...pageRoutes({ ...shared, signIn }),
-    ...sessionRoutes({ authenticate, sessions, publicUrl: o.publicUrl }),
+    ...sessionRoutes({ ...signIn, providerLabel: o.provider?.label }),
+    ...linkRoutes({ ...signIn, links: deps.signInLinks }),
+    ...providerRoutes({ ...cookies, provider: deps.providerSignIn, sessions, log: o.log }),
     ...consoleRoutes(site),
     ...docsRoutes(o),
     aboutErrorsRoute,
@@ -187,7 +191,7 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     routes,
     mounts,
     authenticate,
-    sessionCredential: sessions.credential,
+    sessions,
     linkCaller: linkViewer(links),
     navigationPage: site.page,
     respondOnce,

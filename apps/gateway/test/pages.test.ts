@@ -31,7 +31,7 @@ const signIn = (form: Record<string, string>) =>
   api.call("POST", "/sign-in/", {
     key: null,
     rawBody: new URLSearchParams(form).toString(),
-    headers: { "content-type": "application/x-www-form-urlencoded" },
+    headers: { "content-type": "application/x-www-form-urlencoded", origin: PUBLIC_URL },
   });
 const cookieOf = async (key = "member") =>
   (await signIn({ key, next: RUN_PATH })).headers.get("set-cookie")!.split(";")[0]!;
@@ -144,7 +144,7 @@ describe("the sign-in form", () => {
     const { status, headers } = await signIn({ key: "member", next: `${RUN_PATH}?a=b` });
     expect([status, headers.get("location")]).toEqual([303, `${RUN_PATH}?a=b`]);
     expect(headers.get("set-cookie")).toMatch(
-      /^millwright_session=[\w.~-]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+      /^__Host-millwright_session=[\w.~-]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
     );
     expect(headers.get("set-cookie")).not.toContain("member");
   });

@@ -4,6 +4,7 @@ import {
   startRestApi,
   upstreamError,
   testUpstreamErrors,
+  PUBLIC_URL,
   type RestApi,
 } from "./support/rest-api.ts";
 import { OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
@@ -392,7 +393,7 @@ describe("the page to which runs link", () => {
     const signedIn = await api.call("POST", "/sign-in/", {
       key: null,
       rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(),
-      headers: { "content-type": "application/x-www-form-urlencoded" },
+      headers: { "content-type": "application/x-www-form-urlencoded", origin: PUBLIC_URL },
     });
     api.respondWith({
       getSchedule: { schedule: { ...schedule, name: "<b>" } },

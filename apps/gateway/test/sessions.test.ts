@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { serveApi } from "./support/api.ts";
 import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 let g: TestGateway;
 beforeAll(async () => void (g = await openGateway()));
@@ -8,7 +12,8 @@ afterAll(() => g.close());
 const OWN = { origin: "https://mill.example" };
 const signIn = (key: string, headers: Record<string, string> = OWN) =>
   g.api.call("POST", "/session", { key: null, headers, body: { key } });
-const cookieOf = async (key = APP_KEY) => (await signIn(key)).headers.get("set-cookie")!.split(";")[0]!;
+const setCookie = ({ headers }: { headers: Headers }) => headers.get("set-cookie")!.split(";")[0]!;
+const cookieOf = async (key = APP_KEY) => setCookie(await signIn(key));
 const whoAmI = (headers: Record<string, string>) => g.api.call("GET", "/api/v1/whoami", { key: null, headers });
 const createTeam = (headers: Record<string, string>, name: string) =>
   g.api.call("POST", "/api/v1/team", { key: null, headers, body: { name, owner_email: `${name}@example.com` } });
@@ -18,9 +23,14 @@ describe("signing in with a key", () => {
     const { status, headers } = await signIn(APP_KEY);
     expect(status).toBe(204);
     expect(headers.get("set-cookie")).toMatch(
-      /^millwright_session=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
+      /^__Host-millwright_session=[\w.-]+; Path=\/; Max-Age=86400; HttpOnly; SameSite=Strict; Secure$/,
     );
     expect(headers.get("set-cookie")).not.toContain(APP_KEY);
+  });
+  test("replaces the session of the browser: the cookie from before is worth nothing", async () => {
+    const before = await cookieOf();
+    const after = setCookie(await signIn(APP_KEY, { ...OWN, cookie: before }));
+    expect([(await whoAmI({ cookie: before })).status, (await whoAmI({ cookie: after })).status]).toEqual([401, 200]);
   });
   test("returns 401 and no cookie for a key that is not valid", async () => {
     const { status, headers } = await signIn("mw_wrong");
@@ -68,14 +78,155 @@ describe("a session", () => {
     expect((await whoAmI({ cookie })).status).toBe(401);
     expect((await whoAmI({ cookie: `${(await cookieOf()).slice(0, -2)}xx` })).body.reason).toBe("credential_missing");
   });
-  test("expires after 12 hours, and signing out removes the cookie", async () => {
+  test("ends after 12 hours without use", async () => {
+    const [used, unused] = [await cookieOf(), await cookieOf()];
+    g.clock.advance(11 * HOUR);
+    expect((await whoAmI({ cookie: used })).status).toBe(200);
+    g.clock.advance(HOUR);
+    expect((await whoAmI({ cookie: used })).status).toBe(200);
+    expect((await whoAmI({ cookie: unused })).body.reason).toBe("session_ended");
+  });
+  test("ends after 24 hours, even if it is used", async () => {
     const cookie = await cookieOf();
-    g.clock.advance(12 * 3_600_000);
-    expect((await whoAmI({ cookie })).status).toBe(401);
-    const { status, headers } = await g.api.call("DELETE", "/session", { key: null, headers: OWN });
+    for (let hours = 0; hours < 23; hours += 1) {
+      expect((await whoAmI({ cookie })).status).toBe(200);
+      g.clock.advance(HOUR);
+    }
+    g.clock.advance(HOUR);
+    expect((await whoAmI({ cookie })).body.reason).toBe("session_ended");
+  });
+  test("gets a new token every hour, once, with the remaining lifetime", async () => {
+    const first = await cookieOf();
+    expect((await whoAmI({ cookie: first })).headers.get("set-cookie")).toBeNull();
+    g.clock.advance(HOUR);
+    const answers = await Promise.all([1, 2, 3].map(() => whoAmI({ cookie: first })));
+    const renewed = answers.filter(({ headers }) => headers.has("set-cookie"));
+    expect([answers.map(({ status }) => status), renewed.length]).toEqual([[200, 200, 200], 1]);
+    expect(renewed[0]!.headers.get("set-cookie")).toContain("; Max-Age=82800; HttpOnly; SameSite=Strict; Secure");
+    const second = setCookie(renewed[0]!);
+    expect(second).not.toBe(first);
+    expect((await whoAmI({ cookie: second })).headers.get("set-cookie")).toBeNull();
+  });
+  test("accepts the token from before until the new one has been used for a minute", async () => {
+    const first = await cookieOf();
+    g.clock.advance(HOUR);
+    const second = setCookie(await whoAmI({ cookie: first }));
+    g.clock.advance(2 * MINUTE); // the response with the new token may have been lost
+    expect((await whoAmI({ cookie: first })).status).toBe(200);
+    g.clock.advance(2 * MINUTE);
+    expect((await whoAmI({ cookie: second })).status).toBe(200);
+    expect((await whoAmI({ cookie: first })).status).toBe(200);
+    g.clock.advance(2 * MINUTE);
+    expect((await whoAmI({ cookie: first })).body.reason).toBe("session_ended");
+    expect((await whoAmI({ cookie: second })).status).toBe(200);
+  });
+  test("continues with a new token if the response with the last one was lost", async () => {
+    const first = await cookieOf();
+    g.clock.advance(HOUR);
+    const lost = setCookie(await whoAmI({ cookie: first }));
+    g.clock.advance(HOUR);
+    const third = setCookie(await whoAmI({ cookie: first }));
+    expect((await whoAmI({ cookie: third })).status).toBe(200);
+    expect((await whoAmI({ cookie: lost })).body.reason).toBe("session_ended");
+  });
+  test("is stored as a hash only", async () => {
+    const cookie = await cookieOf();
+    const { rows } = await g.database.sql.query("SELECT sessions::text AS row FROM sessions");
+    expect(rows.map(({ row }) => row).join()).not.toMatch(/mwb_/);
+    expect(cookie).not.toMatch(/mwb_/);
+  });
+  test("is not accepted as a bearer credential of a script, nor in the cookie without the seal", async () => {
+    expect((await whoAmI({ cookie: `__Host-millwright_session=mwb_${"x".repeat(43)}` })).body.reason).toBe(
+      "credential_missing",
+    );
+    expect((await whoAmI({ authorization: `Bearer mwb_${"x".repeat(43)}` })).status).toBe(401);
+  });
+});
+
+describe("signing out", () => {
+  const signOut = (headers: Record<string, string>, query = "") =>
+    g.api.call("DELETE", `/session${query}`, { key: null, headers });
+  test("ends the session of this browser only, and removes the cookie", async () => {
+    const [mine, other] = [await cookieOf(), await cookieOf()];
+    const { status, headers } = await signOut({ ...OWN, cookie: mine });
     expect([status, headers.get("set-cookie")]).toEqual([
       204,
-      expect.stringMatching(/^millwright_session=; .*Max-Age=0/),
+      expect.stringMatching(/^__Host-millwright_session=; .*Max-Age=0/),
     ]);
+    expect([(await whoAmI({ cookie: mine })).status, (await whoAmI({ cookie: other })).status]).toEqual([401, 200]);
+    expect((await signOut(OWN)).status).toBe(204);
   });
+  test("everywhere ends the sessions of all keys of the person, on all replicas, and of no one else", async () => {
+    const team = await g.newTeam("everywhere");
+    const path = `/api/v1/team/${team.uid}/keys`;
+    const { body } = await g.api.call("POST", path, { key: team.key, body: { name: "second" } });
+    const [first, second] = [await cookieOf(team.key), await cookieOf(body.api_key)];
+    const foreign = await cookieOf();
+    const replica = await g.compose();
+    const other = await serveApi({ listener: replica.requestListener, document: replica.openApi });
+    const onReplica = () => other.call("GET", "/api/v1/whoami", { key: null, headers: { cookie: second } });
+    expect((await onReplica()).status).toBe(200);
+    expect((await signOut({ ...OWN, cookie: first }, "?everywhere=true")).status).toBe(204);
+    expect([(await whoAmI({ cookie: first })).status, (await onReplica()).status]).toEqual([401, 401]);
+    expect((await whoAmI({ cookie: foreign })).status).toBe(200);
+    expect((await g.api.call("GET", "/api/v1/whoami", { key: team.key })).status).toBe(200); // keys are not sessions
+    await other.close();
+    await replica.stop();
+  });
+  test("everywhere ends the sessions of the same agent's key only", async () => {
+    const team = await g.newTeam("agents");
+    const agent = await g.api.call("POST", "/api/v1/agent/identities", {
+      key: team.key,
+      body: { name: "bot" },
+      headers: { "x-service-team-uid": team.uid },
+    });
+    const { body } = await g.api.call("POST", `/api/v1/team/${team.uid}/keys`, {
+      key: team.key,
+      body: { name: "bot", agent_uid: agent.body.uid },
+    });
+    const [bot, person] = [await cookieOf(body.api_key), await cookieOf(team.key)];
+    await signOut({ ...OWN, cookie: bot }, "?everywhere=true");
+    expect([(await whoAmI({ cookie: bot })).status, (await whoAmI({ cookie: person })).status]).toEqual([401, 200]);
+  });
+  test.each([
+    ["another site", { origin: "https://evil.example" }],
+    ["another site by fetch metadata", { ...OWN, "sec-fetch-site": "cross-site" }],
+    ["another host of the same site", { "sec-fetch-site": "same-site" }],
+    ["no origin", {}],
+  ])("is refused from %s, and the session continues", async (_, headers) => {
+    const cookie = await cookieOf();
+    for (const query of ["", "?everywhere=true"])
+      expect((await signOut({ ...(headers as Record<string, string>), cookie }, query)).body).toMatchObject({
+        status: 403,
+        reason: "cross_site_request",
+      });
+    expect((await whoAmI({ cookie })).status).toBe(200);
+  });
+});
+
+test("the sign-in form of pages is refused from other sites", async () => {
+  const send = (headers: Record<string, string>) =>
+    g.api.call("POST", "/sign-in/", {
+      key: null,
+      rawBody: new URLSearchParams({ key: APP_KEY, next: "/" }).toString(),
+      headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+    });
+  expect((await send(OWN)).status).toBe(303);
+  const foreign: Record<string, string>[] = [
+    { origin: "https://evil.example" },
+    { "sec-fetch-site": "cross-site" },
+    { origin: "null" },
+  ];
+  for (const headers of foreign) {
+    const { status, headers: received } = await send(headers);
+    expect([status, received.get("set-cookie")]).toEqual([403, null]);
+  }
+});
+
+test("sessions that have ended are deleted when another one starts", async () => {
+  await cookieOf();
+  g.clock.advance(25 * HOUR);
+  await cookieOf();
+  const { rows } = await g.database.sql.query("SELECT count(*)::int AS count FROM sessions");
+  expect(rows).toEqual([{ count: 1 }]);
 });

@@ -4,7 +4,7 @@ import { blobSettings, bucketRule, bucketSettings } from "@millwright/blobs";
 import { optional, readConfig, type Env } from "@millwright/config";
 import { settings as factories } from "@millwright/factories/config";
 import { chosenKey } from "@millwright/gateway/compose";
-import { settings as gateway } from "@millwright/gateway/config";
+import { settings as gateway, signInRule, signInSettings } from "@millwright/gateway/config";
 import { settings as orchestrator } from "@millwright/orchestrator/config";
 import { defaultInternalHosts } from "@millwright/outbound";
 import { modelSettings } from "@millwright/orchestrator/compose";
@@ -75,6 +75,7 @@ export const settings = {
   slotDays: scheduler.slotDays,
   eventRetentionDays,
   auditRetentionDays: gateway.auditRetentionDays,
+  ...signInSettings,
   timeScale: orchestrator.timeScale,
   log: optional.string(
     "MILLWRIGHT_LOG",
@@ -87,7 +88,7 @@ export const settings = {
 
 /** Reads the configuration of `npm start`. Throws one error that lists every problem. */
 export const loadConfig = (env: Env) => {
-  const values = readConfig(env, settings, [bucketRule]);
+  const values = readConfig(env, settings, [bucketRule, signInRule]);
   const tracing = tracingOf(values.tracing, env);
   const { host, publicUrl, webhookUrl, trustedProxies } = values;
   const internalHosts =

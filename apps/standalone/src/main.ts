@@ -33,6 +33,8 @@ async function main(): Promise<void> {
     `  docs     ${platform.url}/docs`,
     `  data     ${config.dataDir}`,
   ];
+  if (platform.signInUrl !== undefined)
+    lines.splice(1, 0, `  sign in  ${platform.signInUrl}   (works once, within 30 minutes)`);
   // A key that the operator configured is not printed, because standard output is often a log.
   if (platform.isFirstStart)
     lines.push(

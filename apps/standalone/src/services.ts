@@ -10,7 +10,7 @@ import {
   composeFactories,
   migrationsDir as factoriesMigrations,
 } from "@millwright/factories/compose";
-import { composeGateway, migrationsDir as gatewayMigrations } from "@millwright/gateway/compose";
+import { composeGateway, migrationsDir as gatewayMigrations, signInOptions } from "@millwright/gateway/compose";
 import {
   composeOrchestrator,
   migrationsDir as orchestratorMigrations,
@@ -70,8 +70,8 @@ export type Services = {
   >;
   /** Serves all public requests except `/healthz` and `/readyz`. */
   readonly requestListener: RequestListener;
-  /** `apiKey` is only set if this start created it. */
-  readonly bootstrap: { readonly apiKey?: string; readonly workerKey: string };
+  /** `apiKey` and `signInToken` are only set if this start created them. */
+  readonly bootstrap: { readonly apiKey?: string; readonly signInToken?: string; readonly workerKey: string };
   start(): Promise<void>;
   stop(): Promise<void>;
   ready(): Promise<boolean>;
@@ -230,6 +230,7 @@ export async function composeServices(options: ServicesOptions): Promise<Service
     ...(config.bootstrapApiKey !== undefined && { bootstrapApiKey: config.bootstrapApiKey }),
     egressRanges: config.egressRanges,
     auditRetentionDays: config.auditRetentionDays,
+    ...signInOptions(config, publicUrl),
     publicMetrics: { metricsKey: config.metricsKey },
     workerListener: orchestrator.workerListener,
     runTokenKeys: localKeys(orchestrator.runTokenJwks),

@@ -19,6 +19,8 @@ export type Standalone = {
   /** Set if it was configured or was created by this start. */
   readonly apiKey: string | undefined;
   readonly isFirstStart: boolean;
+  /** Signs the owner in once, within 30 minutes. Set if this start created the owner's key. */
+  readonly signInUrl: string | undefined;
   /** Returns the URL of a service's database. */
   readonly databaseUrl: (service: string) => string;
   stop(): Promise<void>;
@@ -91,8 +93,10 @@ export async function startStandalone(config: StandaloneConfig): Promise<Standal
     throw error;
   }
   started();
+  const { signInToken } = services!.bootstrap;
   return {
     url: publicUrl,
+    signInUrl: signInToken === undefined ? undefined : `${publicUrl}/session/link/${signInToken}`,
     apiKey: services!.bootstrap.apiKey ?? config.bootstrapApiKey,
     isFirstStart: services!.bootstrap.apiKey !== undefined,
     databaseUrl: (service) => databases!.url(service),

@@ -271,7 +271,7 @@ onDeployments(["standalone", "processes"], (deployment) => {
       await send("GET", "/api/v1/agent/runs", { headers: { authorization: `Bearer ${secret}x` } });
       await send("POST", "/api/v1/agent/runs", { headers: { "idempotency-key": secret }, body: "{" });
       await send("POST", "/sign-in/", {
-        headers: { "content-type": "application/x-www-form-urlencoded" },
+        headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
         body: new URLSearchParams({ key: `${secret}x`, next: `/runs/${secret}` }).toString(),
       });
       for (const method of ["Register", "Lease", secret])

@@ -16,6 +16,7 @@ const trials = through(
   (scope) => `SELECT t.uid FROM trials t JOIN benchmark_runs b ON b.uid = t.benchmark_run_uid WHERE ${ofTeam(scope)}`,
 );
 const codeHosts = through("code_host_uid", (scope) => `SELECT uid FROM code_hosts WHERE ${ofTeam(scope)}`);
+const keysOf: RowsOf = ({ team, users }) => `(team_uid = '${team}' OR user_uid = ANY (${uuids(users)}))`;
 
 /**
  * Every table with the rows that belong to a team, by service. Rows are deleted in this order: those that are found
@@ -145,7 +146,11 @@ export const TEAM_TABLES: Readonly<Record<string, Tables>> = {
     idempotency_keys: ofPrincipals,
     metrics_requests: ofFactories,
     managed_secrets: ofTeam,
-    api_keys: ({ team, users }) => `(team_uid = '${team}' OR user_uid = ANY (${uuids(users)}))`,
+    sessions: (scope) =>
+      `(user_uid = ANY (${uuids(scope.users)}) OR key_uid IN (SELECT uid FROM api_keys WHERE ${keysOf(scope)}))`,
+    sign_in_links: ({ users }) => `user_uid = ANY (${uuids(users)})`,
+    provider_identities: ({ users }) => `user_uid = ANY (${uuids(users)})`,
+    api_keys: keysOf,
     agents: ofTeam,
     former_agents: ofTeam,
     invitations: ofTeam,

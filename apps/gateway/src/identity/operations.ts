@@ -15,6 +15,7 @@ import {
   listOwnInvitations,
   listTeamInvitations,
   revokeInvitation,
+  type InvitationDeps,
 } from "./usecases/invitations.ts";
 import { appendSecrets, createAgent, deleteAgent, updateAgent } from "./usecases/manage-agents.ts";
 import { addMember, changeRole, removeMember } from "./usecases/manage-members.ts";
@@ -22,7 +23,7 @@ import { deleteSecret, setSecret, type SecretDeps } from "./usecases/manage-secr
 import { revokeKey } from "./usecases/revoke-key.ts";
 import { updateTeam } from "./usecases/update-team.ts";
 
-type Deps = CreateKeyDeps & SecretDeps;
+type Deps = CreateKeyDeps & SecretDeps & InvitationDeps;
 type UseCase<Input, Result> = (deps: Deps, caller: Caller, input: Input) => Promise<Result>;
 
 /** A list's position: rows after it are returned. */

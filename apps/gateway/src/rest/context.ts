@@ -31,12 +31,20 @@ export type Mount = {
 };
 export type RequestListener = (req: IncomingMessage, res: ServerResponse) => void;
 
+/** What the REST layer does with sessions of browsers. */
+export type RequestSessions = {
+  /** Returns the credential of the session in a Cookie header, or undefined if there is none. */
+  credential(cookies: string | undefined): string | undefined;
+  /** Returns a `Set-Cookie` value if the session of an authenticated caller is due for a new token. */
+  renewedCookie(caller: Caller): Promise<string | undefined>;
+};
+
 export type RestOptions = {
   readonly publicUrl: string;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
-  /** Returns the credential of a browser session from the Cookie header, or undefined without a valid session. */
-  readonly sessionCredential?: (cookies: string | undefined) => string | undefined;
+  /** Sessions of browsers. */
+  readonly sessions?: RequestSessions;
   /** Returns the caller of a session link's token for a run, or undefined if it is not valid for that run. */
   readonly linkCaller?: (token: string, runUid: string, requestId: string) => Caller | undefined;
   /** Responds to browser navigations to paths that no route has. */
@@ -69,7 +77,7 @@ const SAFE_METHODS = new Set(["GET", "HEAD"]);
  */
 export function credentialOf(options: RestOptions, ctx: RestContext): string | undefined {
   if (ctx.get("authorization") !== "") return bearerOf(ctx);
-  const credential = options.sessionCredential?.(ctx.req.headers.cookie);
+  const credential = options.sessions?.credential(ctx.req.headers.cookie);
   if (credential !== undefined && !SAFE_METHODS.has(ctx.method)) assertSameOrigin(ctx.req.headers, options.publicUrl);
   return credential;
 }

@@ -39,6 +39,8 @@ async function handle(options: RestOptions, route: Route, ctx: RestContext, sign
   const hasCredential = () => ctx.get("authorization") !== "" || credentialOf(options, ctx) !== undefined;
   if (route.auth === "required" || (route.auth === "optional" && hasCredential()))
     ctx.state.caller = await authenticated(options, ctx);
+  const renewed = ctx.state.caller && (await options.sessions?.renewedCookie(ctx.state.caller));
+  if (renewed !== undefined) ctx.append("set-cookie", renewed);
   const params = readParams(route, ctx["params"] as Record<string, string>);
   const query = readQuery(route, ctx.querystring);
   const json = route.body

@@ -25,5 +25,5 @@ export {
 export { recordOf } from "./own-record.ts";
 export { pageInfo, PageInfo, Problem, Scope, timestamp, UserProfile } from "./records.ts";
 export { restApp, type RestApp } from "./rest-app.ts";
-export type { RespondOnce, Authenticate, Mount, RequestListener, RestOptions } from "./context.ts";
+export type { RespondOnce, Authenticate, Mount, RequestListener, RequestSessions, RestOptions } from "./context.ts";
 export { assertSameOrigin } from "./same-origin.ts";

@@ -1,52 +1,60 @@
+import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Vault } from "@millwright/vault";
+import type { SessionOperations, SessionToken } from "../identity/index.ts";
+import type { RequestSessions } from "../rest/index.ts";
+import { sealedCookie } from "./sealed-cookie.ts";
 
-const COOKIE = "millwright_session";
-const SESSION_SECONDS = 12 * 3600;
-
-/**
- * Sessions of browsers. The cookie contains the sealed credential and its expiry, so the server stores nothing, and the
- * credential is authenticated again on every request.
- */
-export type BrowserSessions = {
-  /** Returns a `Set-Cookie` value that starts a session with a credential. */
-  cookie(credential: string): string;
-  /** Returns a `Set-Cookie` value that ends the session. */
-  readonly endCookie: string;
-  /** Returns the credential of the session in a Cookie header, or undefined without a valid one. */
-  readonly credential: (cookies: string | undefined) => string | undefined;
+/** Sessions of browsers: a sealed cookie with the token of a session. */
+export type BrowserSessions = RequestSessions & {
+  /** Returns a `Set-Cookie` value for a session that has started. */
+  cookieOf(session: SessionToken): string;
+  /** Starts a session with a key, and ends the one in a Cookie header. Returns a `Set-Cookie` value. Errors: key_invalid. */
+  signIn(key: string, cookies: string | undefined): Promise<string>;
+  /** Ends the session in a Cookie header. Returns a `Set-Cookie` value. */
+  signOut(cookies: string | undefined): Promise<string>;
+  /** Ends all sessions of the caller. Returns a `Set-Cookie` value. */
+  signOutEverywhere(caller: Caller): Promise<string>;
 };
 
-/** Returns the sessions of an installation. The cookie is sent to this origin only, and never by other sites' pages. */
+/** Returns the sessions of an installation. Browsers never send the cookie with requests of other sites. */
 export function browserSessions({
   vault,
   clock,
   isHttps,
+  store,
 }: {
   vault: Vault;
   clock: Clock;
   isHttps: boolean;
+  store: SessionOperations;
 }): BrowserSessions {
-  const attributes = (seconds: number) =>
-    `Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
+  const cookie = sealedCookie({ vault, name: "millwright_session", isHttps, sameSite: "Strict" });
+  const cookieOf: BrowserSessions["cookieOf"] = ({ token, expiresAt }) =>
+    cookie.set(token, Math.round((expiresAt.getTime() - clock.now().getTime()) / 1000));
+  const end = async (cookies: string | undefined): Promise<void> => {
+    const token = cookie.read(cookies);
+    if (token !== undefined) await store.end(token);
+  };
   return {
-    cookie(credential) {
-      const expiresAt = clock.now().getTime() + SESSION_SECONDS * 1000;
-      return `${COOKIE}=${vault.seal(JSON.stringify({ credential, expiresAt }), COOKIE)}; ${attributes(SESSION_SECONDS)}`;
+    credential: cookie.read,
+    cookieOf,
+    async signIn(key, cookies) {
+      const session = await store.startWithKey(key);
+      await end(cookies);
+      return cookieOf(session);
     },
-    endCookie: `${COOKIE}=; ${attributes(0)}`,
-    credential(cookies) {
-      const sealed = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(cookies ?? "")?.[1];
-      if (!sealed) return undefined;
-      try {
-        const { credential, expiresAt } = JSON.parse(vault.open(sealed, COOKIE)) as {
-          readonly credential: string;
-          readonly expiresAt: number;
-        };
-        return expiresAt > clock.now().getTime() ? credential : undefined;
-      } catch {
-        return undefined; // sealed by another installation, or changed
-      }
+    async signOut(cookies) {
+      await end(cookies);
+      return cookie.clear;
+    },
+    async signOutEverywhere(caller) {
+      await store.endAll(caller);
+      return cookie.clear;
+    },
+    async renewedCookie(caller) {
+      const session = await store.rotate(caller);
+      return session && cookieOf(session);
     },
   };
 }

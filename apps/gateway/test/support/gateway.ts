@@ -17,6 +17,7 @@ import { newUid } from "@millwright/ids";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog, testDatabase } from "@millwright/testing";
 import { composeGateway, migrationsDir, type Gateway } from "../../src/compose.ts";
+import type { GatewayOptions } from "../../src/options.ts";
 import { serveApi, type Api } from "./api.ts";
 
 export const NOW = "2026-11-20T10:00:00.000Z";
@@ -25,7 +26,16 @@ export const APP_KEY = "first-owner-key";
 type Lease = { runUid: string; rootRunUid: string; teamUid: string; agentUid: string; creatorUid: string };
 
 /** Starts a whole gateway on a real database, with in-memory upstream services. */
-export async function openGateway({ consoleDir }: { consoleDir?: string } = {}) {
+export async function openGateway({
+  consoleDir,
+  provider,
+  hasOwnerKey = true,
+}: {
+  consoleDir?: string;
+  provider?: GatewayOptions["provider"];
+  /** False: the gateway creates the first owner's key. */
+  hasOwnerKey?: boolean;
+} = {}) {
   const own = await testDatabase(migrationsDir);
   // the event log of the upstream service; any migrated database has the tables
   const foreign = await testDatabase(migrationsDir);
@@ -120,7 +130,8 @@ export async function openGateway({ consoleDir }: { consoleDir?: string } = {}) 
         },
         poolSize: 4,
         ...(consoleDir === undefined ? {} : { consoleDir }),
-        bootstrapApiKey: APP_KEY,
+        ...(hasOwnerKey && { bootstrapApiKey: APP_KEY }),
+        provider,
         runTokenKeys: { find: async () => ({ ...jwk, alg: "EdDSA", kid: "run-tokens.test" }) },
       }),
     );

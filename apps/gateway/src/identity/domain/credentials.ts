@@ -9,6 +9,11 @@ const PREFIX_SHOWN = 10;
 /** Prefix of run tokens, which are verified by signature instead of a database lookup. */
 export const RUN_TOKEN_PREFIX = "mwr_";
 
+/** Prefix of the tokens of browser sessions, which are only ever in sealed cookies. */
+export const SESSION_TOKEN_PREFIX = "mwb_";
+
+export const newSessionToken = (): string => SESSION_TOKEN_PREFIX + randomToken(32);
+
 export const newKeyText = (kind: KeyKind): string => PREFIXES[kind] + randomToken(32);
 
 /** Returns the hash that is stored of a key. Keys are random, so a plain hash suffices. */

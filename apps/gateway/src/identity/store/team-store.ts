@@ -102,8 +102,9 @@ export async function insertMember(
   user: User,
   role: Role,
   now: Date,
+  fromClaims = false,
 ): Promise<Member> {
-  await prisma.membership.create({ data: { teamUid, userUid: user.uid, role, createdAt: now } });
+  await prisma.membership.create({ data: { teamUid, userUid: user.uid, role, createdAt: now, fromClaims } });
   await prisma.apiKey.updateMany({ where: { userUid: user.uid, teamUid: null }, data: { teamUid } });
   return { user, role, version: 1, createdAt: now };
 }
@@ -138,6 +139,13 @@ export async function listMembers(
   });
   return rows.map(toMember);
 }
+
+/** A person's membership, and whether the claims of a sign-in provider gave it. */
+export type OwnMembership = { teamUid: string; role: Role; version: number; fromClaims: boolean };
+
+/** Returns the memberships of a user. */
+export const membershipsOf = async ({ prisma }: Tx, userUid: string): Promise<OwnMembership[]> =>
+  (await prisma.membership.findMany({ where: { userUid } })) as (OwnMembership & { role: Role })[];
 
 /** Returns the roles of a user by team. */
 export async function rolesOf({ prisma }: Tx, userUid: string): Promise<ReadonlyMap<string, Role>> {

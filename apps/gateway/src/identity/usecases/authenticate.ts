@@ -3,10 +3,11 @@ import type { Clock } from "@millwright/clock";
 import type { Sql } from "@millwright/database";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
 import { as, isUuid, NIL_UUID, type TeamUid } from "@millwright/ids";
-import { hashOfKey, RUN_TOKEN_PREFIX } from "../domain/credentials.ts";
+import { hashOfKey, RUN_TOKEN_PREFIX, SESSION_TOKEN_PREFIX } from "../domain/credentials.ts";
 import { AGENT_VERBS, ROLE_VERBS, withinScopes } from "../domain/roles.ts";
 import { recordUse, type Credential } from "../store/credential-store.ts";
 import type { RunTokens } from "../clients/run-tokens.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** A uid that no team has. A malformed team header is treated like a random uid. */
 const NO_TEAM = as<TeamUid>(NIL_UUID);
@@ -20,11 +21,12 @@ export type AuthenticatorDeps = {
   clock: Clock;
   log: WarnLog;
   runTokens: RunTokens;
+  sessions: Pick<Sessions, "authenticate">;
 };
 
 /**
- * Resolves bearer credentials to callers. API and worker keys take one read of the gateway's database, run tokens a
- * lease check by the orchestrator.
+ * Resolves credentials to callers. Keys and sessions take one read of the gateway's database, run tokens a lease check
+ * by the orchestrator.
  */
 export class Authenticator {
   readonly #deps: AuthenticatorDeps;
@@ -34,7 +36,7 @@ export class Authenticator {
     this.#deps = deps;
   }
 
-  /** Returns the caller of a bearer credential. Errors: key_invalid, lease_lost (both unauthenticated). */
+  /** Returns the caller of a credential. Errors: key_invalid, session_ended, lease_lost (all unauthenticated). */
   async authenticate({
     bearer,
     teamUid,
@@ -46,7 +48,9 @@ export class Authenticator {
   }): Promise<Caller> {
     if (bearer.startsWith(RUN_TOKEN_PREFIX))
       return this.#deps.runTokens.authenticate(bearer.slice(RUN_TOKEN_PREFIX.length), requestId);
-    const credential = await this.findKey(bearer);
+    const credential = bearer.startsWith(SESSION_TOKEN_PREFIX)
+      ? await this.#deps.sessions.authenticate(bearer)
+      : await this.findKey(bearer);
     const caller = callerOfKey(credential, teamUid, requestId);
     this.#credentials.set(caller, credential);
     return caller;

@@ -7,11 +7,14 @@ import { appendEvents } from "@millwright/events";
 import type { IdentityDb } from "../store/identity-db.ts";
 import { ensureUser, insertMember, insertTeam } from "../store/team-store.ts";
 import { issueKey } from "./issue-key.ts";
+import { createSignInLink } from "./sign-in-links.ts";
 import { verifyMasterKey } from "./verify-master-key.ts";
 
 export type Bootstrap = {
   /** The first owner's key; set on the first start only. */
   apiKey?: string;
+  /** The token of a link that signs the first owner in once; set on the first start only, unless the key was chosen. */
+  signInToken?: string;
   /**
    * A worker key for runs of every team. Unless the operator chose one, it is the same on every start with the same
    * master key.
@@ -22,8 +25,8 @@ export type Bootstrap = {
 const OWNER_EMAIL = "owner@localhost";
 
 /**
- * Creates, on the first start of a platform, the team "default", its owner (a platform administrator) and the owner's
- * key. Creates, on every start, the platform's worker key if it is absent; the key is chosen or derived from the master
+ * Creates, on the first start of a platform, the team "default", its owner (a platform administrator), the owner's key
+ * and, unless the key is chosen, a link that signs the owner in. Creates, on every start, the platform's worker key if it is absent; the key is chosen or derived from the master
  * key, so its text need not be stored.
  *
  * Errors: those of `verifyMasterKey`.
@@ -67,6 +70,11 @@ export async function bootstrap(
       ...order,
       text: chosen.apiKey,
     });
-    return { apiKey: text, workerKey };
+    if (chosen.apiKey !== undefined) return { apiKey: text, workerKey };
+    return {
+      apiKey: text,
+      workerKey,
+      signInToken: await createSignInLink({ sql: tx.sql, clock: deps.clock }, user.uid),
+    };
   });
 }

@@ -15,23 +15,30 @@ import {
   listInvitations,
   type Invitation,
 } from "../store/invitation-store.ts";
+import { hasVerifiedEmail } from "../store/provider-identity-store.ts";
 import { findAccount, lockTeam, type Member } from "../store/team-store.ts";
 import { assertNoMember, join } from "./manage-members.ts";
 
-type Deps = { tx: Tx; clock: Clock };
+export type InvitationDeps = {
+  tx: Tx;
+  clock: Clock;
+  /** People sign in with a provider, which can verify their e-mail addresses. */
+  hasProvider: boolean;
+};
 
 const VALID_MS = 30 * 24 * 60 * 60 * 1000;
 const PER_TEAM_MAX = 1_000;
 
 /**
- * Invites the person with an e-mail address to a team, for 30 days. The person must already have a personal key:
- * otherwise the owner of any team could create the account later, and accept with its first key.
+ * Invites the person with an e-mail address to a team, for 30 days. The person must already have a personal key, or
+ * sign in with a provider that has verified the address: otherwise the owner of any team could create the account
+ * later, and accept with its first key.
  *
  * Errors: team_not_found · not_authorized · no_account, account_unclaimed, already_member, already_invited,
  * too_many_invitations (conflict).
  */
 export async function invite(
-  deps: Deps,
+  deps: InvitationDeps,
   caller: Caller,
   input: { teamUid: string; email: string; role: Role },
 ): Promise<Invitation> {
@@ -41,7 +48,8 @@ export async function invite(
   requireVerb(caller, teamUid, "team.manage", "team");
   await lockTeam(tx, teamUid);
   const email = input.email.toLowerCase();
-  await assertInvitable(tx, teamUid, email);
+  const problem = await problemOfAccount(tx, teamUid, email);
+  if (problem && !deps.hasProvider) throw problem;
   const now = deps.clock.now();
   await deleteExpiredInvitations(tx, teamUid, now);
   if ((await countInvitations(tx, teamUid)) >= PER_TEAM_MAX)
@@ -54,6 +62,7 @@ export async function invite(
     invitedBy: caller.principal.uid,
     createdAt: now,
     expiresAt: new Date(now.getTime() + VALID_MS),
+    verifiedOnly: problem !== undefined,
   };
   const inserted = await insertInvitation(tx, invitation);
   if (!inserted)
@@ -67,30 +76,39 @@ export async function invite(
   return inserted;
 }
 
-async function assertInvitable(tx: Tx, teamUid: string, email: string): Promise<void> {
+/**
+ * Returns why the account of an address does not belong to a person yet, or undefined. Throws `already_member`
+ * (conflict).
+ */
+async function problemOfAccount(tx: Tx, teamUid: string, email: string): Promise<DomainError | undefined> {
   const account = await findAccount(tx, email);
   if (!account || account.isUnused)
-    throw conflict(
+    return conflict(
       "no_account",
       `${email} does not use this platform yet. Add this person with POST /team/{uid}/members instead.`,
     );
   await assertNoMember(tx, teamUid, account.user.uid);
   if (account.user.claimedAt === null)
-    throw conflict(
+    return conflict(
       "account_unclaimed",
       `${email} has no personal key yet. Invite this person after they create one: \`millwright key create NAME\`.`,
     );
+  return undefined;
 }
 
 /** Returns the pending invitations of a team. Errors: team_not_found · not_authorized. */
-export async function listTeamInvitations({ tx, clock }: Deps, caller: Caller, teamUid: string): Promise<Invitation[]> {
+export async function listTeamInvitations(
+  { tx, clock }: InvitationDeps,
+  caller: Caller,
+  teamUid: string,
+): Promise<Invitation[]> {
   requireVerb(caller, teamUid, "team.manage", "team");
   return listInvitations(tx, { teamUid }, clock.now());
 }
 
 /** Deletes an invitation of a team. Errors: team_not_found · not_authorized · invitation_not_found. */
 export async function revokeInvitation(
-  deps: Deps,
+  deps: InvitationDeps,
   caller: Caller,
   input: { teamUid: string; uid: string },
 ): Promise<void> {
@@ -102,29 +120,36 @@ export async function revokeInvitation(
  * Returns the invitations for the caller's e-mail address. Errors: not_authorized, unless the key is an unscoped
  * personal key.
  */
-export async function listOwnInvitations({ tx, clock }: Deps, caller: Caller): Promise<Invitation[]> {
+export async function listOwnInvitations({ tx, clock }: InvitationDeps, caller: Caller): Promise<Invitation[]> {
   return listInvitations(tx, { email: addressOf(caller) }, clock.now());
 }
 
 /**
- * Makes the caller a member of the inviting team. Errors: not_authorized · invitation_not_found · already_member
- * (conflict).
+ * Makes the caller a member of the inviting team. Errors: not_authorized · invitation_not_found · email_not_verified
+ * (permission_denied) · already_member (conflict).
  */
 export async function acceptInvitation(
-  deps: Deps,
+  deps: InvitationDeps,
   caller: Caller,
   uid: string,
 ): Promise<{ invitation: Invitation; member: Member }> {
   const invitation = await getInvitation(deps.tx, { uid, email: addressOf(caller) }, deps.clock.now());
+  if (invitation.verifiedOnly && !(await hasVerifiedEmail(deps.tx, caller.principal.uid, invitation.email)))
+    throw new DomainError({
+      kind: "permission_denied",
+      reason: "email_not_verified",
+      message: `Only a person whose sign-in provider has verified ${invitation.email} can accept this invitation. Sign in with the provider.`,
+    });
   await lockTeam(deps.tx, invitation.teamUid);
   await assertNoMember(deps.tx, invitation.teamUid, caller.principal.uid);
   await deleteAndPublish(deps, caller, invitation, "invitationAccepted");
   const user = await deps.tx.prisma.user.findUniqueOrThrow({ where: { uid: caller.principal.uid } });
-  return { invitation, member: await join(deps, caller, invitation.teamUid, user, invitation.role) };
+  const { teamUid, role } = invitation;
+  return { invitation, member: await join(deps, causedBy(caller), { teamUid, user, role }) };
 }
 
 /** Deletes an invitation for the caller. Errors: not_authorized · invitation_not_found. */
-export async function declineInvitation(deps: Deps, caller: Caller, uid: string): Promise<void> {
+export async function declineInvitation(deps: InvitationDeps, caller: Caller, uid: string): Promise<void> {
   await deleteAndPublish(
     deps,
     caller,
@@ -134,7 +159,7 @@ export async function declineInvitation(deps: Deps, caller: Caller, uid: string)
 }
 
 async function deleteAndPublish(
-  { tx }: Deps,
+  { tx }: InvitationDeps,
   caller: Caller,
   { uid, teamUid, role }: Invitation,
   fact: "invitationAccepted" | "invitationDeleted",

@@ -8,6 +8,7 @@ import { causedBy, facts, type Cause } from "../events/facts.ts";
 import type { Tx } from "../store/identity-db.ts";
 import { deleteInvitationsBy } from "../store/invitation-store.ts";
 import { deleteKeys } from "../store/key-store.ts";
+import { deleteSessionsWithoutTeam } from "../store/session-store.ts";
 import {
   countOwners,
   deleteMember,
@@ -49,7 +50,7 @@ export async function addMember(
     createdAt: now,
   });
   if (!isUnused) throw await errorOf(tx, input.teamUid, user);
-  const member = await join(deps, caller, input.teamUid, user, input.role);
+  const member = await join(deps, causedBy(caller), { teamUid: input.teamUid, user, role: input.role });
   const order = { kind: "api", name: "first key", teamUid: input.teamUid, userUid: user.uid } as const;
   return { member, text: (await issueKey(deps, causedBy(caller), order)).text };
 }
@@ -57,15 +58,11 @@ export async function addMember(
 /** Makes a user a member. The caller must have locked the team. */
 export async function join(
   { tx, clock }: Deps,
-  caller: Caller,
-  teamUid: string,
-  user: User,
-  role: Role,
+  by: Cause,
+  { teamUid, user, role, fromClaims = false }: { teamUid: string; user: User; role: Role; fromClaims?: boolean },
 ): Promise<Member> {
-  const member = await insertMember(tx, teamUid, user, role, clock.now());
-  await appendEvents(tx.sql, [
-    facts.memberAdded(causedBy(caller), { uid: uidOf(teamUid, user.uid), teamUid, payload: { role } }),
-  ]);
+  const member = await insertMember(tx, teamUid, user, role, clock.now(), fromClaims);
+  await appendEvents(tx.sql, [facts.memberAdded(by, { uid: uidOf(teamUid, user.uid), teamUid, payload: { role } })]);
   return member;
 }
 
@@ -102,11 +99,19 @@ export async function changeRole(
   const before = await lockedMember(deps, caller, input);
   if (before.role === input.role) return before;
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
-  const member = await updateRole(deps.tx, input.teamUid, input.userUid, input.role);
-  if (!ROLE_VERBS[input.role].includes("team.manage"))
-    await deleteInvitationsCreatedBy(deps.tx, causedBy(caller), input);
-  await appendEvents(deps.tx.sql, [
-    facts.memberUpdated(causedBy(caller), {
+  return setRole(deps, causedBy(caller), input);
+}
+
+/** Changes the role of a member as `changeRole` does. The caller must have locked the team. */
+export async function setRole(
+  { tx }: Pick<Deps, "tx">,
+  by: Cause,
+  input: { teamUid: string; userUid: string; role: Role },
+): Promise<Member> {
+  const member = await updateRole(tx, input.teamUid, input.userUid, input.role);
+  if (!ROLE_VERBS[input.role].includes("team.manage")) await deleteInvitationsCreatedBy(tx, by, input);
+  await appendEvents(tx.sql, [
+    facts.memberUpdated(by, {
       uid: uidOf(input.teamUid, input.userUid),
       version: member.version,
       teamUid: input.teamUid,
@@ -128,16 +133,24 @@ export async function removeMember(
 ): Promise<void> {
   const before = await lockedMember(deps, caller, input);
   if (before.role === "owner") await assertAnotherOwner(deps.tx, input.teamUid);
-  const by = causedBy(caller);
-  await forgetKeys(deps.tx, by, await deleteKeys(deps.tx, input));
-  await deleteInvitationsCreatedBy(deps.tx, by, input);
-  await deleteMember(deps.tx, input.teamUid, input.userUid);
-  await appendEvents(deps.tx.sql, [
-    facts.memberRemoved(by, {
-      uid: uidOf(input.teamUid, input.userUid),
-      version: before.version + 1,
-      teamUid: input.teamUid,
-    }),
+  await removeFromTeam(deps, causedBy(caller), { ...input, version: before.version });
+}
+
+/**
+ * Removes a member as `removeMember` does. Ends the sessions of a person who is in no team afterwards. The caller must
+ * have locked the team.
+ */
+export async function removeFromTeam(
+  { tx }: Pick<Deps, "tx">,
+  by: Cause,
+  { teamUid, userUid, version }: { teamUid: string; userUid: string; version: number },
+): Promise<void> {
+  await forgetKeys(tx, by, await deleteKeys(tx, { teamUid, userUid }));
+  await deleteInvitationsCreatedBy(tx, by, { teamUid, userUid });
+  await deleteMember(tx, teamUid, userUid);
+  await deleteSessionsWithoutTeam(tx.sql, userUid);
+  await appendEvents(tx.sql, [
+    facts.memberRemoved(by, { uid: uidOf(teamUid, userUid), version: version + 1, teamUid }),
   ]);
 }
 

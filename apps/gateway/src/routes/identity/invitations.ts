@@ -24,7 +24,7 @@ export function invitationRoutes({ identity: { invitations }, createOnce }: Iden
       extension: true,
       summary: "Invite a person to a team",
       description:
-        "The person accepts with their own key (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, and only while the inviter has permission to invite. 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
+        "The person accepts with their own key (`POST /invitations/{invitationUid}/accept`). An invitation is valid for 30 days, and only while the inviter has permission to invite. With a sign-in provider, anyone can be invited; a person without a personal key accepts only if the provider has verified the address. Without one, 409 `no_account`: the person is new to the platform (`POST /team/{uid}/members`); `account_unclaimed`: they have no personal key yet.",
       verbs: ["team.manage"],
       status: 201,
       errors: [403, 409],
