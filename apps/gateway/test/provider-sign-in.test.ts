@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { SignJWT } from "jose";
+import { SignJWT, type JWTPayload } from "jose";
 import type { ClaimRoles } from "../src/identity/domain/claimed-roles.ts";
 import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 import { CLIENT, startIssuer, type Issuer } from "./support/issuer.ts";
@@ -129,6 +129,12 @@ describe("a sign-in", () => {
   });
 });
 
+/** Returns a forgery that leaves out a claim. */
+const without =
+  (name: string) =>
+  (valid: JWTPayload): JWTPayload =>
+    Object.fromEntries(Object.entries(valid).filter(([claim]) => claim !== name));
+
 describe("an attack", () => {
   const invalid = [400, expect.stringContaining("response of the sign-in provider is not valid")];
   const isLate = [
@@ -157,9 +163,9 @@ describe("an attack", () => {
     const [theirs, mine] = [await begin(), await begin()];
     const stolen = new URLSearchParams(issuer.authorize(theirs.url, victim())).get("code")!;
     const state = new URL(mine.url).searchParams.get("state")!;
-    expect(isRefused(await get(`${CALLBACK}?${new URLSearchParams({ code: stolen, state })}`, mine.cookie))).toEqual(
-      invalid,
-    );
+    expect(
+      isRefused(await get(`${CALLBACK}?${new URLSearchParams({ code: stolen, state }).toString()}`, mine.cookie)),
+    ).toEqual(invalid);
   });
   test("with a changed or foreign cookie is refused", async () => {
     const started = await begin();
@@ -184,10 +190,10 @@ describe("an attack", () => {
       { claims: (valid) => ({ ...valid, aud: [CLIENT.clientId, "other"], azp: "other" }) },
     ],
     ["with another nonce", { claims: (valid) => ({ ...valid, nonce: "another" }) }],
-    ["without a nonce", { claims: ({ nonce: _, ...valid }) => valid }],
-    ["without a subject", { claims: ({ sub: _, ...valid }) => valid }],
+    ["without a nonce", { claims: without("nonce") }],
+    ["without a subject", { claims: without("sub") }],
     ["that has expired", { claims: (valid) => ({ ...valid, iat: valid.iat! - 7200, exp: valid.iat! - 3600 }) }],
-    ["without an expiry", { claims: ({ exp: _, ...valid }) => valid }],
+    ["without an expiry", { claims: without("exp") }],
     ["with the algorithm none", { idToken: (valid) => `${part({ alg: "none" })}.${valid.split(".")[1]}.` }],
     ["with a changed payload", { idToken: (valid) => changed(valid) }],
     ["with the signature of a key that is not published", { signedByOther: true }],
@@ -236,7 +242,7 @@ describe("an attack", () => {
     const started = await begin();
     const state = new URL(started.url).searchParams.get("state")!;
     const query = new URLSearchParams({ error: "access_denied", error_description: "<script>x</script>", state });
-    const response = await get(`${CALLBACK}?${query}`, started.cookie);
+    const response = await get(`${CALLBACK}?${query.toString()}`, started.cookie);
     expect(isRefused(response)).toEqual([403, expect.stringContaining("cancelled")]);
     expect(response.body).not.toContain("<script");
   });
@@ -310,14 +316,14 @@ describe("teams and roles", () => {
     await signIn({ ...who, groups: ["leads"] });
     await signIn({ ...who, groups: [] });
     const { rows } = await g.database.sql.query(
-      `SELECT type, actor_uid FROM stream.event_pending WHERE entity_uid LIKE '%:' || $1
-        UNION ALL SELECT type, actor_uid FROM stream.event_log WHERE entity_uid LIKE '%:' || $1`,
+      `SELECT type || ' ' || actor_uid AS change FROM stream.event_pending WHERE entity_uid LIKE '%:' || $1
+        UNION ALL SELECT type || ' ' || actor_uid FROM stream.event_log WHERE entity_uid LIKE '%:' || $1`,
       [uid],
     );
-    expect(rows.map(({ type, actor_uid: actor }) => [type, actor]).toSorted()).toEqual([
-      ["millwright.member.added.v1", uid],
-      ["millwright.member.removed.v1", uid],
-      ["millwright.member.updated.v1", uid],
+    expect(rows.map((row) => row["change"]).toSorted()).toEqual([
+      `millwright.member.added.v1 ${uid}`,
+      `millwright.member.removed.v1 ${uid}`,
+      `millwright.member.updated.v1 ${uid}`,
     ]);
   });
 });

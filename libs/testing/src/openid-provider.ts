@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair } from "jose";
-import Provider from "oidc-provider";
+import { Provider } from "oidc-provider";
 
 /** A person whom the provider knows. */
 export type OpenIdPerson = {

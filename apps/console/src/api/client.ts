@@ -66,8 +66,21 @@ export async function signIn(key: string): Promise<void> {
   if (!response.ok) throw await errorOf("POST /session", response);
 }
 
-/** Ends the session of this browser. */
-export async function signOut(): Promise<void> {
-  const response = await fetch("/session", { method: "DELETE" });
+/** Ends the session of this browser, or all sessions of the person. */
+export async function signOut({ isEverywhere }: { isEverywhere: boolean }): Promise<void> {
+  const response = await fetch(isEverywhere ? "/session?everywhere=true" : "/session", { method: "DELETE" });
   if (!response.ok) throw await errorOf("DELETE /session", response);
+}
+
+/** The ways to sign in besides API keys. */
+export type SignInOptions = {
+  /** An OpenID Connect provider. A navigation to the path signs in with it. */
+  readonly provider?: { readonly label: string; readonly path: string };
+};
+
+/** Reads the ways to sign in. */
+export async function readSignInOptions(signal: AbortSignal): Promise<SignInOptions> {
+  const response = await fetch("/session", { signal });
+  if (!response.ok) throw await errorOf("GET /session", response);
+  return (await response.json()) as SignInOptions;
 }

@@ -1,5 +1,5 @@
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { api, dataOf } from "./client.ts";
+import { api, dataOf, readSignInOptions } from "./client.ts";
 import { ApiError } from "./problem.ts";
 
 const RETRIES_MAX = 3;
@@ -30,6 +30,13 @@ export const whoAmI = queryOptions({
   queryKey: ["whoami"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/whoami", { signal })),
   staleTime: 60_000,
+});
+
+/** The ways to sign in besides API keys. */
+export const signInOptions = queryOptions({
+  queryKey: ["sign-in options"],
+  queryFn: ({ signal }) => readSignInOptions(signal),
+  staleTime: Infinity,
 });
 
 /** The factories of the active team, by name. */

@@ -1,8 +1,9 @@
 import { useSyncExternalStore, type ReactNode } from "react";
-import { useQueryClient } from "@tanstack/react-query";
-import { LogOut, UserRound } from "lucide-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link2, LogOut, UserRound } from "lucide-react";
 import { activeTeam } from "../api/active-team.ts";
 import { signOut } from "../api/client.ts";
+import { signInOptions } from "../api/queries.ts";
 import { Button } from "../ui/button.tsx";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "../ui/menu.tsx";
 import { useToasts } from "../ui/toasts.tsx";
@@ -21,9 +22,10 @@ export function AccountMenu(): ReactNode {
   const queries = useQueryClient();
   const toasts = useToasts();
   const chosen = useSyncExternalStore(theme.subscribe, theme.get);
-  const leave = async (): Promise<void> => {
+  const provider = useQuery(signInOptions).data?.provider;
+  const leave = async (isEverywhere: boolean): Promise<void> => {
     try {
-      await signOut();
+      await signOut({ isEverywhere });
       activeTeam.set(undefined);
       await queries.resetQueries();
     } catch (error) {
@@ -49,9 +51,19 @@ export function AccountMenu(): ReactNode {
       ))}
       <MenuSeparator />
       <MenuItem onSelect={() => window.open("/docs", "_blank", "noopener")}>API reference</MenuItem>
-      <MenuItem onSelect={() => void leave()}>
+      {provider && (
+        <MenuItem onSelect={() => location.assign(`${provider.path}?connect=true`)}>
+          <Link2 size={14} aria-hidden />
+          Connect {provider.label}
+        </MenuItem>
+      )}
+      <MenuItem onSelect={() => void leave(false)}>
         <LogOut size={14} aria-hidden />
         Sign out
+      </MenuItem>
+      <MenuItem onSelect={() => void leave(true)}>
+        <LogOut size={14} aria-hidden />
+        Sign out everywhere
       </MenuItem>
     </Menu>
   );

@@ -11,11 +11,12 @@ import { useSession } from "./session.tsx";
 import { TeamSwitcher } from "./team-switcher.tsx";
 import { WaitingLink } from "./waiting-link.tsx";
 
+const NoTeam = lazy(() => import("./no-team.tsx"));
 const CommandPalette = lazy(() => import("./command-palette.tsx"));
 
 /** Draws the navigation, the breadcrumb and the page. Moves the focus to the page when its path changes. */
 export function Shell({ children }: { children: ReactNode }): ReactNode {
-  const { team, isLinkViewer } = useSession();
+  const { me, team, isLinkViewer } = useSession();
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const content = useRef<HTMLElement>(null);
@@ -88,6 +89,11 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
             </Button>
           </header>
           <main className="content" id="content" ref={content} tabIndex={-1}>
+            {me.principal.type === "user" && me.teams.length === 0 && (
+              <Suspense fallback={null}>
+                <NoTeam email={me.principal.email} />
+              </Suspense>
+            )}
             {children}
           </main>
         </div>

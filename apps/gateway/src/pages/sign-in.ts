@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "@millwright/caller";
-import { newUid } from "@millwright/ids";
 import { isDomainError } from "@millwright/errors";
 import { assertSameOrigin, PAGE_HEADERS, type Authenticate, type Mount } from "../rest/index.ts";
 import type { BrowserSessions } from "../sessions/browser-sessions.ts";

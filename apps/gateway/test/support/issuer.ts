@@ -83,7 +83,7 @@ export async function startIssuer() {
       const asked = new URL(url).searchParams;
       const code = crypto.randomUUID();
       codes.set(code, { challenge: asked.get("code_challenge")!, nonce: asked.get("nonce")!, person });
-      return `?${new URLSearchParams({ code, state: asked.get("state")! })}`;
+      return `?${new URLSearchParams({ code, state: asked.get("state")! }).toString()}`;
     },
     forge: (next: Forgery) => void (forgery = next),
     setDown: (next: boolean) => void (isDown = next),

@@ -34,9 +34,7 @@ export function TeamInvitations({ teamUid }: { teamUid: string }): ReactNode {
   return (
     <Card title="Invitations" actions={<CopyCommands path={`/team/${teamUid}/invitations`} />}>
       {error && <ErrorView error={error} onRetry={() => void refetch()} />}
-      {data?.invitations.length === 0 && (
-        <p className="soft">No open invitation. “Add member” invites people who already use the platform.</p>
-      )}
+      {data?.invitations.length === 0 && <p className="soft">No open invitation. “Add member” invites people.</p>}
       {data && data.invitations.length > 0 && (
         <DataTable<Invitation>
           caption="Invitations of the team"

@@ -1,8 +1,9 @@
 import { useState, type ReactNode } from "react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { ApiError } from "../../api/problem.ts";
+import { signInOptions } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
@@ -46,6 +47,7 @@ export function AddMemberDialog({
 }): ReactNode {
   const queries = useQueryClient();
   const toasts = useToasts();
+  const provider = useQuery(signInOptions).data?.provider;
   const [email, setEmail] = useState("");
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("member");
@@ -55,24 +57,25 @@ export function AddMemberDialog({
     mutationFn: async () => {
       const path = { uid: teamUid };
       const person = { email: email.trim(), role };
-      try {
-        return await dataOf(
-          api.POST("/api/v1/team/{uid}/members", {
-            params: { path, header },
-            body: { ...person, ...(name.trim() === "" ? {} : { display_name: name.trim() }) },
-          }),
-        );
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.problem.reason !== "invitation_required") throw error;
-        await api.POST("/api/v1/team/{uid}/invitations", { params: { path, header }, body: person });
-        return undefined;
-      }
+      if (!provider)
+        try {
+          return await dataOf(
+            api.POST("/api/v1/team/{uid}/members", {
+              params: { path, header },
+              body: { ...person, ...(name.trim() === "" ? {} : { display_name: name.trim() }) },
+            }),
+          );
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.problem.reason !== "invitation_required") throw error;
+        }
+      await api.POST("/api/v1/team/{uid}/invitations", { params: { path, header }, body: person });
+      return undefined;
     },
     onSuccess: (member) => {
       void queries.invalidateQueries({ queryKey: ["members", teamUid] });
       void queries.invalidateQueries({ queryKey: ["invitations", teamUid] });
       if (member) return onAdded(member);
-      toasts.success(`${email.trim()} already uses the platform and is invited. They accept on their members page.`);
+      toasts.success(`${email.trim()} is invited, and accepts after signing in.`);
       return onClose();
     },
   });
@@ -86,8 +89,9 @@ export function AddMemberDialog({
       onClose={onClose}
     >
       <p className="soft">
-        A person who is new to the platform joins at once and receives a first key. A person who already uses it
-        receives an invitation.
+        {provider
+          ? `The person accepts the invitation after signing in with ${provider.label}.`
+          : "A person who is new to the platform joins at once and receives a first key. A person who already uses it receives an invitation."}
       </p>
       <label className="field">
         <span>E-mail</span>
@@ -99,10 +103,12 @@ export function AddMemberDialog({
           onChange={(event) => setEmail(event.target.value)}
         />
       </label>
-      <label className="field">
-        <span>Name</span>
-        <input className="input" value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
+      {!provider && (
+        <label className="field">
+          <span>Name</span>
+          <input className="input" value={name} onChange={(event) => setName(event.target.value)} />
+        </label>
+      )}
       <RoleField value={role} onChange={setRole} />
     </FormDialog>
   );
