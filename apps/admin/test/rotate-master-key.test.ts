@@ -33,7 +33,7 @@ const SECRETS = 1_234;
 const team = newUid();
 
 beforeEach(async () => {
-  await query("gateway", "TRUNCATE managed_secrets, master_key, api_keys, idempotency_keys");
+  await query("gateway", "TRUNCATE managed_secrets, master_key, api_keys, idempotency_keys CASCADE");
   await query("gateway", "INSERT INTO teams (uid, name) VALUES ($1, 'works') ON CONFLICT DO NOTHING", [team]);
   await query("gateway", "INSERT INTO master_key (key_id) VALUES ($1)", [masterKeyId(OLD)]);
   const uids = Array.from({ length: SECRETS }, () => newUid());

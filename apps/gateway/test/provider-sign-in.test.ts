@@ -317,10 +317,11 @@ describe("teams and roles", () => {
     await signIn({ ...who, groups: [] });
     const { rows } = await g.database.sql.query(
       `SELECT type || ' ' || actor_uid AS change FROM stream.event_pending WHERE entity_uid LIKE '%:' || $1
-        UNION ALL SELECT type || ' ' || actor_uid FROM stream.event_log WHERE entity_uid LIKE '%:' || $1`,
+        UNION ALL SELECT type || ' ' || actor_uid FROM stream.event_log WHERE entity_uid LIKE '%:' || $1
+        ORDER BY 1`,
       [uid],
     );
-    expect(rows.map((row) => row["change"]).toSorted()).toEqual([
+    expect(rows.map((row) => row["change"])).toEqual([
       `millwright.member.added.v1 ${uid}`,
       `millwright.member.removed.v1 ${uid}`,
       `millwright.member.updated.v1 ${uid}`,
