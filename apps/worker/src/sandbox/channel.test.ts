@@ -17,17 +17,17 @@ const question = { op: "exec", run: { command: "true" }, cwd: "/", timeoutMs: 1 
 describe("an agent that could write to the channel", () => {
   test.each([
     ["no JSON", "{"],
-    ["no answer", "[]"],
+    ["no response", "[]"],
     ["a response without a request", JSON.stringify({ id: 7, ok: true, value })],
     ["a wrong type", JSON.stringify({ id: 1, ok: true, value: { ...value, exitCode: "0" } })],
     ["too much output", JSON.stringify({ id: 1, ok: true, value: { ...value, output: "x".repeat(70_000) } })],
     ["a line without end", "x".repeat(LINE_BYTES_MAX + 1)],
   ])("ends the sandbox with %s", async (_name, line) => {
     const { channel, output, broken } = aChannel();
-    const { answer } = channel.request(question);
+    const { response } = channel.request(question);
     output.write(line.length > LINE_BYTES_MAX ? line : `${line}\n`);
-    await expect(answer).rejects.toThrow(/violated the protocol/);
-    await expect(channel.request(question).answer).rejects.toBeInstanceOf(SandboxGone);
+    await expect(response).rejects.toThrow(/violated the protocol/);
+    await expect(channel.request(question).response).rejects.toBeInstanceOf(SandboxGone);
     expect(broken()).toBe(1);
   });
 });
@@ -38,5 +38,5 @@ test("responses are matched to requests in any order and in pieces", async () =>
   const text = [2, 1].map((id) => JSON.stringify({ id, ok: true, value: { ...value, exitCode: id } })).join("\n");
   output.write(text.slice(0, 40));
   output.write(`${text.slice(40)}\n`);
-  expect([(await first.answer).exitCode, (await second.answer).exitCode]).toEqual([1, 2]);
+  expect([(await first.response).exitCode, (await second.response).exitCode]).toEqual([1, 2]);
 });

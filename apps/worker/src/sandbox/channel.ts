@@ -40,14 +40,14 @@ export class Channel {
    */
   request<Op extends keyof typeof RESPONSES>(
     content: Extract<RequestContent, { op: Op }>,
-  ): { id: number; answer: Promise<z.output<(typeof RESPONSES)[Op]>> } {
+  ): { id: number; response: Promise<z.output<(typeof RESPONSES)[Op]>> } {
     const id = (this.#lastId += 1);
-    const answer = new Promise<unknown>((resolve, reject) => {
+    const response = new Promise<unknown>((resolve, reject) => {
       if (this.#closed) return reject(this.#closed);
       this.#waiting.set(id, { schema: RESPONSES[content.op], resolve, reject });
       this.#input.write(`${JSON.stringify({ id, ...content })}\n`);
     });
-    return { id, answer: answer as Promise<z.output<(typeof RESPONSES)[Op]>> };
+    return { id, response: response as Promise<z.output<(typeof RESPONSES)[Op]>> };
   }
 
   /** Closes the input, so that `sandbox-init` exits by itself. */

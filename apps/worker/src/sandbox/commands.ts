@@ -1,4 +1,8 @@
-import type { ExecValue, OpenValue, OutputValue } from "./init/protocol.ts";
+import type { Channel } from "./channel.ts";
+import { CHUNK_BYTES_MAX, type ExecValue, type OpenValue, type OutputValue } from "./init/protocol.ts";
+
+/** The longest delay of a timer: 24 days. */
+const ENDLESS_MS = 2 ** 31 - 1;
 
 export type ExecOptions = {
   readonly cwd?: string;
@@ -36,3 +40,42 @@ export type Program = {
   /** Kills it and its process group. */
   stop(): Promise<void>;
 };
+
+/** Starts a shell command in the background. */
+export function beginCommand(
+  channel: Channel,
+  { command, cwd }: { readonly command: string; readonly cwd: string },
+): BackgroundCommand {
+  const { id, response } = channel.request({ op: "exec", run: { command }, cwd, timeoutMs: ENDLESS_MS });
+  response.catch(() => undefined); // callers of `ended` handle the error
+  return {
+    ended: response,
+    output: () => channel.request({ op: "output", exec: id }).response,
+    stop: async () => void (await channel.request({ op: "stop", exec: id }).response),
+  };
+}
+
+/** Starts a program with piped standard input and output. Its input is sent in chunks. */
+export function openProgram(
+  channel: Channel,
+  { argv, cwd, env }: { readonly argv: readonly string[]; readonly cwd: string; readonly env: Record<string, string> },
+): Program {
+  const { id: program, response } = channel.request({ op: "open", argv: [...argv], cwd, env });
+  response.catch(() => undefined); // callers of `ended` handle the error
+  const put = async (data: Uint8Array, end: boolean): Promise<void> =>
+    void (await channel.request({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
+      .response);
+  return {
+    ended: response,
+    put: async (data) => {
+      for (let offset = 0; offset < data.length; offset += CHUNK_BYTES_MAX)
+        await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
+    },
+    take: async () => {
+      const { data, ended } = await channel.request({ op: "take", open: program }).response;
+      return ended ? undefined : Buffer.from(data, "base64");
+    },
+    end: () => put(new Uint8Array(), true),
+    stop: async () => void (await channel.request({ op: "close", open: program }).response),
+  };
+}

@@ -1,11 +1,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
-import type { Readable, Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import {
   bubblewrapArguments,
-  find,
   findBubblewrap,
   findPrlimit,
   GROUP,
@@ -14,8 +13,8 @@ import {
   PASSWD,
 } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
+import { INFO_FD, watchLaunched, type Launched } from "./launched.ts";
 import { asUser } from "./outside-user.ts";
-import { endProcessesWith, signal, startOf, untilGone } from "./processes.ts";
 import type { SandboxSpec } from "./spec.ts";
 
 /**
@@ -24,11 +23,9 @@ import type { SandboxSpec } from "./spec.ts";
  */
 export const TAG = "MILLWRIGHT_SANDBOX";
 
-const STDERR_CHARACTERS_MAX = 4_096;
 /** The memory that a Node.js process reserves without using it. */
 const RESERVED_BYTES = 2 * 1024 ** 3;
-/** Descriptors of bubblewrap in addition to the standard ones. */
-const INFO_FD = 3;
+/** The descriptor of bubblewrap's arguments, in addition to the standard ones and `INFO_FD`. */
 const ARGS_FD = 4;
 /** The environment of the programs that prepare a sandbox. It is not visible inside. */
 const PREPARATION_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
@@ -36,21 +33,6 @@ const PREPARATION_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
 export const PROGRAM_EXTENSION = extname(fileURLToPath(import.meta.url));
 const MAIN = `main${PROGRAM_EXTENSION}`;
 export const INIT_DIRECTORY = fileURLToPath(new URL("./init", import.meta.url));
-
-export type Launched = {
-  readonly child: ChildProcess;
-  readonly input: Writable;
-  readonly output: Readable;
-  /**
-   * Returns the first process inside the sandbox (bwrap) with its host process id, once known. When it has ended, every
-   * process inside has ended.
-   */
-  readonly inside: () => { pid: number; start: string | undefined } | undefined;
-  /** Resolves when `inside` no longer changes. */
-  readonly informed: Promise<void>;
-  /** Returns the end of standard error, which explains a failed start. */
-  readonly errorOutput: () => string;
-};
 
 /**
  * What runs in a sandbox: `sandbox-init`, which receives its environment in its first message, or a script with this
@@ -99,7 +81,7 @@ export async function launchBubblewrap(
   const pipe = child.stdio[ARGS_FD] as Writable | null;
   pipe?.on("error", () => undefined); // the end of the process reports the fault
   pipe?.end(args.map((argument) => `${argument}\0`).join(""));
-  return launched(child, true);
+  return watchLaunched(child, true);
 }
 
 /**
@@ -121,49 +103,10 @@ export async function launchPlain(
     detached: true,
     stdio: ["pipe", "pipe", "pipe"],
   });
-  return launched(child);
+  return watchLaunched(child);
 }
 
 const shell = (script: string): string[] => ["/bin/sh", "-c", script];
-
-/** Kills a launched process with everything in its sandbox (bwrap) or its process group (none). */
-export function killLaunched({ child, inside }: Launched, kind: SandboxSpec["host"]["kind"]): void {
-  const first = inside();
-  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL");
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  signal(kind === "bwrap" ? child.pid : -child.pid, "SIGKILL");
-}
-
-/**
- * Resolves with how a launched process ended, when no process of its sandbox remains. The kernel reports the first
- * process of a pid namespace as ended after every other process in it.
- */
-export async function untilEnded({ child, inside, informed }: Launched, mark: string | undefined): Promise<string> {
-  const ending = await new Promise<string>((resolve) => {
-    child.once("error", (error) => resolve(error.message));
-    child.once("exit", (code, signalName) => resolve(signalName ?? `exit code ${code}`));
-  });
-  await informed;
-  const first = inside();
-  // bubblewrap exits with its program, even if background processes of the program remain
-  if (first && startOf(first.pid) === first.start) signal(first.pid, "SIGKILL");
-  if (first) await untilGone(first.pid, first.start);
-  if (mark !== undefined) await endProcessesWith(mark);
-  return ending;
-}
-
-/** Returns the PATH of commands in a sandbox of kind `none`. */
-export const plainPath = (): string =>
-  [
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/sbin",
-    "/usr/bin",
-    "/sbin",
-    "/bin",
-    ...(find("/opt/homebrew/bin") ? ["/opt/homebrew/bin"] : []),
-    dirname(process.execPath),
-  ].join(":");
 
 /** Creates the files and directories of each sandbox. */
 async function prepare({ dir, uid }: SandboxSpec): Promise<{ node: string; init: string; etc: string; tmp: string }> {
@@ -206,36 +149,6 @@ function staged(
 
 function start([program = "", ...args]: readonly string[], options: Parameters<typeof spawn>[2]): ChildProcess {
   return spawn(program, args, options);
-}
-
-/** Wraps a child process. Throws if the system had no descriptors for its pipes. */
-function launched(child: ChildProcess, reportsInside = false): Launched {
-  // code that awaits the sandbox handles the error; without a listener it would end the whole worker
-  child.on("error", () => undefined);
-  if (!child.stdin || !child.stdout)
-    throw new Error("The sandbox cannot be started: the worker has too many files open.");
-  const info = reportsInside ? (child.stdio[INFO_FD] as Readable) : undefined;
-  const informed = info ? new Promise<void>((resolve) => info.once("close", resolve)) : Promise.resolve();
-  let inside: { pid: number; start: string | undefined } | undefined;
-  let errorOutput = "";
-  let infoText = "";
-  info?.on("data", (chunk: Buffer) => {
-    infoText += chunk.toString("utf8");
-    const found = /"child-pid":\s*(\d+)/.exec(infoText)?.[1];
-    if (found) inside ??= { pid: Number(found), start: startOf(Number(found)) };
-  });
-  info?.on("error", () => undefined);
-  child.stderr?.on("data", (chunk: Buffer) => {
-    errorOutput = (errorOutput + chunk.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
-  });
-  return {
-    child,
-    input: child.stdin,
-    output: child.stdout,
-    inside: () => inside,
-    informed,
-    errorOutput: () => errorOutput.trim(),
-  };
 }
 
 /**

@@ -5,11 +5,12 @@ import type { Readable } from "node:stream";
 import type { SandboxHandle } from "./sandbox-handle.ts";
 import { SandboxStartFailed } from "./sandbox-errors.ts";
 import { removeTree } from "./remove-tree.ts";
-import { INSIDE_PATH } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { claimWorkspace, type WorkspaceClaim } from "./claim-workspace.ts";
+import { commandPath } from "./command-environment.ts";
 import { HeadTail } from "./init/head-tail.ts";
-import { killLaunched, launchBubblewrap, launchPlain, plainPath, TAG, untilEnded, type Launched } from "./launch.ts";
+import { launchBubblewrap, launchPlain, TAG } from "./launch.ts";
+import { killLaunched, untilEnded, type Launched } from "./launched.ts";
 import { limitsFor, type Limits } from "./limits.ts";
 import { giveTo } from "./outside-user.ts";
 import { HOME, INBOX, OUTBOX, WORKSPACE, type Mount, type SandboxHost, type SandboxSpec } from "./spec.ts";
@@ -102,7 +103,7 @@ export class PlatformShell {
       signal.throwIfAborted();
       const { workspace, inbox, outbox } = this.paths;
       const complete = {
-        PATH: host.kind === "bwrap" ? INSIDE_PATH : plainPath(),
+        PATH: commandPath(host.kind),
         HOME: "/nonexistent",
         LANG: "C.UTF-8",
         ...env,

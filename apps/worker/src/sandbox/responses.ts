@@ -24,7 +24,7 @@ const path = z.string().max(PATH_CHARACTERS_MAX);
 const count = z.number().int().nonnegative();
 const fileType = z.enum(["file", "directory", "link", "other", "absent"]);
 
-const answer: z.ZodType<ResponseMessage> = z.union([
+const responseMessage: z.ZodType<ResponseMessage> = z.union([
   z.object({ id: count, ok: z.literal(true), value: z.unknown() }),
   z.object({ id: count, ok: z.literal(false), code: z.string().max(64), message: z.string().max(16_384) }),
 ]);
@@ -77,4 +77,4 @@ export const RESPONSES = {
 } as const;
 
 /** Parses one line. Throws if it is not a response of the protocol. */
-export const parseResponse = (line: string): ResponseMessage => answer.parse(JSON.parse(line));
+export const parseResponse = (line: string): ResponseMessage => responseMessage.parse(JSON.parse(line));

@@ -1,20 +1,15 @@
 import { basename } from "node:path";
 import type { SandboxHandle } from "./sandbox-handle.ts";
-import { INSIDE_INIT, INSIDE_NODE, INSIDE_PATH, relayDirectory } from "./bubblewrap.ts";
+import { INSIDE_INIT, INSIDE_NODE, relayDirectory } from "./bubblewrap.ts";
 import type { Cgroup } from "./cgroup.ts";
 import { Channel } from "./channel.ts";
-import type { BackgroundCommand, ExecOptions, Program } from "./commands.ts";
-import { FileTooLarge, SandboxGone } from "./sandbox-errors.ts";
-import { CHUNK_BYTES_MAX, type ExecRequest, type ExecValue, type ListValue, type StatValue } from "./init/protocol.ts";
-import {
-  INIT_DIRECTORY,
-  killLaunched,
-  plainPath,
-  PROGRAM_EXTENSION,
-  TAG,
-  untilEnded,
-  type Launched,
-} from "./launch.ts";
+import { commandEnvironment } from "./command-environment.ts";
+import { beginCommand, openProgram, type BackgroundCommand, type ExecOptions, type Program } from "./commands.ts";
+import { readWholeFile, writeWholeFile } from "./file-transfer.ts";
+import { SandboxGone } from "./sandbox-errors.ts";
+import type { ExecRequest, ExecValue, ListValue, StatValue } from "./init/protocol.ts";
+import { INIT_DIRECTORY, PROGRAM_EXTENSION, TAG } from "./launch.ts";
+import { killLaunched, untilEnded, type Launched } from "./launched.ts";
 import { oomKillsOfMachine, signal, startOf } from "./processes.ts";
 import { HOME, WORKSPACE, type SandboxKind, type SandboxSpec } from "./spec.ts";
 import { memoryBreach, Watch, type Breach } from "./watch.ts";
@@ -23,8 +18,6 @@ const STOP_GRACE_MS = 3_000;
 const KILL_GRACE_MS = 1_000;
 
 const EXEC_TIMEOUT_MS = 120_000;
-/** The longest delay of a timer: 24 days. */
-const ENDLESS_MS = 2 ** 31 - 1;
 
 /**
  * A running sandbox: runs commands and accesses files inside it. All requests reject with `SandboxGone` after it has
@@ -107,17 +100,6 @@ export class Sandbox implements SandboxHandle {
 
   /** Sends the environment. Resolves when `sandbox-init` has responded. */
   async initialize(): Promise<void> {
-    const ordinary = {
-      PATH: this.kind === "bwrap" ? INSIDE_PATH : plainPath(),
-      HOME: this.home,
-      USER: "agent",
-      LOGNAME: "agent",
-      SHELL: "/bin/sh",
-      LANG: "C.UTF-8",
-      TERM: "dumb",
-      TMPDIR: this.scratch,
-    };
-    const quiet = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
     const relays =
       this.kind === "none"
         ? []
@@ -129,47 +111,19 @@ export class Sandbox implements SandboxHandle {
       op: "hello",
       relays,
       secrets: this.#spec.secrets ?? [],
-      env: { ...ordinary, ...quiet, ...this.#spec.env, [TAG]: this.#tag },
-    }).answer;
+      env: { ...commandEnvironment(this.kind, this), ...this.#spec.env, [TAG]: this.#tag },
+    }).response;
     this.#watch.start();
   }
 
   /** Starts a shell command in the background. It may run until the sandbox ends. */
-  begin(command: string, options: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
-    const { id, answer } = this.#channel.request({
-      op: "exec",
-      run: { command },
-      cwd: options.cwd ?? this.workspace,
-      timeoutMs: ENDLESS_MS,
-    });
-    answer.catch(() => undefined); // callers of `ended` handle the error
-    return {
-      ended: answer,
-      output: () => this.#channel.request({ op: "output", exec: id }).answer,
-      stop: async () => void (await this.#channel.request({ op: "stop", exec: id }).answer),
-    };
+  begin(command: string, { cwd = this.workspace }: Pick<ExecOptions, "cwd"> = {}): BackgroundCommand {
+    return beginCommand(this.#channel, { command, cwd });
   }
 
   /** Starts a program with piped input and output, concurrently with other commands. It ends with the sandbox. */
   open(argv: readonly string[], { cwd = this.workspace, env = {} }: Pick<ExecOptions, "cwd" | "env"> = {}): Program {
-    const { id: program, answer } = this.#channel.request({ op: "open", argv: [...argv], cwd, env });
-    answer.catch(() => undefined); // callers of `ended` handle the error
-    const put = async (data: Uint8Array, end: boolean): Promise<void> =>
-      void (await this.#channel.request({ op: "put", open: program, data: Buffer.from(data).toString("base64"), end })
-        .answer);
-    return {
-      ended: answer,
-      put: async (data) => {
-        for (let offset = 0; offset < data.length; offset += CHUNK_BYTES_MAX)
-          await put(data.subarray(offset, offset + CHUNK_BYTES_MAX), false);
-      },
-      take: async () => {
-        const { data, ended } = await this.#channel.request({ op: "take", open: program }).answer;
-        return ended ? undefined : Buffer.from(data, "base64");
-      },
-      end: () => put(new Uint8Array(), true),
-      stop: async () => void (await this.#channel.request({ op: "close", open: program }).answer),
-    };
+    return openProgram(this.#channel, { argv, cwd, env });
   }
 
   /**
@@ -179,62 +133,41 @@ export class Sandbox implements SandboxHandle {
   async exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecValue> {
     options.signal?.throwIfAborted();
     const run: ExecRequest["run"] = typeof command === "string" ? { command } : { argv: [...command] };
-    const { id, answer } = this.#channel.request({
+    const { id, response } = this.#channel.request({
       op: "exec",
       run,
       cwd: options.cwd ?? this.workspace,
       timeoutMs: options.timeoutMs ?? EXEC_TIMEOUT_MS,
       env: options.env,
     });
-    const stop = () => void this.#channel.request({ op: "stop", exec: id }).answer.catch(() => undefined);
+    const stop = () => void this.#channel.request({ op: "stop", exec: id }).response.catch(() => undefined);
     options.signal?.addEventListener("abort", stop, { once: true });
-    const value = await answer.finally(() => options.signal?.removeEventListener("abort", stop));
+    const value = await response.finally(() => options.signal?.removeEventListener("abort", stop));
     const breach = this.#watch.check();
     if (breach) throw new SandboxGone(breach.message);
     return value;
   }
 
   /** Reads a whole regular file inside `root`. Throws `SandboxRefusal` or `FileTooLarge`. */
-  async readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
-    const pieces: Buffer[] = [];
-    for (let offset = 0; ;) {
-      const { data, sizeBytes } = await this.#channel.request({
-        op: "read",
-        root,
-        path,
-        offset,
-        length: CHUNK_BYTES_MAX,
-      }).answer;
-      if (sizeBytes > bytesMax) throw new FileTooLarge(`${path} has ${sizeBytes} bytes; the limit is ${bytesMax}.`);
-      const piece = Buffer.from(data, "base64");
-      pieces.push(piece);
-      offset += piece.length;
-      if (piece.length === 0 || offset >= sizeBytes) return Buffer.concat(pieces);
-      if (offset > bytesMax) throw new FileTooLarge(`${path} grows while it is read.`);
-    }
+  readFile(root: string, path: string, bytesMax: number): Promise<Buffer> {
+    return readWholeFile(this.#channel, { root, path, bytesMax });
   }
 
   /** Writes a whole file inside `root`. Returns whether it is new. Throws `SandboxRefusal`. */
-  async writeFile(root: string, path: string, content: Uint8Array): Promise<{ created: boolean }> {
-    let created = false;
-    for (let offset = 0; offset === 0 || offset < content.length; offset += CHUNK_BYTES_MAX) {
-      const data = Buffer.from(content.subarray(offset, offset + CHUNK_BYTES_MAX)).toString("base64");
-      const answer = await this.#channel.request({ op: "write", root, path, data, append: offset > 0 }).answer;
-      if (offset === 0) created = answer.created;
-    }
-    return { created };
+  writeFile(root: string, path: string, content: Uint8Array): Promise<{ created: boolean }> {
+    return writeWholeFile(this.#channel, { root, path, content });
   }
 
   stat(root: string, path: string): Promise<StatValue> {
-    return this.#channel.request({ op: "stat", root, path }).answer;
+    return this.#channel.request({ op: "stat", root, path }).response;
   }
 
   list(root: string, path: string, pattern: string, depth: number): Promise<ListValue> {
-    return this.#channel.request({ op: "list", root, path, pattern, depth }).answer;
+    return this.#channel.request({ op: "list", root, path, pattern, depth }).response;
   }
 
   terminate(): void {
-    this.#channel.request({ op: "terminate" }).answer.catch(() => undefined);
+    this.#channel.request({ op: "terminate" }).response.catch(() => undefined);
   }
 
   /**

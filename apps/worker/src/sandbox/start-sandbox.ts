@@ -62,7 +62,7 @@ export async function startWorkspaceSandbox(
     const spec = {
       host,
       dir: join(dir, "sandbox"),
-      mounts: [...mounts, ...shown.map((one) => ({ ...one, writable: false }))],
+      mounts: [...mounts, ...shown.map((mount) => ({ ...mount, writable: false }))],
       relays,
       env,
       limits,

@@ -14,7 +14,7 @@ const programs = new Programs();
 const input = new LineSplitter();
 let env: Record<string, string> = {};
 
-function answer(message: ResponseMessage): void {
+function respond(message: ResponseMessage): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
@@ -61,9 +61,9 @@ async function perform(request: Request): Promise<unknown> {
 function handle(line: string): void {
   const request = JSON.parse(line) as Request;
   perform(request).then(
-    (value) => answer({ id: request.id, ok: true, value }),
+    (value) => respond({ id: request.id, ok: true, value }),
     (error: unknown) =>
-      answer({
+      respond({
         id: request.id,
         ok: false,
         code: error instanceof Fault ? error.code : "io_error",

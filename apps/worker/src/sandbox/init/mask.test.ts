@@ -70,13 +70,13 @@ describe("a stream", () => {
         expect(
           inPieces(
             secrets,
-            pieces.map((one) => Buffer.from(one)),
+            pieces.map((piece) => Buffer.from(piece)),
           ),
         ).toBe(inPieces(secrets, [Buffer.from(whole)]));
         expect(
           inPieces(
             [],
-            pieces.map((one) => Buffer.from(one)),
+            pieces.map((piece) => Buffer.from(piece)),
           ),
         ).toBe(Buffer.from(whole).toString("utf8"));
       }),

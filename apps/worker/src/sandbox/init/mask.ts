@@ -111,7 +111,7 @@ function encodedOf(secret: string): string[] {
     hex.toUpperCase(),
     ...base64Of(bytes),
   ];
-  return encoded.filter((one) => one !== secret && one.length >= ENCODED_LENGTH_MIN);
+  return encoded.filter((encoding) => encoding !== secret && encoding.length >= ENCODED_LENGTH_MIN);
 }
 
 /**
