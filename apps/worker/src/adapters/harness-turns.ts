@@ -1,27 +1,25 @@
-import { randomUUID } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExecutionContext } from "../context/execution-context.ts";
 import type { Checkpoints } from "../workspace/checkpoints.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Messages } from "../conversation/messages.ts";
-import { readRules } from "../workspace/read-rules.ts";
 import { isAllowed, runTool, type Ending } from "../tools/run-tool.ts";
 import type { TokenBudget } from "../conversation/token-budget.ts";
 import type { Tool, ToolContext, TurnEnd } from "../tools/tool.ts";
 import { awaitsPlan } from "../tools/tools.ts";
-import type { HarnessAdapter, HarnessEvent, HarnessSession, StartOptions } from "./harness-adapter.ts";
+import type { RunFailure } from "../model/model-provider.ts";
+import type { HarnessAdapter, HarnessEvent, HarnessSession } from "./harness-adapter.ts";
 import { HarnessProcess } from "./harness-process.ts";
-import { harnessInstructions, earlierMessages, messageText } from "./harness-prompt.ts";
-import { HarnessRecord, sessionOf } from "./harness-record.ts";
+import { earlierMessages, messageText } from "./harness-prompt.ts";
+import { HarnessRecord } from "./harness-record.ts";
 import type { ModelGateway } from "./model-gateway.ts";
-import { GATEWAY_PORT } from "../sandbox/spec.ts";
+import { prepareHarness } from "./prepare-harness.ts";
 
 /** How long a harness may take to end its turn before it is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
 /** The maximum number of restarts of a harness that exits by itself, per execution. */
 const CRASHES_MAX = 1;
 const LONGEST_MS = 2 ** 31 - 1;
-const SYSTEM_FILE = "harness-instructions.md";
 /** The platform's tools for a harness without a read-only mode while it plans. */
 export const READ_ONLY_TOOLS: readonly string[] = ["read_file", "list", "search"];
 const CONTINUE = "[From the platform] You were interrupted. Check where you are, then continue.";
@@ -122,15 +120,15 @@ export class HarnessTurns {
     harness.gateway.release();
     this.#record.beginTurn();
     const ended = new Promise<TurnEvent>((resolve) => (this.#turn = resolve));
-    const over = new AbortController();
+    const turnEnded = new AbortController();
     const aborted = new Promise<never>((_resolve, reject) =>
       ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error), {
         once: true,
-        signal: over.signal,
+        signal: turnEnded.signal,
       }),
     );
     aborted.catch(() => undefined);
-    interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: over.signal });
+    interrupted.addEventListener("abort", () => this.#end({ kind: "interrupted" }), { signal: turnEnded.signal });
     let end: TurnEvent | undefined;
     try {
       const process = await this.#ensure();
@@ -143,10 +141,10 @@ export class HarnessTurns {
       this.#isTurnStarted = true;
       if (this.#intent !== undefined) process.connection.interrupt();
       else if (interrupted.aborted) this.#end({ kind: "interrupted" });
-      void this.#watchForMessages(messages, over.signal);
+      void this.#watchForMessages(messages, turnEnded.signal);
       return this.#judge((end = await Promise.race([ended, aborted])));
     } finally {
-      over.abort();
+      turnEnded.abort();
       clearTimeout(this.#force);
       this.#turn = undefined;
       this.#record.endTurn({ hasEnded: end !== undefined && !("died" in end), ...harness.gateway.answeredSteps });
@@ -156,26 +154,14 @@ export class HarnessTurns {
   #judge(end: TurnEvent): TurnEnd | "message" | "again" {
     if ("died" in end) this.#process = undefined;
     if (this.#intent !== undefined) return this.#intent;
-    const { refusal } = this.#deps.harness.gateway; // the program has ended its turn after the refusal
+    const { adapter, gateway } = this.#deps.harness;
+    const { refusal } = gateway; // the program has ended its turn after the refusal
     if (refusal) return { kind: "failed", failure: refusal };
-    if (!("died" in end)) {
-      if (end.ok) return { kind: "done", message: end.message };
-      const message = `${this.#deps.harness.adapter.type} ended its turn with an error: ${end.message ?? "no reason given."}`;
-      return {
-        kind: "failed",
-        failure: { code: "resource_unavailable", message, retryable: true, reason: "harness_failed" },
-      };
-    }
-    if ((this.#crashes += 1) > CRASHES_MAX)
-      return {
-        kind: "failed",
-        failure: {
-          code: "agent_process_failed",
-          message: `${this.#deps.harness.adapter.type} ended during its turn. ${end.died}`,
-          retryable: false,
-          reason: "harness_died",
-        },
-      };
+    if (!("died" in end))
+      return end.ok
+        ? { kind: "done", message: end.message }
+        : { kind: "failed", failure: turnFailed(adapter.type, end.message) };
+    if ((this.#crashes += 1) > CRASHES_MAX) return { kind: "failed", failure: programDied(adapter.type, end.died) };
     this.#deps.conversation.record("warning", {
       text: `The agent's program ended during its turn and is restarted. ${end.died}`,
     });
@@ -199,9 +185,9 @@ export class HarnessTurns {
 
   async #watchForMessages({ inbox }: Messages, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const wakeup = await inbox.idle(LONGEST_MS, signal).catch(() => "over");
+      const wakeup = await inbox.idle(LONGEST_MS, signal).catch(() => "ended");
       if (wakeup === "message" && !signal.aborted) return this.#end("message");
-      if (wakeup === "over") return;
+      if (wakeup === "ended") return;
     }
   }
 
@@ -232,12 +218,7 @@ export class HarnessTurns {
     const { harness, context } = this.#deps;
     const { adapter } = harness;
     const { sandbox, base } = context.workspace;
-    const options = await this.#startOptions(isReadOnly);
-    const directories = adapter.directories?.(options) ?? [];
-    if (directories.length > 0) await sandbox.exec(["mkdir", "-p", ...directories]);
-    await sandbox.writeFile(sandbox.home, SYSTEM_FILE, Buffer.from(options.instructions));
-    for (const [path, text] of Object.entries(adapter.files?.(options) ?? {}))
-      await sandbox.writeFile(sandbox.workspace, path, Buffer.from(text));
+    const options = await prepareHarness(this.#deps, isReadOnly);
     this.#hasSession = false;
     const process: HarnessProcess = new HarnessProcess({
       program: sandbox.open(adapter.argv(options), { cwd: base, env: { ...adapter.env(options) } }),
@@ -253,36 +234,6 @@ export class HarnessTurns {
 
   #offers(tool: Tool): boolean {
     return isAllowed(tool, this.#mode) && (awaitsPlan(this.#mode) || !READ_ONLY_TOOLS.includes(tool.name));
-  }
-
-  async #startOptions(isReadOnly: boolean): Promise<StartOptions> {
-    const { ctx, conversation, harness, context, notices } = this.#deps;
-    const { adapter, program } = harness;
-    const { sandbox, base: cwd } = context.workspace;
-    const stateDir = `${sandbox.workspace}/.harness/${adapter.type}`;
-    const known = sessionOf(conversation, adapter.type);
-    const sessionId = known ?? randomUUID();
-    const file = adapter.sessionFile?.({ stateDir, sessionId, cwd });
-    const isResumed =
-      known !== undefined && (file === undefined || (await sandbox.stat(sandbox.workspace, file)).type === "file");
-    const { provider, modelId: model, reasoningLevel: reasoning } = ctx.assignment;
-    const rules = await readRules(context.workspace);
-    const instructions = harnessInstructions(ctx.assignment, { isReadOnly, notices, rules });
-    return {
-      program,
-      stateDir,
-      home: sandbox.home,
-      cwd,
-      sessionId,
-      isResumed,
-      provider,
-      model,
-      reasoning,
-      instructions,
-      systemFile: `${sandbox.home}/${SYSTEM_FILE}`,
-      isReadOnly,
-      gateway: `http://127.0.0.1:${GATEWAY_PORT}`,
-    };
   }
 
   #onEvent(event: Exclude<HarnessEvent, { t: "session" }>): void {
@@ -304,3 +255,17 @@ export class HarnessTurns {
     return ending;
   }
 }
+
+const turnFailed = (harness: string, reason: string | undefined): RunFailure => ({
+  code: "resource_unavailable",
+  message: `${harness} ended its turn with an error: ${reason ?? "no reason given."}`,
+  retryable: true,
+  reason: "harness_failed",
+});
+
+const programDied = (harness: string, why: string): RunFailure => ({
+  code: "agent_process_failed",
+  message: `${harness} ended during its turn. ${why}`,
+  retryable: false,
+  reason: "harness_died",
+});

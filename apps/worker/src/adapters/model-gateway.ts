@@ -5,43 +5,26 @@ import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { respondText } from "../egress/forwarding.ts";
 import { listenOnSocket } from "../egress/unix-socket.ts";
-import type { ExecutionContext } from "../context/execution-context.ts";
-import type { PlannedCall } from "../context/platform-client.ts";
 import { refusalIn } from "@millwright/outbound";
 import { isAnObject } from "../model/event-fields.ts";
 import type { RunFailure } from "../model/model-provider.ts";
 import { callFailure } from "../model/wires/call-failure.ts";
-import { tokensIn } from "../model/wires/compaction.ts";
 import { withDefaultModel } from "../model/wires/default-model.ts";
-import { LIMITED_OUTPUT_TOKENS, reservePlanned } from "../model/wires/cost-reservation.ts";
-import { interruptedUsage } from "../model/wires/token-counts.ts";
-import type { TokenBudget } from "../conversation/token-budget.ts";
 import { GATEWAY_PORT, type Relay } from "../sandbox/spec.ts";
 import { atMost, systemTimers } from "../time/timers.ts";
+import { CallAccounting, type AccountingDeps } from "./call-accounting.ts";
+import { forwardedHeaders, readBody, respondEnding, respondError, returnedHeaders } from "./gateway-http.ts";
 import { gatewayWire, type GatewayEnding, type GatewayWire, type WireCall } from "./gateway-wires.ts";
 import { parsedJson } from "./json-rpc.ts";
 import { maskRequest } from "./mask-request.ts";
 import { RelayedResponse } from "./relayed-response.ts";
 import { handleMcp, type PlatformTools } from "./platform-mcp.ts";
 import { ProviderRefusals } from "./provider-refusals.ts";
-import { StepCount } from "./step-count.ts";
 
-const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** How long calls of an ended program may take to finish. Calls of other processes in its sandbox are aborted. */
 const SETTLING_MS = 5_000;
 /** The maximum length of an error body. */
 const REFUSAL_CHARACTERS_MAX = 100_000;
-/** Request headers that are forwarded. The key is added by the gateway. */
-const FORWARDED_HEADERS = [
-  "content-type",
-  "accept",
-  "anthropic-version",
-  "anthropic-beta",
-  "openai-beta",
-  "user-agent",
-];
-const RETURNED_HEADERS = ["content-type", "retry-after", "request-id", "x-request-id"];
-
 /** One request of a harness. */
 type GatewayRequest = {
   readonly request: IncomingMessage;
@@ -52,7 +35,7 @@ type GatewayRequest = {
   readonly query: string;
 };
 
-export type GatewayDeps = { readonly ctx: ExecutionContext; readonly budget: TokenBudget };
+export type GatewayDeps = AccountingDeps;
 
 /**
  * The model access of a third-party harness, through a Unix socket. The gateway adds the provider's key to calls,
@@ -74,14 +57,11 @@ export class ModelGateway {
   #isPaused = false;
   #close: () => void = () => {};
   #failure: RunFailure | undefined;
-  #calls = 0;
-  readonly #steps: StepCount;
+  readonly #accounting: CallAccounting;
   readonly #refusals: ProviderRefusals;
   /** The responses to steps since the turn began. */
-  #answers: RelayedResponse[] = [];
+  #stepResponses: RelayedResponse[] = [];
   readonly #pendingCalls = new Set<Promise<void>>();
-  /** The newest call under a cost limit; it settles after all earlier ones. */
-  #limitedCalls: Promise<unknown> = Promise.resolve();
 
   private constructor(deps: GatewayDeps, socket: string) {
     this.#deps = deps;
@@ -89,7 +69,7 @@ export class ModelGateway {
     const { baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
     const reach = operatorSet ? fetch : outbound.fetch;
     this.#fetch = assignment.provider === "openai-compatible" ? withDefaultModel(reach, baseUrl) : reach;
-    this.#steps = new StepCount(deps.ctx.assignment.stepLimit);
+    this.#accounting = new CallAccounting(deps);
     this.#refusals = new ProviderRefusals(deps.ctx.assignment.provider);
     this.relay = { port: GATEWAY_PORT, socket };
   }
@@ -126,7 +106,7 @@ export class ModelGateway {
   /** Starts a turn. */
   release(): void {
     this.#isPaused = false;
-    this.#answers = [];
+    this.#stepResponses = [];
     this.#refusals.clear();
     if (this.#turn.signal.aborted) this.#turn = new AbortController();
   }
@@ -138,7 +118,10 @@ export class ModelGateway {
 
   /** How many steps of the turn were answered, and how many of them the provider has counted. */
   get answeredSteps(): { readonly answered: number; readonly counted: number } {
-    return { answered: this.#answers.length, counted: this.#answers.filter(({ isCounted }) => isCounted).length };
+    return {
+      answered: this.#stepResponses.length,
+      counted: this.#stepResponses.filter(({ isCounted }) => isCounted).length,
+    };
   }
 
   /** Resolves when every call has ended and its usage is reported, or after `SETTLING_MS`. Never rejects. */
@@ -162,7 +145,7 @@ export class ModelGateway {
     const call = wire?.read(pathname, isAnObject(body) ? body : {});
     if (!wire || !call) return respondText(response, 404, "This is not served here.");
     if (this.#isPaused) return this.#wait(response, wire, pathname);
-    if (!isAnObject(body)) return refuse(response, 400, "The body must be a JSON object.");
+    if (!isAnObject(body)) return respondError(response, 400, "The body must be a JSON object.");
     searchParams.delete("key"); // some clients send the key as a query parameter
     const incomingCall = {
       request,
@@ -172,7 +155,7 @@ export class ModelGateway {
       query: searchParams.size === 0 ? "" : `?${searchParams.toString()}`,
       path: pathname,
     };
-    const pendingCall = this.#sequenced(call, async () =>
+    const pendingCall = this.#accounting.sequenced(call, async () =>
       response.closed ? undefined : this.#call(incomingCall, body),
     );
     this.#pendingCalls.add(pendingCall);
@@ -189,7 +172,7 @@ export class ModelGateway {
       await new Promise(
         (resolve) => (response.once("close", resolve), signal.addEventListener("abort", resolve, { once: true })),
       );
-    if (ending && signal.aborted) respondWith(response, ending(path));
+    if (ending && signal.aborted) respondEnding(response, ending(path));
   }
 
   async #mcp(call: { request: IncomingMessage; response: ServerResponse; body: unknown }): Promise<void> {
@@ -198,33 +181,24 @@ export class ModelGateway {
   }
 
   async #call(incomingCall: GatewayRequest, body: JsonObject): Promise<void> {
-    const { ctx, budget } = this.#deps;
+    const { ctx } = this.#deps;
     const { request, response, wire, call, path, query } = incomingCall;
     const { provider, providerCredentials } = ctx.assignment;
     const { apiKey = "", baseUrl = "" } = providerCredentials ?? {};
-    const callId = this.#nextCallId();
+    const callId = this.#accounting.nextCallId();
     const abandoned = new AbortController();
     response.once("close", () => abandoned.abort(new Error("The agent program has closed the call.")));
     const { signal: turn } = this.#turn;
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal, abandoned.signal, ...(wire.ending ? [turn] : [])]);
-    const [limited, tooCostly] = await this.#reserve(body, wire, call, abandoned.signal);
-    const failure =
-      this.#failure ??
-      budget.exceeded() ??
-      (call.kind === "count" ? undefined : this.#steps.exceeded(call.kind === "step")) ??
-      tooCostly;
+    const [limited, tooCostly] = await this.#accounting.reserve(body, wire, call, abandoned.signal);
+    const failure = this.#failure ?? this.#accounting.exceeded(call) ?? tooCostly;
     if (failure) return this.#fail(response, failure);
     await ctx.gate.whenOpen();
     const sent = maskRequest(wire.repaired?.(limited) ?? limited, (text) => ctx.mask(text));
-    const headers = Object.fromEntries(
-      FORWARDED_HEADERS.flatMap((name) =>
-        request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]],
-      ),
-    );
     const ending = (): GatewayEnding | undefined => (turn.aborted ? wire.ending?.(path) : undefined);
     const providerResponse = await this.#fetch(wire.url(baseUrl, path) + query, {
       method: "POST",
-      headers: { ...headers, ...wire.key(apiKey) },
+      headers: { ...forwardedHeaders(request), ...wire.key(apiKey) },
       body: JSON.stringify(sent),
       redirect: "error",
       signal,
@@ -233,34 +207,18 @@ export class ModelGateway {
     if (!providerResponse) return this.#unanswered(response, ending());
     if (!providerResponse.ok) return this.#refused(incomingCall, providerResponse);
     response.writeHead(providerResponse.status, returnedHeaders(providerResponse));
-    const passed = new RelayedResponse();
-    if (call.kind === "step") this.#answers.push(passed);
+    const relayed = new RelayedResponse();
+    if (call.kind === "step") this.#stepResponses.push(relayed);
     if (call.kind === "step") this.#refusals.clear();
-    if (call.kind !== "count") this.#steps.add(call.kind === "step");
-    await passed.pass(providerResponse, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
-    ctx.modelCalled(provider, passed.isComplete ? "ok" : "interrupted");
-    if (call.kind !== "count") await this.#report(callId, call, passed, sent);
-  }
-
-  /**
-   * Makes the call. An execution has only one reservation, so under a cost limit calls are sequential: each starts
-   * after the previous one was reported.
-   */
-  #sequenced(call: WireCall, make: () => Promise<void>): Promise<void> {
-    if (call.kind === "count" || !this.#deps.ctx.platform.isCostLimited()) return make();
-    const pendingCall = this.#limitedCalls.then(make);
-    this.#limitedCalls = pendingCall.catch(() => undefined);
-    return pendingCall;
-  }
-
-  #nextCallId(): string {
-    const { executionId, attempt } = this.#deps.ctx.assignment;
-    return `e${executionId}-a${attempt}-h${(this.#calls += 1)}`;
+    this.#accounting.add(call);
+    await relayed.pass(providerResponse, response, { assertOpen: () => ctx.gate.assertOpen(), ending });
+    ctx.modelCalled(provider, relayed.isComplete ? "ok" : "interrupted");
+    if (call.kind !== "count") await this.#accounting.report(callId, call, relayed, sent);
   }
 
   #unanswered(response: ServerResponse, ending: GatewayEnding | undefined): void {
-    if (ending) return respondWith(response, ending);
-    refuse(response, 502, "The model provider cannot be reached.");
+    if (ending) return respondEnding(response, ending);
+    respondError(response, 502, "The model provider cannot be reached.");
   }
 
   /** Forwards an error to the program, which may handle it. Ends the run if the error is permanent. */
@@ -274,84 +232,11 @@ export class ModelGateway {
     response.writeHead(providerResponse.status, returnedHeaders(providerResponse)).end(body);
   }
 
-  /**
-   * Reports the usage of a response. A response that was cut off is charged, too. One that the provider did not count
-   * is reported without counts, so that it is known to be missing in sums and counts against limits.
-   */
-  async #report(
-    callId: string,
-    { modelId }: WireCall,
-    { counted, characters, isComplete }: RelayedResponse,
-    sent: JsonObject,
-  ): Promise<void> {
-    const { ctx, budget } = this.#deps;
-    const used = isComplete ? { usage: counted } : interruptedUsage(counted, sent, characters);
-    budget.spend(used.usage);
-    await ctx.platform.reportUsage({ callId, modelId: modelId || ctx.assignment.modelId, ...used });
-  }
-
-  /**
-   * Reserves the maximum cost of a call under a cost limit. Returns the request with a matching limit of its response,
-   * and the reason if the run must end.
-   */
-  async #reserve(
-    requestBody: JsonObject,
-    wire: GatewayWire,
-    { kind, modelId }: WireCall,
-    abandoned: AbortSignal,
-  ): Promise<[JsonObject, RunFailure | undefined]> {
-    const { assignment, platform, signal } = this.#deps.ctx;
-    if (!platform.isCostLimited() || kind === "count") return [requestBody, undefined];
-    const wanted = wire.outputLimit(requestBody);
-    const most = Math.min(typeof wanted === "number" ? wanted : LIMITED_OUTPUT_TOKENS, LIMITED_OUTPUT_TOKENS);
-    const planned = { modelId: modelId || assignment.modelId, inputTokens: tokensIn(requestBody), outputTokens: most };
-    const reservation = { reserveCost: (call: PlannedCall) => platform.reserveCost(call), timers: systemTimers };
-    return [
-      wire.limited(requestBody, most),
-      await reservePlanned(planned, reservation, AbortSignal.any([signal, abandoned])),
-    ];
-  }
-
   #fail(response: ServerResponse, failure: RunFailure): void {
     if (!this.#failure) {
       this.#failure = failure;
       this.onFailure(failure);
     }
-    refuse(response, 400, failure.message, failure.reason);
+    respondError(response, 400, failure.message, failure.reason);
   }
-}
-
-const returnedHeaders = (providerResponse: Response): Record<string, string> =>
-  Object.fromEntries(
-    RETURNED_HEADERS.flatMap((name) =>
-      providerResponse.headers.get(name) === null ? [] : [[name, providerResponse.headers.get(name)!]],
-    ),
-  );
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    if ((bytes += chunk.length) > BODY_BYTES_MAX) throw new Error("The request is too large.");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function respondWith(response: ServerResponse, { contentType, body }: GatewayEnding): void {
-  response.writeHead(200, { "content-type": contentType }).end(body);
-}
-
-/** Responds with an error in the provider's format, so that the harness treats it as permanent. */
-function refuse(response: ServerResponse, status: number, message: string, code?: string): void {
-  response.writeHead(status, { "content-type": "application/json" }).end(
-    JSON.stringify({
-      type: "error",
-      error: {
-        type: status === 400 ? "invalid_request_error" : "api_error",
-        code,
-        message,
-      },
-    }),
-  );
 }
