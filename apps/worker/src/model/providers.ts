@@ -4,7 +4,8 @@ import { systemTimers, type Timers } from "../time/timers.ts";
 import type { ModelProvider } from "./model-provider.ts";
 import { scriptedProvider } from "./scripted/scripted-provider.ts";
 import { wireNamed } from "./wires/language-model.ts";
-import { WIRE_LIMITS, wireProvider, type WireDeps, type WireLimits } from "./wires/wire-provider.ts";
+import { WIRE_LIMITS, type WireLimits } from "./wires/retried-calls.ts";
+import { wireProvider, type WireDeps } from "./wires/wire-provider.ts";
 
 type CallPolicy = { readonly limits: WireLimits; readonly timers: Timers };
 

@@ -1,7 +1,7 @@
 import type { worker } from "@millwright/contracts";
 import type { SpanAttributes } from "@millwright/telemetry";
 import type { TokenCounts } from "../../context/platform-client.ts";
-import type { Answer } from "./call-model.ts";
+import type { ModelResponse } from "./call-model.ts";
 
 /**
  * The provider names of OpenTelemetry's semantic conventions for generative AI. Other providers keep their own name.
@@ -12,7 +12,7 @@ const PROVIDERS: Readonly<Record<string, string>> = { google: "gcp.gemini" };
  * Returns the span attributes of a model call. The content of messages, which the conventions make optional, is never
  * included.
  */
-export const askedAttributes = ({
+export const requestAttributes = ({
   provider,
   modelId,
   conversationUid,
@@ -24,7 +24,7 @@ export const askedAttributes = ({
   "gen_ai.conversation.id": conversationUid,
 });
 
-export const answeredAttributes = ({ usage, toolCalls, isCutShort, isRefused }: Answer): SpanAttributes => ({
+export const responseAttributes = ({ usage, toolCalls, isCutShort, isRefused }: ModelResponse): SpanAttributes => ({
   "gen_ai.response.finish_reasons": [
     isRefused ? "content_filter" : isCutShort ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop",
   ],

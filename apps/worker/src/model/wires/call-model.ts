@@ -30,7 +30,7 @@ export type ModelCall = {
   readonly outputTokensMax?: number;
 };
 
-export type Answer = {
+export type ModelResponse = {
   readonly text: string;
   /** The tool calls, with the provider's own ids. */
   readonly toolCalls: readonly {
@@ -64,7 +64,7 @@ export async function callModel(
   call: ModelCall,
   { timers, silenceMs }: { timers: Timers; silenceMs: number },
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<ModelResponse> {
   // the library writes warnings to the console
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
   const silence = new AbortController();

@@ -17,12 +17,12 @@ export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof f
     if (body?.["model"] !== DEFAULT) return reach(url, init);
     if (model === undefined) {
       const authorization = new Headers(init.headers).get("authorization");
-      const answer = await reach(`${baseUrl.replace(/\/+$/, "")}/models`, {
+      const response = await reach(`${baseUrl.replace(/\/+$/, "")}/models`, {
         headers: authorization === null ? {} : { authorization },
         signal: init.signal ?? null,
       });
-      if (!answer.ok) return answer;
-      model = firstListed(await textOf(answer));
+      if (!response.ok) return response;
+      model = firstListed(await textOf(response));
       if (model === undefined) return NO_MODEL();
     }
     return reach(url, { ...init, body: JSON.stringify({ ...body, model }) });
@@ -32,17 +32,17 @@ export function withDefaultModel(reach: typeof fetch, baseUrl: string): typeof f
 /** Returns the first listed model, or `default` if the server lists a model of that name. */
 function firstListed(text: string): string | undefined {
   const listed = parseObject(text)?.["data"];
-  const ids = (Array.isArray(listed) ? listed : []).flatMap((one) =>
-    isAnObject(one) && typeof one["id"] === "string" && one["id"] !== "" ? [one["id"]] : [],
+  const ids = (Array.isArray(listed) ? listed : []).flatMap((model) =>
+    isAnObject(model) && typeof model["id"] === "string" && model["id"] !== "" ? [model["id"]] : [],
   );
   return ids.includes(DEFAULT) ? DEFAULT : ids[0];
 }
 
 /** Returns the text of a response, or "" if it is too long. */
-async function textOf(answer: Response): Promise<string> {
+async function textOf(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of response.body ?? []) {
     size += (chunk as Uint8Array).length;
     if (size > LIST_BYTES_MAX) return "";
     chunks.push(chunk as Uint8Array);

@@ -1,9 +1,4 @@
-import type { worker } from "@millwright/contracts";
-import { inSpan } from "@millwright/telemetry";
 import type { ModelMessage } from "ai";
-import { retryDelayMs } from "../../protocol/retrying.ts";
-import { pause, type Timers } from "../../time/timers.ts";
-import type { CallUsage, PlatformClient } from "../../context/platform-client.ts";
 import type {
   ConversationEvent,
   ModelContext,
@@ -12,51 +7,21 @@ import type {
   RunFailure,
   Summary,
 } from "../model-provider.ts";
-import { callFailure, type CallFailure } from "./call-failure.ts";
-import type { Answer, CallEnded, ModelCall } from "./call-model.ts";
+import type { CallFailure } from "./call-failure.ts";
+import type { ModelCall, ModelResponse } from "./call-model.ts";
 import { withDefaultModel } from "./default-model.ts";
 import type { Wire } from "./language-model.ts";
-import { askedAttributes, answeredAttributes, usageAttributes } from "./call-attributes.ts";
 import { before, isTooLong, retainedFrom, sinceSummary, SUMMARIZER, transcriptOf } from "./compaction.ts";
-import { LIMITED_OUTPUT_TOKENS, reserve } from "./cost-reservation.ts";
 import { messagesOf, type Reply } from "./messages.ts";
+import { retriedCalls, type CallDeps } from "./retried-calls.ts";
 import { systemPrompt } from "./system-prompt.ts";
-import type { Fields } from "../event-fields.ts";
 
-/** Timeouts and retries of model calls. */
-export type WireLimits = {
-  /** A reasoning model sends nothing for a while. After this time without data, the call counts as failed. */
-  readonly silenceMs: number;
-  readonly triesMax: number;
-  readonly retryFirstMs: number;
-  readonly retryMaxMs: number;
-  /** The model's context window in tokens; absent: the default of its protocol. */
-  readonly contextTokens?: number;
-};
-
-export const WIRE_LIMITS: WireLimits = { silenceMs: 5 * 60_000, triesMax: 8, retryFirstMs: 1_000, retryMaxMs: 30_000 };
-
-export type WireDeps = {
+export type WireDeps = CallDeps & {
   readonly wire: Wire;
-  readonly assignment: worker.Assignment;
   /** Used for a provider address that a team has configured; it blocks internal addresses. */
   readonly fetch: typeof fetch;
-  readonly timers: Timers;
-  readonly limits: WireLimits;
-  /** Replaces the run's secrets, including the provider's key. */
-  readonly mask: (text: string) => string;
-  /** Resolves when the outbound gate is open. */
-  readonly whenOpen: () => Promise<void>;
-  /** Adds an event to the run: a retry or a warning. */
-  readonly emit: (kind: "model_retry" | "warning", payload: Fields) => void;
-  /** Reports the usage of a call that the provider counted although it returned no response. */
-  readonly reportUsage: (usage: CallUsage) => Promise<void>;
-  /** Read before each call. Set while a cost limit applies. */
-  readonly reserveCost?: PlatformClient["reserveCost"] | undefined;
   /** Publishes the model's text while it is generated, with the id of its step. */
   readonly publishTextDelta?: (stepId: string, delta: string) => void;
-  /** Receives the outcome of each call. */
-  readonly called: (outcome: string) => void;
 };
 
 /**
@@ -66,13 +31,13 @@ export type WireDeps = {
  */
 export function wireProvider(deps: WireDeps): ModelProvider {
   const { assignment, wire, mask } = deps;
-  const { executionId, attempt, provider, modelId } = assignment;
+  const { provider, modelId } = assignment;
   const { apiKey = "", baseUrl = "", operatorSet = false } = assignment.providerCredentials ?? {};
   const direct = operatorSet ? undefined : deps.fetch;
   const reach = provider === "openai-compatible" ? withDefaultModel(direct ?? fetch, baseUrl) : direct;
   const replies = new Map<string, Reply>();
   const window = deps.limits.contextTokens ?? wire.contextTokens;
-  let calls = 0;
+  const call = retriedCalls(deps);
 
   async function step(context: ModelContext, signal: AbortSignal): Promise<ModelStep | Summary | undefined> {
     if (isAnswered(context.events)) return undefined;
@@ -99,13 +64,10 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       const summary = await summarize(request, allEvents, signal);
       if (summary) return summary;
     }
-    const answered = await ask(request, signal, deps.publishTextDelta);
-    if ("answer" in answered) return stepOf(answered.stepId, answered.answer);
-    const summary = answered.failure.isTooLong ? await summarize(request, allEvents, signal) : undefined;
-    return (
-      summary ??
-      failedStep(answered.stepId, { ...answered.failure.failure, message: mask(answered.failure.failure.message) })
-    );
+    const called = await call(request, signal, deps.publishTextDelta);
+    if ("response" in called) return stepOf(called.stepId, called.response);
+    const summary = called.failure.isTooLong ? await summarize(request, allEvents, signal) : undefined;
+    return summary ?? failedStep(called.stepId, called.failure);
   }
 
   /**
@@ -127,108 +89,39 @@ export function wireProvider(deps: WireDeps): ModelProvider {
       system: { role: "system", content: SUMMARIZER },
       options,
     };
-    const answered = await ask(request, signal);
-    if ("answer" in answered)
+    const called = await call(request, signal);
+    if ("response" in called)
       return {
         kind: "summary",
-        callId: answered.stepId,
-        text: answered.answer.text,
+        callId: called.stepId,
+        text: called.response.text,
         retainedFrom: from,
-        usage: answered.answer.usage,
+        usage: called.response.usage,
       };
-    return failedStep(answered.stepId, {
-      ...answered.failure.failure,
-      message: mask(answered.failure.failure.message),
-    });
+    return failedStep(called.stepId, called.failure);
   }
 
-  /** Returns one response; retries while a retry may succeed. */
-  async function ask(
-    request: ModelCall,
-    signal: AbortSignal,
-    publishTextDelta?: WireDeps["publishTextDelta"],
-  ): Promise<{ stepId: string; answer: Answer } | { stepId: string; failure: CallFailure }> {
-    for (let tried = 1; ; tried += 1) {
-      const stepId = `e${executionId}-a${attempt}-c${(calls += 1)}`;
-      const answer = await attemptCall(
-        { ...request, onText: publishTextDelta && ((delta) => publishTextDelta(stepId, delta)) },
-        stepId,
-        signal,
-      );
-      if ("toolCalls" in answer) return { stepId, answer };
-      if (!answer.isTransient || tried >= deps.limits.triesMax) return { stepId, failure: answer };
-      const delayMs = Math.max(retryDelayMs(deps.limits, tried - 1), answer.retryAfterMs ?? 0);
-      const text = `The model did not respond (${mask(answer.summary)}); the call is retried in ${Math.ceil(delayMs / 1_000)} s (try ${tried + 1} of ${deps.limits.triesMax}).`;
-      deps.emit("model_retry", {
-        text,
-        call_id: stepId,
-        try: tried + 1,
-        tries_max: deps.limits.triesMax,
-        delay_ms: Math.round(delayMs),
-        status: answer.status,
-      });
-      await pause(deps.timers, delayMs, signal);
-    }
-  }
+  const failedStep = (stepId: string, { failure }: CallFailure): ModelStep => ({
+    stepId,
+    text: "",
+    toolCalls: [],
+    next: { kind: "failed", failure: { ...failure, message: mask(failure.message) } },
+  });
 
-  async function attemptCall(request: ModelCall, callId: string, signal: AbortSignal): Promise<Answer | CallFailure> {
-    const { callModel } = await import("./call-model.ts");
-    await deps.whenOpen();
-    signal.throwIfAborted();
-    const { reserveCost, timers } = deps;
-    const passed = reserveCost && (await reserve({ modelId, reserveCost, timers }, request, signal));
-    if (passed) return { isTransient: false, summary: passed.message, failure: passed };
-    return inSpan(
-      `chat ${modelId}`.slice(0, 128),
-      { kind: "client", attributes: askedAttributes(assignment) },
-      async (span) => {
-        try {
-          const answer = await callModel(
-            { ...request, outputTokensMax: reserveCost && LIMITED_OUTPUT_TOKENS },
-            { timers: deps.timers, silenceMs: deps.limits.silenceMs },
-            signal,
-          );
-          span.set(answeredAttributes(answer));
-          deps.called(answer.isRefused ? "refused" : answer.isCutShort ? "cut_short" : "ok");
-          return answer;
-        } catch (error) {
-          const { cause, used } = error as CallEnded;
-          span.set(usageAttributes(used?.usage ?? {}));
-          // Usage that the provider counted is charged, whatever ended the call, so it is reported. The platform
-          // rejects usage of an execution that has ended; that error is ignored.
-          if (used)
-            await deps
-              .reportUsage({ callId, modelId, ...used })
-              .catch((refusal: unknown) => throwUnless(signal.aborted, refusal));
-          if (signal.aborted) deps.called("interrupted");
-          signal.throwIfAborted();
-          const failure = callFailure(provider, cause ?? error);
-          span.fail(failure.failure.reason);
-          deps.called(failure.failure.reason);
-          return failure;
-        }
-      },
-    );
-  }
-
-  function stepOf(stepId: string, answer: Answer): ModelStep {
-    replies.set(stepId, { message: answer.message, ids: answer.toolCalls.map(({ id }) => id) });
-    const toolCalls = answer.toolCalls.map(({ id: _providerId, ...call }, index) => ({
+  function stepOf(stepId: string, response: ModelResponse): ModelStep {
+    replies.set(stepId, { message: response.message, ids: response.toolCalls.map(({ id }) => id) });
+    const toolCalls = response.toolCalls.map(({ id: _providerId, ...toolCall }, index) => ({
       callId: `${stepId}-${index}`,
-      ...call,
+      ...toolCall,
     }));
-    if (answer.isCutShort)
+    if (response.isCutShort)
       deps.emit("warning", { text: "The model's response reached its maximum length and ends early." });
-    const base = { stepId, text: answer.text, toolCalls, usage: answer.usage };
-    if (answer.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
+    const base = { stepId, text: response.text, toolCalls, usage: response.usage };
+    if (response.isRefused) return { ...base, toolCalls: [], next: { kind: "failed", failure: REFUSED } };
     return { ...base, next: { kind: toolCalls.length > 0 ? "continue" : "done" } };
   }
 
   return { name: provider, isSlow: true, step };
-}
-
-function throwUnless(isFine: boolean, error: unknown): void {
-  if (!isFine) throw error as Error;
 }
 
 const REFUSED: RunFailure = {
@@ -237,13 +130,6 @@ const REFUSED: RunFailure = {
   retryable: false,
   reason: "model_content_filter",
 };
-
-const failedStep = (stepId: string, failure: RunFailure): ModelStep => ({
-  stepId,
-  text: "",
-  toolCalls: [],
-  next: { kind: "failed", failure },
-});
 
 /** Returns whether the last event is a model step without tool calls, so that there is nothing to respond to. */
 function isAnswered(events: ModelContext["events"]): boolean {
