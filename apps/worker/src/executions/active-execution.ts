@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { worker } from "@millwright/contracts";
 import { bestEffort, isDomainError, type DomainError } from "@millwright/errors";
-import { outsideScopes, parseTraceparent, traced, type Logger, type Span, type Tracer } from "@millwright/telemetry";
+import type { Logger, Span, Tracer } from "@millwright/telemetry";
 import { secretsOf } from "../git/host-git.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import type { Moment } from "../time/moment.ts";
@@ -14,18 +14,18 @@ import { EventStream } from "../spool/event-stream.ts";
 import { Masker } from "../spool/masker.ts";
 import type { ParkedWorkspace } from "../state/parked-workspaces.ts";
 import { removeTree } from "../sandbox/remove-tree.ts";
-import { pause, unlessAborted } from "../time/timers.ts";
-import { completeExecution, type Completions } from "./complete-execution.ts";
+import type { Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "../context/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
 import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
-import { LiveText, type TextDelta } from "./live-text.ts";
+import { LiveText, textDeltaSender } from "./live-text.ts";
+import { OutcomeReporter } from "./outcome-reporter.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import type { StartFailures } from "./start-failures.ts";
 import { TerminationEscalation } from "./termination-escalation.ts";
 import { createContext, type ContextDeps } from "./create-context.ts";
-import { returnLease } from "./return-lease.ts";
+import { traceExecution } from "./trace-execution.ts";
 
 export type ActiveExecutionDeps = ContextDeps & {
   readonly appends: Coalescer<worker.EventBatch, worker.AppendResult>;
@@ -57,6 +57,7 @@ export class ActiveExecution implements RenewableLease {
   readonly #live: LiveText;
   readonly #sandboxes: Sandboxes;
   readonly #escalation: TerminationEscalation;
+  readonly #reporter: OutcomeReporter;
   /** Aborted when the execution must end, for any reason. */
   readonly #stop = new AbortController();
   /** Aborted only when the worker no longer owns the attempt. This also ends the last reports. */
@@ -98,13 +99,22 @@ export class ActiveExecution implements RenewableLease {
     this.#live = new LiveText({
       timers: deps.timers,
       masker: () => this.#masker.stream(),
-      send: (delta) => this.#sendTextDelta(delta),
+      send: textDeltaSender({ ...deps, lease: this, gate: this.#lease, signal: this.#lost.signal }),
     });
     this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
     this.#escalation = new TerminationEscalation(deps.timers, () => deps.timings().escalationStepMs, this.#sandboxes);
     this.#directives = new DirectiveQueue({
       onCancel: (reason) => this.cancel(new ExecutionCancelled("cancelled", reason || "The run was cancelled.")),
       onError: (error) => this.#log.warn({ operation: "directive", error }, "directive handler failed"),
+    });
+    this.#reporter = new OutcomeReporter({
+      ...deps,
+      lease: { executionId, attempt },
+      events: this.#events,
+      masker: this.#masker,
+      log: this.#log,
+      hasUnreportedAcks: () => this.ackedDirectiveSeq > this.#reportedSeq,
+      lost: this.#lost.signal,
     });
     for (const directive of assignment.directives) this.#directives.deliver(directive);
   }
@@ -178,27 +188,7 @@ export class ActiveExecution implements RenewableLease {
    * removed. Never rejects.
    */
   run(): Promise<void> {
-    const { runUid, conversationUid, executionSeq, harness, modelId, traceparent } = this.#assignment;
-    const fields = { runUid, executionId: String(this.executionId), attempt: this.attempt };
-    const attributes = {
-      ...{
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.conversation.id": conversationUid,
-        "gen_ai.request.model": modelId,
-      },
-      ...{
-        "millwright.run.uid": runUid,
-        "millwright.execution.id": fields.executionId,
-        "millwright.execution.seq": executionSeq,
-        "millwright.attempt": this.attempt,
-        "millwright.harness": harness,
-      },
-    };
-    return traced(
-      "invoke_agent",
-      { tracer: this.#deps.tracer, kind: "consumer", parent: parseTraceparent(traceparent), fields, attributes },
-      (span) => this.#run(span),
-    );
+    return traceExecution(this.#assignment, this.#deps.tracer, (span) => this.#run(span));
   }
 
   async #run(span: Span): Promise<void> {
@@ -214,7 +204,7 @@ export class ActiveExecution implements RenewableLease {
     const returned = result ? undefined : returnOf(settled, stopReason);
     span.set({ "millwright.outcome": result?.outcome ?? "LEFT" });
     if (result?.error) span.fail(result.error.code);
-    if (result) await this.#complete(result, await this.#park(result));
+    if (result) await this.#complete(result);
     else if (returned) await this.#return(returned);
     else
       this.#log.info({ operation: "execution", outcome: "LEFT" }, "execution abandoned; its next attempt continues it");
@@ -254,67 +244,21 @@ export class ActiveExecution implements RenewableLease {
       : 0;
   }
 
-  async #complete(result: ExecutionResult, parkedMs: number): Promise<void> {
-    const { executionId, attempt } = this;
-    try {
-      // A directive that was handled but not acknowledged would be delivered to the next execution again.
-      if (this.ackedDirectiveSeq > this.#reportedSeq) await unlessAborted(this.#deps.heartbeatNow(), this.#lost.signal);
-      await completeExecution(
-        { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
-        result,
-        this.#lost.signal,
-        { parkedMs },
-      );
-      this.#isReported = true;
-      // so that the response to a concurrent heartbeat has no effect
-      this.#lost.abort(new LeaseLost("The execution has ended."));
-      this.#log.info({ operation: "Complete", outcome: result.outcome }, "execution completed");
-    } catch (error) {
-      this.#log.warn({ operation: "Complete", outcome: result.outcome, error }, "execution not completed");
-      // another attempt continues with the saved workspace
-      if (parkedMs > 0) await this.#deps.parked.drop(this.#assignment.runUid);
-    }
+  async #complete(result: ExecutionResult): Promise<void> {
+    const parkedMs = await this.#park(result);
+    this.#isReported = await this.#reporter.complete(result, { runUid: this.#assignment.runUid, parkedMs });
+    // so that the response to a concurrent heartbeat has no effect
+    if (this.#isReported) this.#lost.abort(new LeaseLost("The execution has ended."));
   }
 
   async #return(leaseReturn: LeaseReturn): Promise<void> {
-    const { executionId, attempt } = this;
-    const { startFailures, timers, timings } = this.#deps;
-    if (leaseReturn.isFailure) await pause(timers, startFailures.add(timings()), this.#stop.signal).catch(() => {});
-    const isReturned = await returnLease(
-      { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker, log: this.#log },
-      leaseReturn,
-      () => this.ackedDirectiveSeq > this.#reportedSeq,
-      this.#lost.signal,
-    );
-    if (isReturned) this.#lost.abort(new LeaseLost("The lease was returned."));
+    if (await this.#reporter.returnLease(leaseReturn, this.#stop.signal))
+      this.#lost.abort(new LeaseLost("The lease was returned."));
   }
 
-  /**
-   * Sends a text delta. Best effort without a warning, because older platforms do not support it and another delta
-   * follows.
-   */
-  async #sendTextDelta(delta: TextDelta): Promise<void> {
-    const { client, timings } = this.#deps;
-    const { executionId, attempt } = this;
-    if (this.#lease.isOpen())
-      await outsideScopes(() =>
-        client.publishTextDelta(
-          { executionId, attempt, ...delta },
-          { timeoutMs: timings().callTimeoutMs, signal: this.#lost.signal },
-        ),
-      ).catch(() => undefined);
-  }
-
-  async #retain(result: ExecutionResult): Promise<AbortSignal | undefined> {
+  async #openDebugWindow(result: ExecutionResult): Promise<AbortSignal | undefined> {
     if (this.#assignment.debugWindowMs <= 0 || this.#leave.signal.aborted) return undefined;
-    const { executionId, attempt } = this;
-    await completeExecution(
-      { ...this.#deps, lease: { executionId, attempt }, events: this.#events, masker: this.#masker },
-      result,
-      this.#stop.signal,
-      { retained: true },
-    );
-    this.#log.info({ operation: "Complete", outcome: result.outcome }, "debug window opened");
+    await this.#reporter.openDebugWindow(result, this.#stop.signal);
     return this.#leave.signal;
   }
 
@@ -350,7 +294,7 @@ export class ActiveExecution implements RenewableLease {
         if (phase === "RUNNING") this.#deps.startFailures.reset(); // the agent's sandbox has started
       },
       onSaved: (workspace) => (this.#saved = workspace),
-      retain: (result) => this.#retain(result),
+      retain: (result) => this.#openDebugWindow(result),
     });
   }
 }

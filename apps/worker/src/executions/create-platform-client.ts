@@ -158,15 +158,16 @@ async function callRest(
           body: body && JSON.stringify(body),
           redirect: "error", // the token must be sent only to the platform
         };
-        const answer = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
-        span.set({ "http.response.status_code": answer.response.status });
-        return answer;
+        const result = await exchange(`${deps.url}${path}`, request, deps.signal, deps.timings().callTimeoutMs * 2);
+        span.set({ "http.response.status_code": result.response.status });
+        return result;
       },
     );
-    const answer = { status: response.status, headers: response.headers, body: parseJson(text) };
-    const mayRepeat = answer.status === TOKEN_REFUSED || (isRepeatable && isTransient(answer.status, answer.body));
+    const restResponse = { status: response.status, headers: response.headers, body: parseJson(text) };
+    const mayRepeat =
+      restResponse.status === TOKEN_REFUSED || (isRepeatable && isTransient(restResponse.status, restResponse.body));
     if (mayRepeat && ++transientResponses < TRANSIENT_RESPONSES_MAX) throw unavailable(undefined);
-    return answer;
+    return restResponse;
   });
 }
 

@@ -59,11 +59,11 @@ export async function upload(
 
 /** Downloads a signed URL into a file. Throws `transfer_refused`, `platform_unavailable` or file system errors. */
 export async function download(url: string, file: string, signal: AbortSignal): Promise<void> {
-  const answer = await send(url, {}, signal);
-  if (!answer.ok || !answer.body) await answer.body?.cancel();
-  assertTransferred(answer);
-  if (!answer.body) return;
-  const source = Readable.fromWeb(answer.body);
+  const response = await send(url, {}, signal);
+  if (!response.ok || !response.body) await response.body?.cancel();
+  assertTransferred(response);
+  if (!response.body) return;
+  const source = Readable.fromWeb(response.body);
   let isCut = false;
   source.on("error", () => (isCut = true));
   try {
@@ -85,13 +85,13 @@ export function isTransient(status: number, body: unknown): boolean {
   );
 }
 
-function assertTransferred(answer: Response): void {
-  if (answer.ok) return;
-  if (answer.status >= 500 || TRANSIENT_STATUS.has(answer.status)) throw unavailable(undefined);
+function assertTransferred(response: Response): void {
+  if (response.ok) return;
+  if (response.status >= 500 || TRANSIENT_STATUS.has(response.status)) throw unavailable(undefined);
   throw new DomainError({
     kind: "internal",
     reason: "transfer_refused",
-    message: `A transfer was refused with status ${answer.status}.`,
+    message: `A transfer was refused with status ${response.status}.`,
     retryable: false,
   });
 }

@@ -1,3 +1,8 @@
+import { outsideScopes } from "@millwright/telemetry";
+import type { LeaseClock } from "../leases/lease-clock.ts";
+import type { WorkerClient } from "../protocol/client.ts";
+import type { LeaseRef } from "../protocol/offer.ts";
+import type { Timings } from "../protocol/timings.ts";
 import type { StreamMasker } from "../sandbox/init/mask.ts";
 import type { Timers } from "../time/timers.ts";
 
@@ -75,3 +80,24 @@ const beginningOf = (text: string): string =>
   text.length > TEXT_MAX && /[\uD800-\uDBFF]/.test(text.charAt(TEXT_MAX - 1))
     ? text.slice(0, TEXT_MAX - 1)
     : text.slice(0, TEXT_MAX);
+
+export type TextDeltaSenderDeps = {
+  readonly client: Pick<WorkerClient, "publishTextDelta">;
+  readonly timings: () => Timings;
+  readonly lease: LeaseRef;
+  readonly gate: Pick<LeaseClock, "isOpen">;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Returns a function that sends a text delta to the platform while the outbound gate is open. Best effort without a
+ * warning, because older platforms do not support it and another delta follows.
+ */
+export const textDeltaSender =
+  ({ client, timings, lease: { executionId, attempt }, gate, signal }: TextDeltaSenderDeps) =>
+  async (delta: TextDelta): Promise<void> => {
+    if (!gate.isOpen()) return;
+    await outsideScopes(() =>
+      client.publishTextDelta({ executionId, attempt, ...delta }, { timeoutMs: timings().callTimeoutMs, signal }),
+    ).catch(() => undefined);
+  };
