@@ -102,11 +102,11 @@ export async function startDispatcher({
   });
   backend.watch?.(() => dispatcher.checkAll(), running.signal);
 
-  function end(how: WorkerEnd): void {
+  function end(workerEnd: WorkerEnd): void {
     running.abort(new Error("The worker has ended."));
     accepting.abort(running.signal.reason);
     session.close();
-    finish(how);
+    finish(workerEnd);
   }
 
   let draining: Promise<void> | undefined;
@@ -125,7 +125,7 @@ export async function startDispatcher({
       const cancel = timers.after(config.drainMs, giveUp);
       await Promise.race([loopEnded.then(() => dispatcher.settled()), givenUp, ended]);
       cancel();
-      await atMost(timers, RETURN_MS, dispatcher.giveBack());
+      await atMost(timers, RETURN_MS, dispatcher.returnLeases());
       end({});
     })();
     return draining;

@@ -98,9 +98,9 @@ export async function startWorker({
     slotFreed: () => executions.slotFreed(),
     hasFreeDisk: async () => (await diskSpace.hasFreeDisk()) || (await parked.clear(), await diskSpace.hasFreeDisk()),
     async take(leases, sent, options) {
-      const answer = await client.accept({ leases: [...leases] }, options);
-      executions.begin(answer.assignments, sent);
-      return answer.lost;
+      const response = await client.accept({ leases: [...leases] }, options);
+      executions.begin(response.assignments, sent);
+      return response.lost;
     },
   });
   const executionDeps = {
@@ -113,15 +113,15 @@ export async function startWorker({
     heartbeatNow: () => outsideScopes(() => renewer.heartbeatNow()),
   };
 
-  function end(how: { refusal?: Error }): void {
+  function end(workerEnd: Pick<WorkerEnd, "refusal">): void {
     executions.abandonAll("The worker has ended.");
     running.abort(new Error("The worker has ended."));
     accepting.abort(running.signal.reason);
     session.close();
     finish(
       offered
-        ? { ...how, oneRun: only === undefined ? "not_started" : only.isReported ? "reported" : "abandoned" }
-        : how,
+        ? { ...workerEnd, oneRun: only === undefined ? "not_started" : only.isReported ? "reported" : "abandoned" }
+        : workerEnd,
     );
   }
 

@@ -9,7 +9,7 @@ import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWor
 
 let running: TestWorker[] = [];
 afterEach(async () => {
-  await Promise.all(running.map((one) => one.close()));
+  await Promise.all(running.map((started) => started.close()));
   running = [];
 });
 

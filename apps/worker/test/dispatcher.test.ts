@@ -142,7 +142,7 @@ describe("a dispatch that fails", () => {
     expect(platform.failedDispatches[0]).toMatchObject({ executionId: 1n, attempt: 1, reason, taken: false });
     expect(platform.failedDispatches[0]!.message).toMatch(message);
     await eventually(async () => (await records()).length === 0);
-    expect(cancels("cancel-1-1").map((one) => one.reason)).toEqual(["not_started"]);
+    expect(cancels("cancel-1-1").map((cancel) => cancel.reason)).toEqual(["not_started"]);
   });
 
   test("but was received is still watched", async () => {
@@ -164,7 +164,7 @@ describe("a dispatch that fails", () => {
     platform.failNext("failDispatch", "after");
     platform.offer(1n);
     await eventually(() => cancels("cancel-1-1").length === 1);
-    expect(platform.failedDispatches.map(({ reason }) => reason)).toEqual(["dispatch_command", "dispatch_command"]);
+    expect(platform.failedDispatches.map((cancel) => cancel.reason)).toEqual(["dispatch_command", "dispatch_command"]);
   });
 });
 
@@ -176,7 +176,7 @@ describe("a cancelled run", () => {
     attempt.state = "stopped";
     await eventually(() => attempt.completions.length === 1);
     expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", lastClientSeq: 0n });
-    expect(cancels("cancel-1-1").map(({ reason }) => reason)).toEqual(["cancelled"]);
+    expect(cancels("cancel-1-1").map((cancel) => cancel.reason)).toEqual(["cancelled"]);
   });
 
   test("that a machine has accepted ends by itself; then its machine is cancelled", async () => {
@@ -205,7 +205,7 @@ test("the machine of a lost attempt is cancelled, again while the cancel command
   attempt.state = "lost";
   await eventually(() => cancels("cancel-1-1").length === 1);
   await eventually(async () => (await records()).length === 0);
-  expect(cancels("cancel-1-1").map(({ reason }) => reason)).toEqual(["lost"]);
+  expect(cancels("cancel-1-1").map((cancel) => cancel.reason)).toEqual(["lost"]);
   expect(existsSync(file("broken"))).toBe(false);
 });
 

@@ -111,13 +111,13 @@ describe("a host that is allowed", () => {
       internal: ["127.0.0.1"],
       names: { "shop.test": ["127.0.0.1"] },
     });
-    const answer = await get(socket, `http://shop.test:${originPort}/a?b=c`, {
+    const response = await get(socket, `http://shop.test:${originPort}/a?b=c`, {
       method: "POST",
       body: "sent",
       headers: { host: "other.test", "proxy-authorization": "x" },
     });
-    expect(answer).toMatchObject({ status: 201, body: "hello", headers: { "x-from": "origin" } });
-    expect(answer.headers["x-hop"]).toBeUndefined();
+    expect(response).toMatchObject({ status: 201, body: "hello", headers: { "x-from": "origin" } });
+    expect(response.headers["x-hop"]).toBeUndefined();
     expect(seen).toEqual([`POST /a?b=c shop.test:${originPort} - sent`]);
     expect([denied, asked]).toEqual([[], ["shop.test"]]);
   });
@@ -243,19 +243,19 @@ describe("a closed outbound gate", () => {
   test("delays new requests and connections until it opens again", async () => {
     const { socket, gate } = await aProxy(open);
     gate.close();
-    const answer = get(socket, `http://shop.test:${originPort}/`);
+    const response = get(socket, `http://shop.test:${originPort}/`);
     const opening = tunnel(socket, `shop.test:${echoPort}`);
     await eventually(() => expect(gate.waiting).toBe(2));
     expect(seen).toEqual([]);
     gate.open();
-    expect([(await answer).status, (await opening).status]).toEqual([201, 200]);
+    expect([(await response).status, (await opening).status]).toEqual([201, 200]);
   });
 
   test("closes open connections before another byte passes", async () => {
     const { socket, gate } = await aProxy(open);
     const [busy, idle] = [await tunnel(socket, `shop.test:${echoPort}`), await tunnel(socket, `shop.test:${echoPort}`)];
     let arrived = "";
-    echo.on("connection", (one) => one.on("data", (chunk: Buffer) => (arrived += chunk.toString())));
+    echo.on("connection", (connection) => connection.on("data", (chunk: Buffer) => (arrived += chunk.toString())));
     const third = await tunnel(socket, `shop.test:${echoPort}`);
     gate.close();
     third.socket.write("late");
@@ -267,10 +267,10 @@ describe("a closed outbound gate", () => {
   test("rejects waiting requests when the execution ends", async () => {
     const { socket, gate } = await aProxy(open);
     gate.close();
-    const answer = get(socket, `http://shop.test:${originPort}/`);
+    const response = get(socket, `http://shop.test:${originPort}/`);
     await eventually(() => expect(gate.waiting).toBe(1));
     gate.end(new Error("lost"));
-    await expect(answer).rejects.toThrow(/hang up|reset/);
+    await expect(response).rejects.toThrow(/hang up|reset/);
   });
 });
 

@@ -57,7 +57,7 @@ export class FakePlatform {
   isStreamAlive = true;
   validToken = "session-1";
   /** The responses to the next REST requests; 200 {} when empty. */
-  restAnswers: { status: number; body: JsonObject }[] = [];
+  restResponses: { status: number; body: JsonObject }[] = [];
   runToken = "";
   /** Earlier events, for ReadHistory. */
   history: { kind: string; payload?: JsonObject; runUid?: string; executionId?: bigint }[] = [];
@@ -349,8 +349,8 @@ export class FakePlatform {
       signed: request.headers["x-signed"],
       body,
     });
-    const answer = this.restAnswers.shift() ?? { status: 200, body: {} };
-    response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body));
+    const planned = this.restResponses.shift() ?? { status: 200, body: {} };
+    response.writeHead(planned.status, { "content-type": "application/json" }).end(JSON.stringify(planned.body));
   }
 
   async *#subscribe(context: HandlerContext) {
@@ -383,10 +383,10 @@ export class FakePlatform {
       if (method !== "register") this.#checkSession(context);
       const before = this.#takeFault(method, "before");
       if (before) throw before;
-      const answer = await handle(request, context);
+      const result = await handle(request, context);
       const after = this.#takeFault(method, "after");
       if (after) throw after;
-      return answer;
+      return result;
     };
   }
 

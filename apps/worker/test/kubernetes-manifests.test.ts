@@ -72,7 +72,7 @@ describe("the manifests", () => {
 });
 
 describe("deploy/kubernetes/worker.yaml", () => {
-  test.each(everyDeployed().map((one) => [one.kind as string, one]))(
+  test.each(everyDeployed().map((manifest) => [manifest.kind as string, manifest]))(
     "%s is valid against the API's schema",
     async (_kind, manifest) => {
       await expect(validate(manifest)).resolves.toBeUndefined();

@@ -6,7 +6,7 @@ import { manualTime } from "./manual-time.ts";
 const SECRET = "hunter2-hunter2";
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-function aVoice(answers: readonly Promise<void>[] = []) {
+function aLiveText(responses: readonly Promise<void>[] = []) {
   const time = manualTime();
   const sent: TextDelta[] = [];
   const masker = new Masker([SECRET, "other"]);
@@ -14,7 +14,7 @@ function aVoice(answers: readonly Promise<void>[] = []) {
   const live = new LiveText({
     timers: time.timers,
     masker: () => masker.stream(),
-    send: (one) => (sent.push(one), answers[sent.length - 1] ?? Promise.resolve()),
+    send: (delta) => (sent.push(delta), responses[sent.length - 1] ?? Promise.resolve()),
   });
   const pass = async () => {
     time.advance(250);
@@ -24,7 +24,7 @@ function aVoice(answers: readonly Promise<void>[] = []) {
 }
 
 test("text of a model is batched for a quarter of a second, in order", async () => {
-  const { live, sent, pass } = aVoice();
+  const { live, sent, pass } = aLiveText();
   for (const word of ["Now ", "I ", "look."]) live.publish("s1", word);
   expect(sent).toEqual([]);
   await pass();
@@ -41,12 +41,12 @@ test("text of a model is batched for a quarter of a second, in order", async () 
 });
 
 test("no part of a secret is published, in however many pieces it arrives", async () => {
-  const { live, sent, pass } = aVoice();
+  const { live, sent, pass } = aLiveText();
   for (const character of `It is ${SECRET}, not hunter3.`) {
     live.publish("s", character);
     await pass();
   }
-  const text = sent.map((one) => one.text).join("");
+  const text = sent.map((delta) => delta.text).join("");
   expect(text).toBe("It is ***, not hunter3.");
   live.publish("s", "Begun: hunter2");
   await pass();
@@ -55,7 +55,7 @@ test("no part of a secret is published, in however many pieces it arrives", asyn
 
 test("one piece is sent at a time; a long text is sent in several, of whole characters; after the end nothing is sent", async () => {
   const first = Promise.withResolvers<void>();
-  const { live, sent, pass } = aVoice([first.promise]);
+  const { live, sent, pass } = aLiveText([first.promise]);
   live.publish("s", `${"a".repeat(16 * 1024 - 1)}😀b`);
   await pass();
   live.publish("s", "c");

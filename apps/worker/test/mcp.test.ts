@@ -22,7 +22,7 @@ const withServers = (...mcpServers: object[]): NonNullable<ContextOptions["assig
 });
 const call = (tool: string, more = "", server = "calc") =>
   `- mcp: {server: ${server}, tool: ${tool}${more}, allow_failure: true}`;
-const answers = (events: readonly Event[]) =>
+const toolResults = (events: readonly Event[]) =>
   ends(events).map(({ state, output }) => [
     state,
     (output as { text?: string; error?: string }).text ?? (output as { error?: string }).error,
@@ -47,7 +47,7 @@ inEachSandbox("servers of tools", (kind) => {
         assignment: withServers(stdio(kind)),
       });
       expect(result.outcome).toBe("DONE");
-      expect(answers(events).slice(0, 3)).toEqual([
+      expect(toolResults(events).slice(0, 3)).toEqual([
         ["completed", "42"],
         ["failed", "It cannot be done."],
         ["failed", 'Unknown tool "mcp__calc__nothing".'],
@@ -78,7 +78,7 @@ inEachSandbox("servers of tools", (kind) => {
         assignment: withServers(stdio(kind)),
       });
       expect(result.outcome).toBe("DONE");
-      const [died, added, flooded, long, babbled, again, over] = answers(events) as [string, string][];
+      const [died, added, flooded, long, babbled, again, over] = toolResults(events) as [string, string][];
       expect(died).toEqual([
         "failed",
         expect.stringMatching(/^The MCP server calc did not respond: It has ended \(exit code 7\): out of ideas/),
@@ -132,7 +132,7 @@ inEachSandbox("servers of tools", (kind) => {
         prompt: script(call("secret"), "- shell: echo literal-secret-value"),
         assignment: { ...withServers(server), secrets: { CANARY: "canary-secret-value" } },
       });
-      expect(answers(events)[0]).toEqual(["completed", "env key ***, argument ***"]);
+      expect(toolResults(events)[0]).toEqual(["completed", "env key ***, argument ***"]);
       expect(ends(events)[1]).toMatchObject({ output: { output: "***\n" } });
       expect(JSON.stringify(events)).not.toMatch(/canary-secret-value|literal-secret-value/);
     }));
@@ -197,7 +197,7 @@ inBubblewrap("servers of tools", () => {
           expect(ofKind(events, "mcp_server_started")).toEqual([
             { server: "web", transport, tools: ["mcp__web__greet", "mcp__web__huge"] },
           ]);
-          expect(answers(events)).toEqual(answered);
+          expect(toolResults(events)).toEqual(answered);
           expect(server.headers.every(({ authorization }) => authorization === "Bearer canary-secret-value")).toBe(
             true,
           );

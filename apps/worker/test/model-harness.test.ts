@@ -15,9 +15,9 @@ let server: ModelServer;
 afterEach(() => server?.stop());
 
 async function aModel(
-  answer: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer),
+  responses: readonly ModelAnswer[] | ((request: ModelRequest, index: number) => ModelAnswer),
 ): Promise<NonNullable<ContextOptions["assignment"]>> {
-  server = await ModelServer.start(answer);
+  server = await ModelServer.start(responses);
   return {
     provider: "anthropic",
     modelId: "claude-sonnet-4-5",
@@ -195,11 +195,11 @@ inBubblewrap("a model", () => {
     withDirectory(async (dir) => {
       const model = await aModel([{ calls: [{ name: "shell", input: { command: "true" } }], ...COUNTED }]);
       const asked: PlannedCall[] = [];
-      const answers = ["wait", "granted", "exceeded"].map((outcome) => ({
+      const outcomes = ["wait", "granted", "exceeded"].map((outcome) => ({
         outcome,
         message: outcome === "exceeded" ? "It has cost $1 of $1." : "",
       }));
-      const reserveCost = (call: PlannedCall) => (asked.push(call), answers[asked.length - 1]!);
+      const reserveCost = (call: PlannedCall) => (asked.push(call), outcomes[asked.length - 1]!);
       const { result } = await execute({
         dir,
         prompt: "Work.",

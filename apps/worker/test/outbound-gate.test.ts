@@ -10,7 +10,7 @@ const CLOSED_KILL_MS = 6_000; // 60 of its heartbeats
 
 let running: TestWorker[] = [];
 afterEach(async () => {
-  await Promise.all(running.map((one) => one.close()));
+  await Promise.all(running.map((worker) => worker.close()));
   running = [];
 });
 

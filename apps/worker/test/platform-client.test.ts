@@ -33,7 +33,7 @@ describe("the public API", () => {
     platform.runToken = "mwr_token-2";
     const { length } = platform.heartbeats;
     await eventually(() => platform.heartbeats.length > length + 1);
-    platform.restAnswers.push({ status: 409, body: { error_code: "conflict" } });
+    platform.restResponses.push({ status: 409, body: { error_code: "conflict" } });
     expect(await ctx.platform.rest("post", "/api/v1/agent/runs", { prompt: "x" })).toMatchObject({
       status: 409,
       body: { error_code: "conflict" },
@@ -48,19 +48,19 @@ describe("the public API", () => {
     ["POST with an idempotency key", "is sent again", { "idempotency-key": "c1-1" }, 2],
     ["POST without one", "is not sent again", {}, 1],
   ])("after a retryable response, a %s %s", async (kind, _, headers, calls) => {
-    platform.restAnswers.push({ status: 500, body: { retryable: true } });
-    const answer = await ctx.platform.rest(kind.split(" ")[0]!, "/api/v1/x", undefined, headers);
-    expect([answer.status, platform.requests.length]).toEqual([calls === 1 ? 500 : 200, calls]);
+    platform.restResponses.push({ status: 500, body: { retryable: true } });
+    const response = await ctx.platform.rest(kind.split(" ")[0]!, "/api/v1/x", undefined, headers);
+    expect([response.status, platform.requests.length]).toEqual([calls === 1 ? 500 : 200, calls]);
   });
 
   test("a rejected token does not end the call: nothing was done, and the next heartbeat brings another one, or none", async () => {
-    platform.restAnswers.push({ status: 401, body: { retryable: false } });
+    platform.restResponses.push({ status: 401, body: { retryable: false } });
     expect(await ctx.platform.rest("POST", "/api/v1/x")).toMatchObject({ status: 200 });
     expect(platform.requests).toHaveLength(2);
   });
 
   test("is believed after a number of tries", async () => {
-    platform.restAnswers.push(...Array.from({ length: 20 }, () => ({ status: 503, body: {} })));
+    platform.restResponses.push(...Array.from({ length: 20 }, () => ({ status: 503, body: {} })));
     expect(await ctx.platform.rest("GET", "/api/v1/x")).toMatchObject({ status: 503 });
     expect(platform.requests).toHaveLength(10);
   });
@@ -78,7 +78,7 @@ describe("artifacts", () => {
   });
 
   test("above the limit are uploaded, then committed; a failed upload is retried", async () => {
-    platform.restAnswers.push({ status: 503, body: {} });
+    platform.restResponses.push({ status: 503, body: {} });
     await ctx.platform.createArtifact({
       clientArtifactId: "large",
       artifactType: "FILE",
@@ -92,7 +92,7 @@ describe("artifacts", () => {
   });
 
   test("whose upload is rejected get the reason", async () => {
-    platform.restAnswers.push({ status: 403, body: {} });
+    platform.restResponses.push({ status: 403, body: {} });
     const refused = ctx.platform.createArtifact({
       clientArtifactId: "large",
       artifactType: "FILE",
@@ -109,7 +109,7 @@ test("snapshots are uploaded from a file, and downloaded into one", async () => 
   expect(platform.requests).toMatchObject([
     { method: "PUT", url: "/blobs/snapshot", signed: sha256("bundle"), body: "bundle" },
   ]);
-  platform.restAnswers.push({ status: 200, body: { a: 1 } });
+  platform.restResponses.push({ status: 200, body: { a: 1 } });
   await ctx.platform.download(`${platform.url}/blobs/snapshot`, join(dir, "restored"));
   expect(await readFile(join(dir, "restored"), "utf8")).toBe('{"a":1}');
 });

@@ -53,7 +53,7 @@ inBubblewrap("the isolation of a sandbox", () => {
       );
       const own = ["mounts", "net", "self", "thread-self"];
       const guide = await readFile(new URL("../../../docs/guides/workers.md", import.meta.url), "utf8");
-      for (const name of readable.split("\n").filter((one) => !own.includes(one)))
+      for (const name of readable.split("\n").filter((path) => !own.includes(path)))
         expect(guide).toContain(`\`/proc/${name}\``);
     }));
 

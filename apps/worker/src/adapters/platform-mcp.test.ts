@@ -51,13 +51,13 @@ async function connect(): Promise<Client> {
 }
 
 const send = async (message: unknown, headers: Record<string, string> = {}) => {
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
     body: typeof message === "string" ? message : JSON.stringify(message),
   });
-  const text = await answer.text();
-  return { status: answer.status, body: text === "" ? undefined : (JSON.parse(text) as JsonObject) };
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? undefined : (JSON.parse(text) as JsonObject) };
 };
 
 test("the SDK's client lists and calls the tools", async () => {

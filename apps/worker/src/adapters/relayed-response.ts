@@ -25,15 +25,15 @@ export class RelayedResponse {
    * stream that the gateway cuts off. Never rejects.
    */
   async pass(
-    answer: Response,
+    providerResponse: Response,
     response: ServerResponse,
     { assertOpen, ending }: { readonly assertOpen: () => void; readonly ending: () => GatewayEnding | undefined },
   ): Promise<void> {
-    const isStream = (answer.headers.get("content-type") ?? "").includes("event-stream");
+    const isStream = (providerResponse.headers.get("content-type") ?? "").includes("event-stream");
     const decoder = new TextDecoder();
     let rest = "";
     try {
-      for await (const chunk of answer.body ?? []) {
+      for await (const chunk of providerResponse.body ?? []) {
         assertOpen();
         if (response.destroyed) throw new Error("The agent program has closed the call.");
         if (!response.write(chunk))

@@ -128,7 +128,7 @@ export class DispatchedExecution implements WatchedLease {
     const { executionId, attempt } = this;
     if (!taken) await pause(timers, this.#listener.failureDelayMs(), signal).catch(() => {});
     if (this.#isEnding || signal.aborted) return;
-    const answer = await retrying({ timers, timings }, signal, () =>
+    const response = await retrying({ timers, timings }, signal, () =>
       client.failDispatch(
         { executionId, attempt, reason, message, taken },
         { timeoutMs: timings().callTimeoutMs, signal },
@@ -137,12 +137,12 @@ export class DispatchedExecution implements WatchedLease {
       this.#log.warn({ operation: "failDispatch", error }, "the failure of a machine could not be reported"),
     );
     this.#isFailing = false;
-    if (answer?.taken) return; // a machine accepted the execution concurrently
+    if (response?.taken) return; // a machine accepted the execution concurrently
     await this.#end(taken ? "lost" : "not_started");
   }
 
   /** Returns a lease that no machine has accepted. Its run is queued again without counting a lost attempt. */
-  async giveBack(): Promise<void> {
+  async returnLease(): Promise<void> {
     if (this.isTaken || this.#isEnding || this.#isFailing) return;
     const { executionId, attempt } = this;
     const { client, timings, signal } = this.#deps;
@@ -153,13 +153,13 @@ export class DispatchedExecution implements WatchedLease {
       message: "The worker is stopping.",
       failure: false,
     };
-    const answer = await client
+    const response = await client
       .returnLeases({ leases: [lease] }, { timeoutMs: timings().callTimeoutMs, signal })
       .catch((error: unknown) => {
         this.#log.warn({ operation: "ReturnLeases", error }, "a lease could not be returned; it expires by itself");
       });
     // otherwise a machine accepted the execution concurrently
-    if (answer && answer.returned.length > 0) await this.#end("not_started");
+    if (response && response.returned.length > 0) await this.#end("not_started");
   }
 
   /** Completes an execution that was cancelled before a machine accepted it: no other process can report its end. */

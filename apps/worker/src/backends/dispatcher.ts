@@ -35,8 +35,8 @@ export class Dispatcher {
   }
 
   /** Returns the leases that no machine has accepted, and ends those machines. */
-  async giveBack(): Promise<void> {
-    await Promise.all([...this.#watched.values()].map((watched) => watched.giveBack()));
+  async returnLeases(): Promise<void> {
+    await Promise.all([...this.#watched.values()].map((watched) => watched.returnLease()));
   }
 
   /** Resumes watching the machines that were dispatched before a restart. Throws the backend's errors. */

@@ -34,15 +34,15 @@ export function forward(
   upstream.on("error", () =>
     response.headersSent ? response.destroy() : respondText(response, 502, "The host did not respond."),
   );
-  upstream.on("response", (answer) => passBack(answer, response, isOpen));
+  upstream.on("response", (upstreamResponse) => forwardResponse(upstreamResponse, response, isOpen));
   response.on("close", () => upstream.destroy());
   pipeline(request, gatedPipe(isOpen), upstream, () => undefined);
 }
 
 /** Forwards a response. */
-export function passBack(answer: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
-  response.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
-  pipeline(answer, gatedPipe(isOpen), response, () => undefined);
+export function forwardResponse(upstreamResponse: IncomingMessage, response: ServerResponse, isOpen: IsOpen): void {
+  response.writeHead(upstreamResponse.statusCode ?? 502, forwarded(upstreamResponse.headers));
+  pipeline(upstreamResponse, gatedPipe(isOpen), response, () => undefined);
 }
 
 /** Responds with a line of text and closes the connection. */

@@ -18,9 +18,9 @@ export function joinGated(a: Duplex, b: Duplex, isOpen: IsOpen): void {
     a.destroy();
     b.destroy();
   };
-  one(a, b);
-  one(b, a);
-  function one(from: Readable, to: Writable): void {
+  pass(a, b);
+  pass(b, a);
+  function pass(from: Readable, to: Writable): void {
     const through = gatedPipe(isOpen);
     for (const stream of [from, through]) stream.on("error", end);
     from.on("close", () => through.end());

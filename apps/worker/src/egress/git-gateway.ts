@@ -5,7 +5,7 @@ import { getCACertificates } from "node:tls";
 import type { worker } from "@millwright/contracts";
 import type { OutboundRule } from "@millwright/outbound";
 import type { Denial } from "./denials.ts";
-import { forward, forwarded, passBack, respondText } from "./forwarding.ts";
+import { forward, forwarded, forwardResponse, respondText } from "./forwarding.ts";
 import type { IsOpen } from "./gated-pipe.ts";
 
 /** Returns the two requests of git's smart protocol for one of its services. */
@@ -89,8 +89,8 @@ export class GitGateway {
     const headers = forwarded(request.headers);
     if (request.method === "POST")
       return forward(request, response, this.#request(repository, "POST", rest, headers), isOpen);
-    const answer = await this.#get(repository, rest, headers);
-    if (answer) passBack(answer, response, isOpen);
+    const upstreamResponse = await this.#get(repository, rest, headers);
+    if (upstreamResponse) forwardResponse(upstreamResponse, response, isOpen);
     else respondText(response, 502, "The code host did not respond.");
   }
 
@@ -119,14 +119,19 @@ export class GitGateway {
     headers: IncomingMessage["headers"],
   ): Promise<IncomingMessage | undefined> {
     for (let count = 0; ; count += 1) {
-      const answer = await responseTo(this.#request(repository, "GET", rest, headers));
-      const { location } = answer?.headers ?? {};
-      if (!answer || location === undefined || count === REDIRECTS_MAX || !REDIRECTS.includes(answer.statusCode ?? 0))
-        return answer;
+      const upstreamResponse = await responseTo(this.#request(repository, "GET", rest, headers));
+      const { location } = upstreamResponse?.headers ?? {};
+      if (
+        !upstreamResponse ||
+        location === undefined ||
+        count === REDIRECTS_MAX ||
+        !REDIRECTS.includes(upstreamResponse.statusCode ?? 0)
+      )
+        return upstreamResponse;
       const base = this.#baseOf(repository);
       const moved = new URL(location, `${base}/${rest}`);
-      if (moved.origin !== new URL(base).origin || !moved.href.endsWith(`/${rest}`)) return answer;
-      answer.destroy();
+      if (moved.origin !== new URL(base).origin || !moved.href.endsWith(`/${rest}`)) return upstreamResponse;
+      upstreamResponse.destroy();
       this.#bases.set(repository, moved.href.slice(0, -rest.length - 1));
     }
   }

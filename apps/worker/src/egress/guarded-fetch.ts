@@ -47,11 +47,11 @@ export const guardedFetch =
       },
       signal: init.signal ?? undefined,
     });
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
       request.once("response", resolve).on("error", reject);
       request.end(typeof init.body === "string" ? init.body : undefined);
     });
-    return responseOf(answer, options);
+    return responseOf(incoming, options);
   };
 
 async function checkedAddresses(
@@ -81,19 +81,19 @@ const lookupOf =
     else found(null, entries[0]?.address ?? "", entries[0]?.family);
   };
 
-function responseOf(answer: IncomingMessage, { gate, bytesMax }: GuardedFetchOptions): Response {
+function responseOf(incoming: IncomingMessage, { gate, bytesMax }: GuardedFetchOptions): Response {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(answer.headers))
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  const status = answer.statusCode ?? 502;
-  if (NO_BODY.includes(status)) answer.resume();
+  for (const [name, value] of Object.entries(incoming.headers))
+    for (const each of [value ?? []].flat()) headers.append(name, each);
+  const status = incoming.statusCode ?? 502;
+  if (NO_BODY.includes(status)) incoming.resume();
   const body = NO_BODY.includes(status)
     ? null
-    : (Readable.toWeb(bounded(answer, bytesMax, () => isOpen(gate))) as ReadableStream);
-  return new Response(body, { status, statusText: answer.statusMessage ?? "", headers });
+    : (Readable.toWeb(bounded(incoming, bytesMax, () => isOpen(gate))) as ReadableStream);
+  return new Response(body, { status, statusText: incoming.statusMessage ?? "", headers });
 }
 
-function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boolean): Readable {
+function bounded(incoming: IncomingMessage, bytesMax: number, isOpenNow: () => boolean): Readable {
   let bytes = 0;
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -104,13 +104,13 @@ function bounded(answer: IncomingMessage, bytesMax: number, isOpenNow: () => boo
   });
   const through = gatedPipe(isOpenNow);
   const fail = (error: Error): void => {
-    answer.destroy();
+    incoming.destroy();
     through.destroy();
     counted.destroy(error);
   };
-  for (const stream of [answer, through, counted]) stream.on("error", fail);
-  counted.on("close", () => answer.destroy()); // the consumer has stopped reading
-  return answer.pipe(through).pipe(counted);
+  for (const stream of [incoming, through, counted]) stream.on("error", fail);
+  counted.on("close", () => incoming.destroy()); // the consumer has stopped reading
+  return incoming.pipe(through).pipe(counted);
 }
 
 function isOpen(gate: OutboundGate): boolean {

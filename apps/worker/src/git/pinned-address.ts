@@ -29,7 +29,7 @@ export async function pinnedAddress(
     ...(moved === repository.cloneUrl ? {} : { [`url.${moved}.insteadOf`]: repository.cloneUrl }),
     ...(addresses.length > 0 && isIP(hostname.replace(/^\[|\]$/g, "")) === 0
       ? {
-          "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((one) => (isIP(one) === 6 ? `[${one}]` : one)).join(",")}`,
+          "http.curloptResolve": `${hostname}:${port || (protocol === "https:" ? 443 : 80)}:${addresses.map((address) => (isIP(address) === 6 ? `[${address}]` : address)).join(",")}`,
         }
       : {}),
   };
@@ -41,13 +41,13 @@ async function movedTo({ cloneUrl, authorizationHeader }: worker.Repository, out
   try {
     const headers =
       authorizationHeader === "" ? {} : { authorization: authorizationHeader.replace(/^authorization:\s*/i, "") };
-    const answer = await outbound.fetch(`${cloneUrl}${suffix}`, {
+    const response = await outbound.fetch(`${cloneUrl}${suffix}`, {
       headers,
       redirect: "manual",
       signal: AbortSignal.timeout(MOVED_TIMEOUT_MS),
     });
-    await answer.body?.cancel();
-    const moved = new URL(answer.headers.get("location") ?? `${cloneUrl}${suffix}`, cloneUrl);
+    await response.body?.cancel();
+    const moved = new URL(response.headers.get("location") ?? `${cloneUrl}${suffix}`, cloneUrl);
     return moved.origin === new URL(cloneUrl).origin && moved.href.endsWith(suffix)
       ? moved.href.slice(0, -suffix.length)
       : cloneUrl;

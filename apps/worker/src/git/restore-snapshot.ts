@@ -71,7 +71,7 @@ export async function restoreSnapshot(
     });
   // Copies that are not in the snapshot had no changes compared with their base.
   for (const copy of copies)
-    if (!restored.some((one) => one.copy === copy)) await resetClone(shell, copy, copy.baseSha);
+    if (!restored.some((entry) => entry.copy === copy)) await resetClone(shell, copy, copy.baseSha);
 }
 
 /**

@@ -39,7 +39,7 @@ rm -rf "$OUTBOX/$ARCHIVE"; tar -C "$STAGE" -cf "$OUTBOX/$ARCHIVE" .; rm -rf "$ST
 /** Returns whether the workspace equals fresh clones. */
 export const isPristine = (state: WorkspaceState, copies: readonly WorkingCopy[]): boolean =>
   !state.hasFiles &&
-  state.copies.every((one) => copies.some((copy) => copy.directory === one.directory && isUntouched(one, copy)));
+  state.copies.every((saved) => copies.some((copy) => copy.directory === saved.directory && isUntouched(saved, copy)));
 
 /**
  * Packs the differences between the workspace and fresh clones: local commits, the branch, changed, deleted and

@@ -65,7 +65,7 @@ async function writeAgain(deps: ResumeDeps, uncovered: readonly PastCall[]): Pro
 }
 
 async function isWritten({ tools, context }: ResumeDeps, { name, input, callId }: PastCall): Promise<boolean> {
-  const tool = tools.find((one) => one.name === name);
+  const tool = tools.find((candidate) => candidate.name === name);
   const parsed = tool?.input.safeParse(input);
   if (!tool || !parsed?.success) return false;
   try {

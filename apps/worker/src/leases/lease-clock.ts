@@ -41,7 +41,7 @@ export class LeaseClock {
   onReopened(resume: () => void): () => void {
     this.#waiting.push(resume);
     return () => {
-      this.#waiting = this.#waiting.filter((other) => other !== resume);
+      this.#waiting = this.#waiting.filter((waiting) => waiting !== resume);
     };
   }
 }

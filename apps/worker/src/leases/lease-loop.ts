@@ -68,11 +68,11 @@ export class LeaseLoop {
     const { client, clock, freeSlots, timings } = this.#deps;
     const { leaseWaitMs, callTimeoutMs } = timings();
     const askedMs = clock.monotonicMs();
-    const answer = await client.lease(
+    const response = await client.lease(
       { freeSlots: freeSlots(), waitMs: leaseWaitMs },
       { timeoutMs: leaseWaitMs + callTimeoutMs, signal },
     );
-    const leases = answer.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
+    const leases = response.offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
     // An offer that arrives after the drain began is returned immediately instead of expiring.
     const wanted = signal.aborted ? 0 : freeSlots();
     await this.#decline(leases.slice(wanted), signal.aborted ? "draining" : "no_free_slot");

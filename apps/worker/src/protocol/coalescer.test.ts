@@ -17,12 +17,12 @@ describe("calls within 5 ms", () => {
     const groups: string[][] = [];
     const { time, coalescer } = aCoalescer(echo(groups));
     let late = "early";
-    const answers = [coalescer.send(() => late), coalescer.send(() => "b")];
+    const results = [coalescer.send(() => late), coalescer.send(() => "b")];
     late = "late";
     time.advance(4);
     expect(groups).toEqual([]);
     time.advance(1);
-    expect(await Promise.all(answers)).toEqual(["late!", "b!"]);
+    expect(await Promise.all(results)).toEqual(["late!", "b!"]);
     expect(groups).toEqual([["late", "b"]]);
   });
 
@@ -42,9 +42,9 @@ describe("calls within 5 ms", () => {
         ? Promise.reject(new DomainError({ kind: "invalid_argument", reason: "bad", message: "m" }))
         : Promise.resolve(items),
     );
-    const answers = Promise.allSettled(["a", "bad", "b"].map((item) => coalescer.send(() => item)));
+    const results = Promise.allSettled(["a", "bad", "b"].map((item) => coalescer.send(() => item)));
     coalescer.flush();
-    expect((await answers).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((await results).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 
   test("all fail if the failure is transient, or if the response omits them", async () => {
@@ -55,8 +55,8 @@ describe("calls within 5 ms", () => {
     away.coalescer.flush();
     expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     const silent = aCoalescer(() => Promise.resolve([undefined]));
-    const one = silent.coalescer.send(() => "a");
+    const sent = silent.coalescer.send(() => "a");
     silent.coalescer.flush();
-    await expect(one).rejects.toMatchObject({ reason: "answer_incomplete", retryable: true });
+    await expect(sent).rejects.toMatchObject({ reason: "answer_incomplete", retryable: true });
   });
 });

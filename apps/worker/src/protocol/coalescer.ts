@@ -14,7 +14,7 @@ export type CoalescerDeps<I, O> = {
 
 type Waiting<I, O> = {
   readonly item: () => I;
-  readonly resolve: (answer: O) => void;
+  readonly resolve: (result: O) => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -51,11 +51,11 @@ export class Coalescer<I, O> {
 
   async #sendGroup(group: Waiting<I, O>[]): Promise<void> {
     try {
-      const answers = await this.#deps.sendAll(group.map((waiting) => waiting.item()));
+      const results = await this.#deps.sendAll(group.map((waiting) => waiting.item()));
       group.forEach((waiting, index) => {
-        const answer = answers[index];
-        if (answer === undefined) waiting.reject(incomplete());
-        else waiting.resolve(answer);
+        const result = results[index];
+        if (result === undefined) waiting.reject(incomplete());
+        else waiting.resolve(result);
       });
     } catch (error) {
       if (group.length > 1 && !platformError(error).retryable)

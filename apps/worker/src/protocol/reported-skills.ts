@@ -31,7 +31,7 @@ export async function reportedSkills(checkouts: readonly string[]): Promise<Repo
   for (const { owner, repo, directory } of checkouts.map(readCheckout)) {
     for (const place of SKILL_DIRECTORIES) {
       for (const entry of (await readdir(join(directory, place), { withFileTypes: true }).catch(() => [])).filter(
-        (one) => one.isDirectory(),
+        (candidate) => candidate.isDirectory(),
       )) {
         const path = `${place}/${entry.name}/SKILL.md`;
         const content = await textOf(join(directory, path));

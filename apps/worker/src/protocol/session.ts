@@ -71,7 +71,7 @@ export class Session {
 
   async #register(): Promise<Registration> {
     const { registrar, request, workerKey, timers, log } = this.#deps;
-    const answer = await retrying({ timers, timings: this.timings }, this.#closed.signal, async () => {
+    const response = await retrying({ timers, timings: this.timings }, this.#closed.signal, async () => {
       try {
         return await registrar.register(request, {
           headers: { authorization: `Bearer ${workerKey}` },
@@ -89,9 +89,9 @@ export class Session {
       if (isRefusal(failure)) this.#deps.onRefused(failure);
       throw error;
     });
-    this.#timings = timingsFrom(answer);
+    this.#timings = timingsFrom(response);
     log.info({ operation: "Register" }, "registered");
-    this.#publicUrl = answer.publicUrl;
-    return { token: answer.sessionToken };
+    this.#publicUrl = response.publicUrl;
+    return { token: response.sessionToken };
   }
 }

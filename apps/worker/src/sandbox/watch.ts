@@ -72,7 +72,7 @@ export class Watch {
     const [limitsMemory, limitsProcesses] = [cgroup?.limits("memory") ?? false, cgroup?.limits("pids") ?? false];
     if (limitsMemory && limitsProcesses) return;
     const usage = this.#processTree().map(usageOf);
-    const sum = (name: "threads" | "bytes") => usage.reduce((total, process) => total + process[name], 0);
+    const sum = (name: "threads" | "bytes") => usage.reduce((total, measured) => total + measured[name], 0);
     if (!limitsMemory && sum("bytes") > limits.memoryBytes) this.#report(memoryBreach(limits, "watch"));
     else if (!limitsProcesses && sum("threads") >= limits.processes) this.#report(processBreach(limits, "watch"));
   }

@@ -21,7 +21,7 @@ beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "millwright-stream-"))))
 afterEach(() => rmSync(dir, { recursive: true }));
 
 /** Returns a stream to a platform that responds to each batch as given; undefined: it accepts everything. */
-function aStream(answers: ((batch: worker.EventBatch) => Partial<worker.AppendResult>)[], secrets: string[] = []) {
+function aStream(results: ((batch: worker.EventBatch) => Partial<worker.AppendResult>)[], secrets: string[] = []) {
   const batches: bigint[][] = [];
   const broken: unknown[] = [];
   const appends = new Coalescer<worker.EventBatch, worker.AppendResult>({
@@ -31,11 +31,11 @@ function aStream(answers: ((batch: worker.EventBatch) => Partial<worker.AppendRe
       Promise.all(
         items.map(async (batch) => {
           batches.push(batch.events.map(({ clientSeq }) => clientSeq));
-          const answer = answers.shift()?.(batch) ?? { ackedClientSeq: batch.events.at(-1)!.clientSeq };
+          const result = results.shift()?.(batch) ?? { ackedClientSeq: batch.events.at(-1)!.clientSeq };
           return create(worker.AppendResultSchema, {
             ...LEASE,
-            ackedClientSeq: answer.ackedClientSeq ?? 0n,
-            error: answer.error ?? "",
+            ackedClientSeq: result.ackedClientSeq ?? 0n,
+            error: result.error ?? "",
           });
         }),
       ),

@@ -103,9 +103,9 @@ export class EventStream {
 
   async #sendBatch(): Promise<void> {
     const { appends, spool } = this.#deps;
-    const answer = appends.send(() => this.#batch());
+    const sending = appends.send(() => this.#batch());
     if (this.#waiters.length > 0) appends.flush();
-    const result = await answer;
+    const result = await sending;
     if (this.#ended.signal.aborted) return;
     if (result.error === "LEASE_LOST") throw new LeaseLost();
     const ackedBefore = spool.ackedSeq;

@@ -15,10 +15,10 @@ export const readSkill = defineTool({
   shown: ({ name }) => ({ skill_path: name }),
   async run({ name }, { skills }) {
     const all = await skills.all();
-    const skill = all.find((one) => one.name === name || one.path === name);
+    const skill = all.find(({ name: known, path }) => known === name || path === name);
     if (!skill)
       throw new ToolFailure(
-        `There is no skill "${name}"; there ${all.length === 0 ? "is none" : `are ${all.map((one) => one.name).join(", ")}`}.`,
+        `There is no skill "${name}"; there ${all.length === 0 ? "is none" : `are ${all.map((known) => known.name).join(", ")}`}.`,
       );
     return { output: { skill_path: skill.path, description: skill.description, content: skill.body } };
   },

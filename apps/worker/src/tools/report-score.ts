@@ -31,7 +31,7 @@ export const reportScore = ({
       if ((classification !== undefined) === undecided)
         throw new ToolFailure("Send a classification, or undecided: true; one of the two.");
       const verdict = omitUndefined({ scorer_id: scorerUid, classification, failed: undecided || undefined, reason });
-      const answer = objectOf(
+      const reported = objectOf(
         await platform.rest(
           "POST",
           `/api/v1/agent/runs/${run.runUid}/scores`,
@@ -40,7 +40,7 @@ export const reportScore = ({
         ),
         "The score was not reported",
       );
-      const error = refusalIn(answer["results"]);
+      const error = refusalIn(reported["results"]);
       if (error !== undefined) throw new ToolFailure(`The score was refused: ${error}`);
       const message = classification ?? "undecided";
       return { output: { classification: message }, end: { kind: "done", message } };

@@ -39,8 +39,8 @@ export const setStage = defineTool({
 async function findTask({ platform, run, signal }: ToolContext) {
   const path = `/api/v1/factory/${run.factoryUid}/task-by-run?run_id=${run.runUid}`;
   for (let lookup = 1; ; lookup += 1) {
-    const answer = await platform.rest("GET", path);
-    if (answer.status !== 404 || lookup === LOOKUPS_MAX) return answer;
+    const response = await platform.rest("GET", path);
+    if (response.status !== 404 || lookup === LOOKUPS_MAX) return response;
     await pause(LOOKUP_INTERVAL_MS, undefined, { signal });
   }
 }

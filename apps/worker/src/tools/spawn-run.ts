@@ -29,11 +29,11 @@ export const spawnRun = defineTool({
       );
     }
     const body = omitUndefined({ prompt, parent_run_id: run.runUid, agent_name: agent, title });
-    const answer = objectOf(
+    const created = objectOf(
       await platform.rest("POST", "/api/v1/agent/runs", body, { "idempotency-key": callId }),
       "The child run was not started",
     );
-    const runId = answer["run_id"];
+    const runId = created["run_id"];
     if (typeof runId !== "string") throw new ToolFailure("The platform did not name the child run.");
     return { output: { run_id: runId } };
   },

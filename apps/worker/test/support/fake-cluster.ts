@@ -112,15 +112,15 @@ export class FakeCluster {
     ];
     const text = (await request.toArray()).map((chunk: Buffer) => chunk.toString()).join("");
     if (kind === undefined || request.headers.authorization !== "Bearer cluster-token")
-      return answer(response, 403, status(403, `No such thing, or not for you: ${request.method} ${url.pathname}`));
+      return respond(response, 403, status(403, `No such thing, or not for you: ${request.method} ${url.pathname}`));
     const verb = verbOf(request.method ?? "", name, url);
     this.asked.push(`${verb} ${kind}`);
     const fault = this.#takeFault(`${verb} ${kind}`);
-    if (fault?.when === "before") return answer(response, fault.status, status(fault.status, fault.message));
+    if (fault?.when === "before") return respond(response, fault.status, status(fault.status, fault.message));
     if (verb === "watch") return this.#watch(response);
     const [code, body] = this.#act(verb, kind, name, url, text);
-    if (fault) return answer(response, fault.status, status(fault.status, fault.message));
-    answer(response, code, body);
+    if (fault) return respond(response, fault.status, status(fault.status, fault.message));
+    respond(response, code, body);
   }
 
   #act(verb: string, kind: Kind, name: string | undefined, url: URL, text: string): [number, unknown] {
@@ -221,5 +221,5 @@ const status = (code: number, message: string) => ({
   message,
 });
 
-const answer = (response: ServerResponse, code: number, body: unknown): void =>
+const respond = (response: ServerResponse, code: number, body: unknown): void =>
   void response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));

@@ -24,4 +24,4 @@ const deployed: any[] = parseAllDocuments(
   readFileSync(new URL("../../../../deploy/kubernetes/worker.yaml", import.meta.url), "utf8"),
 ).map((document) => document.toJS());
 export const everyDeployed = (): readonly any[] => deployed;
-export const deployedOfKind = (kind: string): any => deployed.find((one) => one.kind === kind);
+export const deployedOfKind = (kind: string): any => deployed.find((manifest) => manifest.kind === kind);

@@ -46,9 +46,9 @@ export type HttpMcpServer = {
 export async function aHttpMcpServer(host = "127.0.0.2"): Promise<HttpMcpServer> {
   const headers: IncomingMessage["headers"][] = [];
   let stream: ServerResponse | undefined;
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => void respond(request, response));
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     headers.push(request.headers);
     if (request.method === "GET" && request.url === "/sse") {
       stream = response.writeHead(200, { "content-type": "text/event-stream" });

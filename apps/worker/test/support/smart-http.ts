@@ -59,9 +59,9 @@ function serve(env: Record<string, string | undefined>, request: IncomingMessage
   const parts: Buffer[] = [];
   backend.stdout.on("data", (part: Buffer) => parts.push(part));
   backend.on("close", () => {
-    const answer = Buffer.concat(parts);
-    const end = answer.indexOf("\r\n\r\n");
-    const headers = answer
+    const output = Buffer.concat(parts);
+    const end = output.indexOf("\r\n\r\n");
+    const headers = output
       .subarray(0, end)
       .toString()
       .split("\r\n")
@@ -69,6 +69,6 @@ function serve(env: Record<string, string | undefined>, request: IncomingMessage
     const status = Number(headers.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
     response
       .writeHead(status, Object.fromEntries(headers.filter(([name]) => name !== "Status")))
-      .end(answer.subarray(end + 4));
+      .end(output.subarray(end + 4));
   });
 }

@@ -92,12 +92,12 @@ export function connectAcp(options: StartOptions, { send, emit }: HarnessLink, d
   async function prompt(text: string): Promise<void> {
     isTurn = true;
     isInterrupted = false;
-    const answer = await rpc.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
-    const counted = dialect.countedIn(answer);
+    const response = await rpc.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+    const counted = dialect.countedIn(response);
     const message = updates.end();
     isTurn = false;
     if (counted) emit({ t: "usage", counted });
-    const reason = textAt(answer, "stopReason");
+    const reason = textAt(response, "stopReason");
     emit(
       reason === "end_turn"
         ? { t: "turn_end", ok: true, message: message || undefined }

@@ -15,5 +15,5 @@ export type AcpDialect = {
   /**
    * Returns the agent's token counts of a turn, from its response to the prompt; undefined if they cannot be added up.
    */
-  readonly countedIn: (answer: JsonObject) => JsonObject | undefined;
+  readonly countedIn: (response: JsonObject) => JsonObject | undefined;
 };

@@ -142,7 +142,7 @@ export class AcpUpdates {
     if (textAt(update, "title") !== "") call.title = textAt(update, "title");
     if (isAnObject(rawInput)) call.input = rawInput;
     if (Array.isArray(locations) && locations.length > 0)
-      call.paths = locations.filter(isAnObject).map((one) => textAt(one, "path"));
+      call.paths = locations.filter(isAnObject).map((location) => textAt(location, "path"));
     if (Array.isArray(content) && content.length > 0) call.output = content.filter(isAnObject).map(shown).join("\n");
     const exitCode = /(?:^|\n)Command exited with code: (\d+)$/.exec(call.output)?.[1];
     if (exitCode !== undefined) call.exitCode = Number(exitCode);

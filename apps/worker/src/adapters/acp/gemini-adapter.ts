@@ -31,8 +31,8 @@ const DIALECT: AcpDialect = {
     const platformTool = PLATFORM_TITLE.exec(title)?.[1];
     return platformTool === undefined ? (/^(.+?)__/.exec(id)?.[1] ?? "") : `mcp__${PLATFORM_SERVER}__${platformTool}`;
   },
-  countedIn: (answer) => {
-    const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(answer, "_meta"), "quota"), "token_count");
+  countedIn: (response) => {
+    const { input_tokens, output_tokens } = objectAt(objectAt(objectAt(response, "_meta"), "quota"), "token_count");
     const counted = omitUndefined({
       input_tokens: typeof input_tokens === "number" ? input_tokens : undefined,
       output_tokens: typeof output_tokens === "number" ? output_tokens : undefined,

@@ -70,13 +70,13 @@ describe("a stream", () => {
         expect(
           inPieces(
             secrets,
-            pieces.map((piece) => Buffer.from(piece)),
+            pieces.map((part) => Buffer.from(part)),
           ),
         ).toBe(inPieces(secrets, [Buffer.from(whole)]));
         expect(
           inPieces(
             [],
-            pieces.map((piece) => Buffer.from(piece)),
+            pieces.map((part) => Buffer.from(part)),
           ),
         ).toBe(Buffer.from(whole).toString("utf8"));
       }),
