@@ -1,5 +1,5 @@
 import type { Transport } from "@connectrpc/connect";
-import { BackgroundLoop, type Database, type Sql } from "@millwright/database";
+import { BackgroundLoop, type Database } from "@millwright/database";
 import { Consumer, type EventLog } from "@millwright/events";
 import { upstreamFeed, type ServiceOptions } from "@millwright/service";
 import type { WorkHandler } from "@millwright/work";
@@ -14,6 +14,7 @@ import { onStageChanges } from "./events/on-stage-changes.ts";
 import type { RoutesDeps } from "./rpc/routes.ts";
 import type { AutomationStore } from "./store/automation-store.ts";
 import { decisionStore } from "./store/decision-store.ts";
+import type { ResponseStore } from "./store/idempotency.ts";
 import { decideDelayed } from "./usecases/decide-delayed.ts";
 import { decideEvent, type DecideEventDeps, type Evaluators } from "./usecases/decide-event.ts";
 import type { FindBoundTasksDeps } from "./usecases/find-bound-tasks.ts";
@@ -31,6 +32,7 @@ export type AutomationsOptions = Pick<
   database: Database;
   deps: RoutesDeps & {
     automations: AutomationStore;
+    responses: ResponseStore;
     applies: StartDecidedRunDeps["applies"];
     tasks: EvaluateStageChangeDeps["tasks"] & FindBoundTasksDeps["tasks"];
   };
@@ -77,7 +79,7 @@ export function composeAutomations(o: AutomationsOptions) {
     };
   };
   const { automations } = o.deps;
-  const deciding: DecideEventDeps<Sql> = { evaluators: evaluatorsWith({}, false), automations, decisions, clock };
+  const deciding: DecideEventDeps = { evaluators: evaluatorsWith({}, false), automations, decisions, clock };
   const starting: StartDecidedRunDeps = {
     decisions,
     deliveries,

@@ -34,7 +34,7 @@ import { taskStore } from "./store/task-store.ts";
 import { definitionWork } from "./usecases/activate-definition.ts";
 import { pollDueHeads } from "./usecases/branch-heads.ts";
 import { pushWork } from "./usecases/register-push.ts";
-import { responses } from "./store/idempotency.ts";
+import { responses, responseStore } from "./store/idempotency.ts";
 
 /** Applied by the process that starts the service, before the service is composed. */
 export const migrationsDir = fileURLToPath(new URL("../prisma/migrations", import.meta.url));
@@ -101,9 +101,7 @@ export async function composeFactories(o: FactoriesOptions) {
     applies: applyStore(prisma, changes),
     automations: automationStore(database),
     tasks: taskStore(database, clock),
-    requests: {
-      remember: (request, answer) => responses.storeFirst(database.sql, request, clock.now(), answer),
-    },
+    responses: responseStore(database.sql, clock),
     runs,
     agents,
     owners,

@@ -47,7 +47,7 @@ export type Commit<Event> = {
   define: (factory: Factory) => Factory;
   /** Of the files; active with the commit. */
   automations: readonly AutomationPart[];
-  facts: (factory: Factory, automations: readonly ProjectedChange[]) => Event[];
+  events: (factory: Factory, automations: readonly ProjectedChange[]) => Event[];
 };
 
 /** Kinds of durable work of applies; the payload is an Activation. */

@@ -9,14 +9,14 @@ export const PAYLOAD_FILE = "event-payload.json";
 export const withEnvelope = (
   prompt: string,
   heading: string,
-  facts: Readonly<Record<string, string>>,
+  properties: Readonly<Record<string, string>>,
   payloadBytes: number | undefined,
 ): string =>
   [
     prompt,
     "",
     `[${heading}]`,
-    ...Object.entries(facts).map(([name, value]) => `${name}: ${oneLine(value)}`),
+    ...Object.entries(properties).map(([name, value]) => `${name}: ${oneLine(value)}`),
     ...(payloadBytes === undefined ? [] : [`payload: ${PAYLOAD_FILE} (${payloadBytes} bytes, untrusted)`, ...TRUST]),
   ].join("\n");
 

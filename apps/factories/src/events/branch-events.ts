@@ -6,13 +6,14 @@ import type { Origin } from "./origin.ts";
  * Events of tracked branches. Payload: `{factory_uid, name, is_production}`, and for updates the registered head and
  * the changed members.
  */
-export const branchCreated = (branch: TrackedBranch, origin: Origin): NewEvent => fact("created", branch, origin);
+export const branchCreated = (branch: TrackedBranch, origin: Origin): NewEvent => newEvent("created", branch, origin);
 export const branchUpdated = (branch: TrackedBranch, origin: Origin, changed: readonly string[]): NewEvent =>
-  fact("updated", branch, origin, { registered_head_sha: branch.registeredHeadSha, changed: [...changed] });
+  newEvent("updated", branch, origin, { registered_head_sha: branch.registeredHeadSha, changed: [...changed] });
 /** Tracking ended. */
-export const branchUntracked = (branch: TrackedBranch, origin: Origin): NewEvent => fact("untracked", branch, origin);
+export const branchUntracked = (branch: TrackedBranch, origin: Origin): NewEvent =>
+  newEvent("untracked", branch, origin);
 
-const fact = (
+const newEvent = (
   past: string,
   branch: TrackedBranch,
   origin: Origin,

@@ -1,6 +1,6 @@
 import type { EventsHandler, StoredEvent } from "@millwright/events";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { listeningAmong } from "../store/automation-store.ts";
+import { factoriesWithTrigger } from "../store/automation-store.ts";
 import { enqueueDecisions } from "../store/decision-store.ts";
 
 /**
@@ -18,7 +18,7 @@ export const enqueueTriggerEvents =
       return event ? [{ event: { ...event, provider }, traceparent: stored.traceparent }] : [];
     });
     if (triggerEvents.length === 0) return;
-    const listening = await listeningAmong(
+    const listening = await factoriesWithTrigger(
       tx,
       triggerEvents.map(({ event }) => event.factoryUid),
       provider,

@@ -6,10 +6,10 @@ import type { Origin } from "./origin.ts";
  * Events of factories. Payload: `{factory_uid, team_uid, concurrency_limit, queue_paused}`, and for updates the changed
  * members.
  */
-export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => fact("created", factory, origin);
+export const factoryCreated = (factory: Factory, origin: Origin): NewEvent => newEvent("created", factory, origin);
 export const factoryUpdated = (factory: Factory, origin: Origin, changed: readonly string[]): NewEvent =>
-  fact("updated", factory, origin, { changed: [...changed] });
-export const factoryDeleted = (factory: Factory, origin: Origin): NewEvent => fact("deleted", factory, origin);
+  newEvent("updated", factory, origin, { changed: [...changed] });
+export const factoryDeleted = (factory: Factory, origin: Origin): NewEvent => newEvent("deleted", factory, origin);
 
 /** A version of the factory's definition was committed: its owners activate it. Payload: `{factory_uid, version}`. */
 export const definitionActivated = (factory: Factory, origin: Origin): NewEvent => ({
@@ -22,7 +22,7 @@ export const definitionActivated = (factory: Factory, origin: Origin): NewEvent 
   payload: { factory_uid: factory.uid, version: factory.currentVersion },
 });
 
-const fact = (past: string, factory: Factory, origin: Origin, more: { changed?: string[] } = {}): NewEvent => ({
+const newEvent = (past: string, factory: Factory, origin: Origin, more: { changed?: string[] } = {}): NewEvent => ({
   type: `millwright.factory.${past}.v1`,
   entity: "factory",
   entityUid: factory.uid,

@@ -1,6 +1,6 @@
 import type { EventHandlers, EventsHandlers, StoredEvent } from "@millwright/events";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
-import { listeningFactories } from "../store/automation-store.ts";
+import { teamFactoriesWithTrigger } from "../store/automation-store.ts";
 import { enqueueDecisions } from "../store/decision-store.ts";
 import { enqueueTriggerEvents } from "./enqueue-trigger-events.ts";
 
@@ -31,7 +31,7 @@ export const onDeliveryEvents = (): { handlers: EventHandlers; batchHandlers: Ev
         occurredAt: occurredAt.toISOString(),
         subject: { code_host_uid, delivery_id, size_bytes },
       };
-      const factoryUids = await listeningFactories(tx, teamUid, provider);
+      const factoryUids = await teamFactoriesWithTrigger(tx, teamUid, provider);
       await enqueueDecisions(
         tx,
         factoryUids.map((factoryUid) => ({ event: { ...triggerEvent, factoryUid }, traceparent })),

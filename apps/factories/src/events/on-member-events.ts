@@ -12,7 +12,7 @@ export const onMemberEvents = (clock: Clock): Record<string, EventHandler> => {
     const [teamUid = "", userUid = ""] = event.entityUid.split(":");
     return updateAutomationsOfMember(tx, { teamUid, userUid, since: event.occurredAt }, (automation) => {
       const next = withoutCreator(automation, clock.now());
-      return { next, fact: automationEvent("updated", next, causedBy(event)) };
+      return { next, event: automationEvent("updated", next, causedBy(event)) };
     });
   };
   return {

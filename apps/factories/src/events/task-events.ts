@@ -9,9 +9,9 @@ export type StageChange = { readonly from: Task["stage"]; readonly byRootRun: st
  * Events of tasks. Payload: `{task_uid, factory_uid, conversation_uid, run_uid, stage}`, for updates the changed
  * members, and if the stage changed the previous one.
  */
-export const taskCreated = (task: Task, origin: Origin): NewEvent => fact("created", task, origin);
+export const taskCreated = (task: Task, origin: Origin): NewEvent => newEvent("created", task, origin);
 export const taskUpdated = (task: Task, origin: Origin, changed: readonly string[], stage?: StageChange): NewEvent =>
-  fact("updated", task, origin, {
+  newEvent("updated", task, origin, {
     changed: [...changed],
     ...(stage &&
       stage.from !== task.stage && {
@@ -20,9 +20,9 @@ export const taskUpdated = (task: Task, origin: Origin, changed: readonly string
       }),
   });
 
-export const taskDeleted = (task: Task, origin: Origin): NewEvent => fact("deleted", task, origin);
+export const taskDeleted = (task: Task, origin: Origin): NewEvent => newEvent("deleted", task, origin);
 
-const fact = (
+const newEvent = (
   past: string,
   task: Task,
   origin: Origin,

@@ -26,7 +26,10 @@ import { json, type Changes, type PrismaTx } from "./prisma-client.ts";
 /** Returns the queries of applies: their lease, their versions and the active version. */
 export function applyStore(prisma: PrismaClient, changes: Changes) {
   return {
-    /** Acquires the lease. The times are those of the database's clock, so that replicas agree. */
+    /**
+     * Acquires the apply lease of a factory for `seconds`. Returns false if another apply owns it. The times are those of
+     * the database's clock, so that replicas agree.
+     */
     async begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean> {
       const taken = await prisma.$executeRaw`
         UPDATE definition_sources SET apply_lease_uid = ${token}::uuid, apply_lease_until = now() + make_interval(secs => ${seconds}::double precision)
@@ -34,7 +37,10 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       return taken === 1;
     },
 
-    /** Extends the lease from the time when the row lock was acquired, which may be after a wait. */
+    /**
+     * Extends the lease, unless another apply has acquired it, from the time when the row lock was acquired, which may be
+     * after a wait.
+     */
     async renew(uid: FactoryUid, token: string, seconds: number): Promise<void> {
       await prisma.$executeRaw`
         UPDATE definition_sources SET apply_lease_until = clock_timestamp() + make_interval(secs => ${seconds}::double precision) WHERE factory_uid = ${uid}::uuid AND apply_lease_uid = ${token}::uuid`;
@@ -47,6 +53,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       });
     },
 
+    /** Allocates the next version and stores its content. Drops the version that a dead apply had staged. */
     open: (
       uid: FactoryUid,
       token: string,
@@ -81,10 +88,14 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         return lastVersion;
       }),
 
+    /**
+     * Commits the apply in one transaction: the version, the factory record, the events, and the work that guarantees
+     * activation. Errors: alias_taken · branch_deleted.
+     */
     commit: (
       uid: FactoryUid,
       token: string,
-      { activation, branch, diagnostics, plan, now, define, automations, facts }: Commit<NewEvent>,
+      { activation, branch, diagnostics, plan, now, define, automations, events }: Commit<NewEvent>,
     ): Promise<void> =>
       orAliasTaken(
         changes.change(async (tx, sql) => {
@@ -119,7 +130,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
           const projected = await applyAutomations(sql, factoryUid, (before) =>
             projectAutomations(before, automations, { factoryUid, teamUid, creator: activation.actor }, now),
           );
-          await appendEvents(sql, facts(next, projected));
+          await appendEvents(sql, events(next, projected));
           await enqueueWork(sql, {
             kind: ACTIVATE,
             key: workKey(activation),
@@ -129,6 +140,10 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         }),
       ),
 
+    /**
+     * Records a failed apply. The active version is unchanged, and the failed version, if any, is dropped at every owner.
+     * Without `error`, nothing is recorded.
+     */
     fail: (uid: FactoryUid, token: string, { error, branch, dropped, now }: FailedApply): Promise<void> =>
       changes.change(async (tx, sql) => {
         await lockUnderLease(tx, uid, token);
@@ -142,6 +157,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         if (dropped) await dropVersion(tx, sql, dropped);
       }),
 
+    /** Records an apply of the active version. Errors: branch_deleted. */
     settle: (uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void> =>
       changes.change(async (tx) => {
         await lockUnderLease(tx, uid, token);
@@ -170,6 +186,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
           );
       }),
 
+    /** Records that every owner has activated the version, unless a newer one was committed. */
     confirm: (uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void> =>
       changes.change(async (tx) => {
         await lockSource(tx, uid);
@@ -186,6 +203,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
         await tx.trackedBranch.updateMany({ where: { factoryUid: uid, state: "APPLYING" }, data: { state: "ACTIVE" } });
       }),
 
+    /** Returns whether an owner of the definition has not confirmed the newest version. */
     async isSettling(uid: FactoryUid): Promise<boolean> {
       const row = await prisma.factory.findUnique({
         where: { uid },
@@ -202,6 +220,7 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
       return row ? (row.definition as unknown as Definition) : undefined;
     },
 
+    /** Returns the files of the active version. */
     async currentFiles(uid: FactoryUid): Promise<TreeFile[]> {
       const row = await prisma.definitionVersion.findFirst({
         where: { factoryUid: uid, state: "CURRENT" },
@@ -219,6 +238,8 @@ export function applyStore(prisma: PrismaClient, changes: Changes) {
     },
   };
 }
+
+export type ApplyStore = ReturnType<typeof applyStore>;
 
 /** Locks the source and checks the lease, so that an apply that lost it cannot write. */
 async function lockUnderLease(tx: PrismaTx, uid: FactoryUid, token: string): Promise<void> {

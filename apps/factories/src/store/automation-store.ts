@@ -38,18 +38,18 @@ export function automationStore(database: Database) {
       ),
 
     /** Lists automations of a factory with a trigger of the provider. */
-    listeningTo: (factoryUid: string, provider: string): Promise<Automation[]> =>
+    listByProvider: (factoryUid: string, provider: string): Promise<Automation[]> =>
       select(sql, "factory_uid = $1::uuid AND $2 = ANY (providers)", [factoryUid, provider]),
 
     countLive: async (factoryUid: FactoryUid): Promise<number> => count(sql, factoryUid, "AND management = 'live'"),
 
     /**
      * Inserts an automation with its event. Returns undefined if the factory has too many. A repeated request returns
-     * the automation as it was created.
+     * the automation as it was created. Errors: idempotency_mismatch.
      */
     create: (
       automation: Automation,
-      fact: NewEvent,
+      event: NewEvent,
       request: IdempotentRequest | undefined,
     ): Promise<Automation | undefined> =>
       database
@@ -58,7 +58,7 @@ export function automationStore(database: Database) {
             await lockSet(tx, automation.factoryUid);
             if ((await count(tx, automation.factoryUid)) >= AUTOMATIONS_PER_FACTORY_MAX) throw new TooMany();
             await insert(tx, automation);
-            await appendEvents(tx, [fact]);
+            await appendEvents(tx, [event]);
             return { uid: automation.uid, created_at: automation.createdAt.toISOString() };
           });
           if (created.uid === automation.uid) return automation;
@@ -70,19 +70,16 @@ export function automationStore(database: Database) {
           throw error;
         }),
 
-    remembers: async (request: IdempotentRequest, now: Date): Promise<boolean> =>
-      (await responses.find<Created>(sql, request, now)) !== undefined,
-
     /** Locks an automation and stores its change with the event. Errors: automation_not_found. */
     update: (
       factoryUid: FactoryUid,
       uid: string,
-      change: (automation: Automation) => { next: Automation; isDeleted?: boolean; fact: NewEvent },
+      change: (automation: Automation) => { next: Automation; isDeleted?: boolean; event: NewEvent },
     ): Promise<Automation> =>
       database.transaction(async (tx) => {
-        const { next, isDeleted, fact } = change(await locked(tx, factoryUid, uid));
+        const { next, isDeleted, event } = change(await locked(tx, factoryUid, uid));
         await save(tx, next, isDeleted ?? false);
-        await appendEvents(tx, [fact]);
+        await appendEvents(tx, [event]);
         return next;
       }),
   };
@@ -115,7 +112,7 @@ export async function applyAutomations(
 export async function updateAutomationsOfMember(
   tx: Sql,
   { teamUid, userUid, since }: { teamUid: string; userUid: string; since: Date },
-  change: (automation: Automation) => { next: Automation; fact: NewEvent },
+  change: (automation: Automation) => { next: Automation; event: NewEvent },
 ): Promise<void> {
   const where = `team_uid = $1::uuid AND management = 'live' AND creator_type = 'user' AND creator_uid = $2
     AND updated_at < $3::timestamptz + interval '1 minute' AND NOT (creator_lost_access AND NOT enabled) AND deleted_at IS NULL`;
@@ -125,9 +122,9 @@ export async function updateAutomationsOfMember(
     params,
   );
   for (const { factory_uid: factoryUid, uid } of rows) {
-    const { next, fact } = change(await locked(tx, factoryUid, uid));
+    const { next, event } = change(await locked(tx, factoryUid, uid));
     await save(tx, next, false);
-    await appendEvents(tx, [fact]);
+    await appendEvents(tx, [event]);
   }
 }
 
@@ -135,7 +132,11 @@ export async function updateAutomationsOfMember(
  * Returns the factories that have an automation with a trigger of the provider. Events for other factories are not
  * stored.
  */
-export async function listeningAmong(sql: Sql, factoryUids: readonly string[], provider: string): Promise<Set<string>> {
+export async function factoriesWithTrigger(
+  sql: Sql,
+  factoryUids: readonly string[],
+  provider: string,
+): Promise<Set<string>> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE factory_uid IN (SELECT jsonb_array_elements_text($1::jsonb)::uuid) AND $2 = ANY (providers) AND deleted_at IS NULL",
     [JSON.stringify([...new Set(factoryUids)]), provider],
@@ -144,7 +145,7 @@ export async function listeningAmong(sql: Sql, factoryUids: readonly string[], p
 }
 
 /** Returns the factories of a team that have an automation with a trigger of the provider. */
-export async function listeningFactories(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
+export async function teamFactoriesWithTrigger(sql: Sql, teamUid: string, provider: string): Promise<string[]> {
   const { rows } = await sql.query<{ uid: string }>(
     "SELECT DISTINCT factory_uid AS uid FROM automations WHERE team_uid = $1::uuid AND $2 = ANY (providers) AND deleted_at IS NULL ORDER BY 1",
     [teamUid, provider],
@@ -182,47 +183,47 @@ async function locked(tx: Sql, factoryUid: string, uid: string): Promise<Automat
   return found;
 }
 
-async function insert(tx: Sql, one: Automation): Promise<void> {
+async function insert(tx: Sql, automation: Automation): Promise<void> {
   await tx.query(
     `INSERT INTO automations (uid, factory_uid, team_uid, name, enabled, definition, providers, management, projected_definition, creator_type, creator_uid, version, created_at, updated_at)
      VALUES ($1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::jsonb, ARRAY(SELECT jsonb_array_elements_text($7::jsonb)), $8, $9::jsonb, $10, $11, $12::int, $13::timestamptz, $13::timestamptz)`,
     [
-      one.uid,
-      one.factoryUid,
-      one.teamUid,
-      one.name,
-      one.enabled,
-      JSON.stringify(one.rules),
-      JSON.stringify(providersOf(one)),
-      one.management,
-      one.projectedDefinition && JSON.stringify(one.projectedDefinition),
-      one.creator.type,
-      one.creator.uid,
-      one.version,
-      one.createdAt.toISOString(),
+      automation.uid,
+      automation.factoryUid,
+      automation.teamUid,
+      automation.name,
+      automation.enabled,
+      JSON.stringify(automation.rules),
+      JSON.stringify(providersOf(automation)),
+      automation.management,
+      automation.projectedDefinition && JSON.stringify(automation.projectedDefinition),
+      automation.creator.type,
+      automation.creator.uid,
+      automation.version,
+      automation.createdAt.toISOString(),
     ],
   );
 }
 
-async function save(tx: Sql, one: Automation, isDeleted: boolean): Promise<void> {
+async function save(tx: Sql, automation: Automation, isDeleted: boolean): Promise<void> {
   await tx.query(
     `UPDATE automations SET name = $2, enabled = $3::boolean, definition = $4::jsonb, providers = ARRAY(SELECT jsonb_array_elements_text($5::jsonb)), projected_definition = $6::jsonb, creator_type = $7, creator_uid = $8,
             version = $9::int, updated_at = $10::timestamptz, deleted_at = CASE WHEN $11::boolean THEN $10::timestamptz END,
             creator_lost_access = $12::boolean
       WHERE uid = $1::uuid`,
     [
-      one.uid,
-      one.name,
-      one.enabled,
-      JSON.stringify(one.rules),
-      JSON.stringify(providersOf(one)),
-      one.projectedDefinition && JSON.stringify(one.projectedDefinition),
-      one.creator.type,
-      one.creator.uid,
-      one.version,
-      one.updatedAt.toISOString(),
+      automation.uid,
+      automation.name,
+      automation.enabled,
+      JSON.stringify(automation.rules),
+      JSON.stringify(providersOf(automation)),
+      automation.projectedDefinition && JSON.stringify(automation.projectedDefinition),
+      automation.creator.type,
+      automation.creator.uid,
+      automation.version,
+      automation.updatedAt.toISOString(),
       isDeleted,
-      one.creatorLostAccess,
+      automation.creatorLostAccess,
     ],
   );
 }

@@ -25,7 +25,7 @@ export type Observation = { head: string | null; error: BranchError | null };
 /** A claimed branch. The claim is valid until the branch is polled, pushed or requested again. */
 export type DueBranch = { readonly branch: TrackedBranch; readonly claim: string };
 
-export type BranchFacts = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
+export type BranchEvents = Record<"created" | "deleted", (branch: TrackedBranch) => NewEvent>;
 
 /** Returns the queries of tracked branches of live factories. Deleted branches can be read until they are pruned. */
 export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
@@ -49,11 +49,15 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return rows.map(toBranch);
     },
 
+    /**
+     * Inserts a branch, or returns the tracked branch of this name.
+     * Errors: source_not_git · too_many_branches · factory_not_found.
+     */
     track: (
       factoryUid: FactoryUid,
       name: string,
       now: Date,
-      fact: BranchFacts["created"],
+      eventOf: BranchEvents["created"],
     ): Promise<{ branch: TrackedBranch; isNew: boolean }> =>
       changes.change(async (tx, inTx) => {
         const factory = await lockFactory(tx, factoryUid);
@@ -67,16 +71,24 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         if ((await tx.trackedBranch.count({ where: { factoryUid, deletedAt: null } })) >= BRANCHES_MAX)
           throw tooManyBranches();
         return {
-          branch: await insert(tx, inTx, factory, { url: source.repositoryUrl, name, isProduction: false }, now, fact),
+          branch: await insert(
+            tx,
+            inTx,
+            factory,
+            { url: source.repositoryUrl, name, isProduction: false },
+            now,
+            eventOf,
+          ),
           isNew: true,
         };
       }),
 
-    retire: (uid: string, now: Date, fact: BranchFacts["deleted"]): Promise<void> =>
+    /** Ends the tracking. Does nothing for an absent branch. Errors: production_branch. */
+    retire: (uid: string, now: Date, eventOf: BranchEvents["deleted"]): Promise<void> =>
       changes.change(async (tx, inTx) => {
         const branch = await lockBranch(tx, uid);
         if (branch?.isProduction) throw productionBranch();
-        if (branch && !branch.deletedAt) await retire(tx, inTx, branch, now, fact);
+        if (branch && !branch.deletedAt) await retire(tx, inTx, branch, now, eventOf);
       }),
 
     /**
@@ -88,7 +100,7 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       { head, error }: Observation,
       now: Date,
       nextMs: (failed: number) => number,
-      fact: (branch: TrackedBranch) => NewEvent,
+      eventOf: (branch: TrackedBranch) => NewEvent,
       claim?: string,
     ): Promise<TrackedBranch | undefined> =>
       changes.change(async (tx, inTx) => {
@@ -107,11 +119,14 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
           where: { uid },
           data: { registeredHeadSha: head, version: { increment: 1 }, updatedAt: now },
         });
-        await appendEvents(inTx, [fact(toBranch(row))]);
+        await appendEvents(inTx, [eventOf(toBranch(row))]);
         return toBranch(row);
       }),
 
-    /** Claims up to `limit` due branches, so that no other replica polls them for `leaseSeconds`. */
+    /**
+     * Claims up to `limit` due branches, so that no other replica polls them for `leaseSeconds`. A claim is valid until
+     * the head is polled, pushed or requested again.
+     */
     async claimDue(limit: number, leaseSeconds: number): Promise<DueBranch[]> {
       const { rows } = await sql.query<{ uid: string; claim: string }>(
         `UPDATE tracked_branches SET poll_at = now() + make_interval(secs => $2)
@@ -144,6 +159,8 @@ export function branchStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
   };
 }
 
+export type BranchStore = ReturnType<typeof branchStore>;
+
 /**
  * Updates the tracked branches for a source that is being registered: its branch becomes the production branch, and
  * branches of another repository are retired.
@@ -154,7 +171,7 @@ export async function followSource(
   factory: Factory,
   settings: SourceSettings,
   now: Date,
-  facts: BranchFacts,
+  events: BranchEvents,
 ): Promise<void> {
   const live = (await tx.trackedBranch.findMany({ where: { factoryUid: factory.uid, deletedAt: null } })).map(toBranch);
   const url = settings.kind === "git" ? settings.url : undefined;
@@ -163,7 +180,7 @@ export async function followSource(
     data: { isProduction: false },
   });
   for (const branch of live.filter(({ repositoryUrl }) => repositoryUrl !== url))
-    await retire(tx, sql, { ...branch, isProduction: false }, now, facts.deleted);
+    await retire(tx, sql, { ...branch, isProduction: false }, now, events.deleted);
   if (settings.kind !== "git") return;
   const known = live.find(({ repositoryUrl, name }) => repositoryUrl === url && name === settings.branch);
   if (!known)
@@ -173,7 +190,7 @@ export async function followSource(
       factory,
       { url: settings.url, name: settings.branch, isProduction: true },
       now,
-      facts.created,
+      events.created,
     );
   else
     await tx.trackedBranch.update({
@@ -191,7 +208,7 @@ async function insert(
   factory: Factory,
   { url, name, isProduction }: NewBranch,
   now: Date,
-  fact: BranchFacts["created"],
+  eventOf: BranchEvents["created"],
 ): Promise<TrackedBranch> {
   const row = await tx.trackedBranch.create({
     data: {
@@ -205,7 +222,7 @@ async function insert(
       updatedAt: now,
     },
   });
-  await appendEvents(sql, [fact(toBranch(row))]);
+  await appendEvents(sql, [eventOf(toBranch(row))]);
   return toBranch(row);
 }
 
@@ -214,13 +231,13 @@ async function retire(
   sql: Sql,
   { uid }: TrackedBranch,
   now: Date,
-  fact: BranchFacts["deleted"],
+  eventOf: BranchEvents["deleted"],
 ): Promise<void> {
   const row = await tx.trackedBranch.update({
     where: { uid },
     data: { deletedAt: now, updatedAt: now, version: { increment: 1 } },
   });
-  await appendEvents(sql, [fact(toBranch(row))]);
+  await appendEvents(sql, [eventOf(toBranch(row))]);
 }
 
 /**

@@ -90,7 +90,7 @@ export function decisionStore(database: Database) {
       );
     },
 
-    /** Returns the decisions of an event that wait for the code host, with the event. */
+    /** Returns the decisions of an event that wait for the code host, with the event; undefined if there are none. */
     async delayed({ factoryUid, eventUid }: DelayedRef): Promise<Delayed | undefined> {
       const { rows } = await sql.query<EventRow & { automation_uid: string; automation_name: string }>(
         `SELECT ${EVENT_COLUMNS}, d.automation_uid, d.automation_name FROM decisions d JOIN trigger_events e ON e.factory_uid = d.factory_uid AND e.uid = d.event_uid
@@ -107,7 +107,7 @@ export function decisionStore(database: Database) {
 
     /**
      * Stores the results of delayed decisions, and enqueues work: the runs of matches, and another attempt for
-     * decisions that stay delayed.
+     * decisions that stay delayed, after `delaySeconds`. A decision that is no longer delayed is unchanged.
      */
     resolve: (
       ref: DelayedRef,
@@ -119,7 +119,7 @@ export function decisionStore(database: Database) {
       database.transaction(async (tx) => {
         const next = await databaseTimeIn(tx, delaySeconds);
         const resolved: Decision[] = [];
-        for (const one of decisions) {
+        for (const decision of decisions) {
           const { rowCount } = await tx.query(
             `UPDATE decisions d SET outcome = $4, explanation = $5, checks = $6::jsonb, run_input = $7::jsonb, next_attempt_at = $8::timestamptz, build_task_uid = $9::uuid,
                     decided_at = CASE WHEN $8::timestamptz IS NULL THEN $10::timestamptz ELSE decided_at END
@@ -127,17 +127,17 @@ export function decisionStore(database: Database) {
             [
               ref.factoryUid,
               ref.eventUid,
-              one.automationUid,
-              one.outcome,
-              one.explanation,
-              JSON.stringify(one.checks),
-              one.runInput && JSON.stringify(one.runInput),
-              one.isDelayed ? next : null,
-              taskOfBuild(one),
+              decision.automationUid,
+              decision.outcome,
+              decision.explanation,
+              JSON.stringify(decision.checks),
+              decision.runInput && JSON.stringify(decision.runInput),
+              decision.isDelayed ? next : null,
+              taskOfBuild(decision),
               now,
             ],
           );
-          if (rowCount > 0) resolved.push(one);
+          if (rowCount > 0) resolved.push(decision);
         }
         await enqueueRuns(tx, event, resolved);
         if (resolved.some(({ isDelayed }) => isDelayed))
@@ -272,26 +272,26 @@ async function insertDecisions(
   );
   const due = decisions.some(({ isDelayed }) => isDelayed) ? await databaseTimeIn(tx, 0) : now;
   const stored: Decision[] = [];
-  for (const one of decisions) {
+  for (const decision of decisions) {
     const { rowCount } = await tx.query(
       `INSERT INTO decisions (factory_uid, event_uid, automation_uid, automation_name, outcome, explanation, checks, run_input, run_uid, decided_at, build_task_uid, next_attempt_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
       [
         event.factoryUid,
         event.uid,
-        one.automationUid,
-        one.automationName,
-        one.outcome,
-        one.explanation,
-        JSON.stringify(one.checks),
-        one.runInput && JSON.stringify(one.runInput),
-        one.runUid,
+        decision.automationUid,
+        decision.automationName,
+        decision.outcome,
+        decision.explanation,
+        JSON.stringify(decision.checks),
+        decision.runInput && JSON.stringify(decision.runInput),
+        decision.runUid,
         now,
-        taskOfBuild(one),
-        one.isDelayed ? due : null,
+        taskOfBuild(decision),
+        decision.isDelayed ? due : null,
       ],
     );
-    if (rowCount > 0) stored.push(one);
+    if (rowCount > 0) stored.push(decision);
   }
   await enqueueRuns(tx, event, stored);
   if (stored.some(({ isDelayed }) => isDelayed)) await enqueueWork(tx, toDecideDelayed(event, 1, due));

@@ -32,7 +32,10 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       return rows[0] && as<FactoryUid>(rows[0].uid);
     },
 
-    /** Lists factories. It uses SQL, because the order is by an expression and the database computes the position. */
+    /**
+     * Lists factories by name (case-insensitive), then uid, each with its position. It uses SQL, because the order is by
+     * an expression and the database computes the position.
+     */
     async list({
       teams,
       only,
@@ -59,6 +62,10 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       });
     },
 
+    /**
+     * Inserts a factory with its event. A repeated request returns the factory as it was created.
+     * Errors: alias_taken · idempotency_mismatch.
+     */
     create: (factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory> =>
       orAliasTaken(
         changes.change(async (tx, inTx) => {
@@ -74,6 +81,10 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         }),
       ),
 
+    /**
+     * Locks the factory, applies the change, and stores it with its event unless nothing changed.
+     * Errors: factory_not_found · alias_taken.
+     */
     update: (
       uid: FactoryUid,
       change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined,
@@ -89,6 +100,7 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
         }),
       ),
 
+    /** Marks the factory and its tasks as deleted, which releases their conversations. Errors: factory_not_found. */
     delete: (factory: Factory, event: NewEvent, now: Date): Promise<void> =>
       changes.change(async (tx, inTx) => {
         const { uid, version } = await lockFactory(tx, factory.uid);
@@ -102,6 +114,8 @@ export function factoryStore(prisma: PrismaClient, changes: Changes, sql: Sql) {
       }),
   };
 }
+
+export type FactoryStore = ReturnType<typeof factoryStore>;
 
 /**
  * Locks the source, if any, until the transaction ends. Returns the token of the running apply. To avoid deadlocks, the

@@ -1,4 +1,19 @@
-import { IdempotencyStore } from "@millwright/idempotency";
+import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
+import { IdempotencyStore, type IdempotentRequest } from "@millwright/idempotency";
 
 /** Responses to requests with an idempotency key. */
 export const responses = new IdempotencyStore();
+
+/** Returns the queries of responses outside a transaction. Errors: idempotency_mismatch. */
+export const responseStore = (sql: Sql, clock: Clock) => ({
+  /** Stores a response unless one is stored, and returns the stored one. */
+  storeFirst: <T>(request: IdempotentRequest, response: T): Promise<T> =>
+    responses.storeFirst(sql, request, clock.now(), response),
+
+  /** Returns whether a response to the request is stored. */
+  isStored: async (request: IdempotentRequest): Promise<boolean> =>
+    (await responses.find(sql, request, clock.now())) !== undefined,
+});
+
+export type ResponseStore = ReturnType<typeof responseStore>;

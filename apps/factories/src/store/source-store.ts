@@ -3,14 +3,14 @@ import type { FactoryUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { DefinitionFile, OwnedDiagnostic, Source, SourceSettings, SourceStatus } from "../domain/source.ts";
 import type { DefinitionSource, PrismaClient } from "../gen/prisma/client.ts";
-import { followSource, type BranchFacts } from "./branch-store.ts";
+import { followSource, type BranchEvents } from "./branch-store.ts";
 import { lockFactory, lockSource } from "./factory-store.ts";
 import { json, type Changes } from "./prisma-client.ts";
 
 /**
  * The events of registering a source: for the factory, and for branches that become tracked or are no longer tracked.
  */
-export type SourceFacts = BranchFacts & { updated: (factory: Factory) => NewEvent };
+export type SourceEvents = BranchEvents & { updated: (factory: Factory) => NewEvent };
 
 /** Returns the queries of definition sources. */
 export function sourceStore(prisma: PrismaClient, changes: Changes) {
@@ -20,7 +20,8 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
       return row ? toSource(row) : undefined;
     },
 
-    put: (uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source> =>
+    /** Replaces the registered source. The active version is unchanged. Errors: factory_not_found. */
+    put: (uid: FactoryUid, settings: SourceSettings, now: Date, events: SourceEvents): Promise<Source> =>
       changes.change(async (tx, sql) => {
         await lockSource(tx, uid);
         const factory = await lockFactory(tx, uid);
@@ -32,12 +33,14 @@ export function sourceStore(prisma: PrismaClient, changes: Changes) {
         });
         const version = factory.version + 1;
         await tx.factory.update({ where: { uid }, data: { version, updatedAt: now } });
-        await appendEvents(sql, [facts.updated({ ...factory, version, updatedAt: now })]);
-        await followSource(tx, sql, factory, settings, now, facts);
+        await appendEvents(sql, [events.updated({ ...factory, version, updatedAt: now })]);
+        await followSource(tx, sql, factory, settings, now, events);
         return toSource(row);
       }),
   };
 }
+
+export type SourceStore = ReturnType<typeof sourceStore>;
 
 const toData = (settings: SourceSettings) =>
   settings.kind === "files"

@@ -17,17 +17,17 @@ const BOUND_MAX = 100;
 /** Returns the queries of live tasks. Deleted tasks are hidden from every method. */
 export function taskStore(database: Database, clock: Clock) {
   const { sql } = database;
-  const one = async (where: string, params: unknown[]): Promise<Task | undefined> =>
+  const findWhere = async (where: string, params: unknown[]): Promise<Task | undefined> =>
     (await sql.query<Task>(`SELECT ${COLUMNS} FROM tasks WHERE ${where} AND deleted_at IS NULL`, params)).rows[0];
   return {
-    find: (factoryUid: FactoryUid, uid: TaskUid) => one("factory_uid = $1 AND uid = $2", [factoryUid, uid]),
+    find: (factoryUid: FactoryUid, uid: TaskUid) => findWhere("factory_uid = $1 AND uid = $2", [factoryUid, uid]),
 
     findByConversation: (factoryUid: FactoryUid, conversationUid: ConversationUid) =>
-      one("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
+      findWhere("factory_uid = $1 AND conversation_uid = $2", [factoryUid, conversationUid]),
 
     /** Returns the task that was created for a run, even if the task has moved to another conversation. */
     findByFirstRun: (factoryUid: FactoryUid, runUid: RunUid) =>
-      one("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
+      findWhere("factory_uid = $1 AND run_uid = $2", [factoryUid, runUid]),
 
     /** Lists the tasks of tickets (ignoring case) and of conversations, newest first, without cancelled tasks. */
     boundTo: async (
@@ -48,21 +48,22 @@ export function taskStore(database: Database, clock: Clock) {
       ).rows,
 
     /**
-     * Inserts a task. A repeated request returns the task as it was created.
+     * Inserts a task with its event. A repeated request returns the task as it was created.
      * Errors: factory_not_found · conversation_bound · idempotency_mismatch.
      */
-    create: (task: Task, fact: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
+    create: (task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task> =>
       database.transaction(async (tx) => {
         const created = await responses.once(tx, request, clock.now(), async () => {
           if (!(await lockFactoryForShare(tx, task.factoryUid))) throw notFound("factory");
           if (!(await insertTask(tx, task))) throw conversationBound();
-          await appendEvents(tx, [fact]);
+          await appendEvents(tx, [event]);
           return task;
         });
         return { ...created, createdAt: new Date(created.createdAt), updatedAt: new Date(created.updatedAt) };
       }),
 
-    delete: (factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void> =>
+    /** Marks the task as deleted and releases its conversation. Errors: task_not_found. */
+    delete: (factoryUid: FactoryUid, uid: TaskUid, eventOf: (task: Task) => NewEvent): Promise<void> =>
       database.transaction(async (tx) => {
         const task = await locked(tx, factoryUid, uid);
         const now = clock.now();
@@ -72,7 +73,7 @@ export function taskStore(database: Database, clock: Clock) {
           now,
           deleted.version,
         ]);
-        await appendEvents(tx, [fact(deleted)]);
+        await appendEvents(tx, [eventOf(deleted)]);
       }),
 
     async list(query: TaskQuery): Promise<Task[]> {
@@ -111,18 +112,21 @@ export function taskStore(database: Database, clock: Clock) {
       return rows;
     },
 
+    /** Locks the task, applies the change, and stores it unless nothing changed. Errors: task_not_found. */
     update: (
       factoryUid: FactoryUid,
       uid: TaskUid,
       change: (task: Task) => Task,
-      fact: (task: Task, before: Task) => NewEvent,
+      eventOf: (task: Task, before: Task) => NewEvent,
     ): Promise<Task> =>
       database.transaction(async (tx) => {
         const task = await locked(tx, factoryUid, uid);
-        return save(tx, task, change(task), fact);
+        return save(tx, task, change(task), eventOf);
       }),
   };
 }
+
+export type TaskStore = ReturnType<typeof taskStore>;
 
 /** Locks and returns a task. Errors: task_not_found. */
 async function locked(tx: Sql, factoryUid: FactoryUid, uid: TaskUid): Promise<Task> {
@@ -170,8 +174,8 @@ async function insertTask(tx: Sql, task: Task): Promise<boolean> {
 }
 
 /** Inserts a task with its event, unless its conversation has a live task. */
-export async function insertTaskIfFree(tx: Sql, task: Task, fact: NewEvent): Promise<void> {
-  if (await insertTask(tx, task)) await appendEvents(tx, [fact]);
+export async function insertTaskIfFree(tx: Sql, task: Task, event: NewEvent): Promise<void> {
+  if (await insertTask(tx, task)) await appendEvents(tx, [event]);
 }
 
 /** Sets the newest top-level run of a team in a conversation on the team's live task, if any. */
@@ -193,7 +197,7 @@ export async function moveTask(
   from: RunUid,
   { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
   now: Date,
-  fact: (task: Task) => NewEvent,
+  eventOf: (task: Task) => NewEvent,
 ): Promise<void> {
   const { rows } = await tx.query<Task>(
     `UPDATE tasks t SET conversation_uid = $3, current_run_uid = $4, version = version + 1, updated_at = $5
@@ -204,7 +208,7 @@ export async function moveTask(
   );
   await appendEvents(
     tx,
-    rows.map((task) => fact(task)),
+    rows.map((task) => eventOf(task)),
   );
 }
 
@@ -213,19 +217,19 @@ export async function updateTaskOfRun(
   tx: Sql,
   runUid: RunUid,
   change: (task: Task) => Task,
-  fact: (task: Task, before: Task) => NewEvent,
+  eventOf: (task: Task, before: Task) => NewEvent,
 ): Promise<void> {
   const text = `SELECT ${COLUMNS} FROM tasks WHERE current_run_uid = $1 AND deleted_at IS NULL FOR UPDATE`;
-  for (const task of (await tx.query<Task>(text, [runUid])).rows) await save(tx, task, change(task), fact);
+  for (const task of (await tx.query<Task>(text, [runUid])).rows) await save(tx, task, change(task), eventOf);
 }
 
 /** Stores a locked task with its event, unless the change returned the task unchanged. */
-async function save(tx: Sql, before: Task, next: Task, fact: (task: Task, before: Task) => NewEvent): Promise<Task> {
+async function save(tx: Sql, before: Task, next: Task, eventOf: (task: Task, before: Task) => NewEvent): Promise<Task> {
   if (next === before) return before;
   await tx.query(
     "UPDATE tasks SET title = $2, description = $3, stage = $4, version = $5, updated_at = $6, stage_run_version = $7 WHERE uid = $1",
     [...[next.uid, next.title, next.description, next.stage, next.version, next.updatedAt, next.stageRunVersion]],
   );
-  await appendEvents(tx, [fact(next, before)]);
+  await appendEvents(tx, [eventOf(next, before)]);
   return next;
 }

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { bestEffort, type WarnLog } from "@millwright/errors";
-import type { AgentUid, FactoryUid } from "@millwright/ids";
+import type { AgentUid } from "@millwright/ids";
 import { ACTIVATE, DROP, type Activation } from "../domain/apply.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
 
 export type ActivateDeps = {
   activation: {
@@ -11,10 +12,7 @@ export type ActivateDeps = {
     foremanOf(activation: Activation): Promise<AgentUid | undefined>;
     drop(activation: Activation): Promise<void>;
   };
-  applies: {
-    /** Records that every owner has activated the version, unless a newer one was committed. */
-    confirm(uid: FactoryUid, version: number, foreman: AgentUid | null): Promise<void>;
-  };
+  applies: Pick<ApplyStore, "confirm">;
   log: WarnLog;
   /** How long an apply waits for the owners. */
   activationWaitMs: number;

@@ -3,15 +3,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "@millwright/clock";
 import type { FactoryUid } from "@millwright/ids";
 import { applyInProgress } from "../domain/apply.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
 
 export type LeaseDeps = {
-  applies: {
-    /** Acquires the factory's apply lease for `seconds`. Returns false if another apply owns it. */
-    begin(uid: FactoryUid, token: string, seconds: number): Promise<boolean>;
-    /** Renews the lease for `seconds`, unless another apply has acquired it. */
-    renew(uid: FactoryUid, token: string, seconds: number): Promise<void>;
-    end(uid: FactoryUid, token: string): Promise<void>;
-  };
+  applies: Pick<ApplyStore, "begin" | "renew" | "end">;
   clock: Clock;
 };
 

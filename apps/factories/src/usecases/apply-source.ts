@@ -4,7 +4,7 @@ import type { Definition } from "@millwright/definition";
 import { isDomainError, notFound } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import type { FactoryUid } from "@millwright/ids";
-import type { Activation, AppliedBranch, Commit, FailedApply, NewVersion } from "../domain/apply.ts";
+import type { Activation, AppliedBranch, Commit } from "../domain/apply.ts";
 import { branchDeleted, branchErrorOf, headUnknown, noRepository, type TrackedBranch } from "../domain/branch.ts";
 import { defineBy } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -21,6 +21,8 @@ import {
 import { automationEvent } from "../events/automation-events.ts";
 import { definitionActivated, factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
+import type { BranchStore } from "../store/branch-store.ts";
 import { activateWithin, type ActivateDeps } from "./activate-definition.ts";
 import { underLease, type LeaseDeps } from "./apply-lease.ts";
 import { aliasTakenAt, inOrder, stageAt, validate, type ValidateDeps } from "./check-source.ts";
@@ -36,28 +38,9 @@ export type ApplySourceDeps = SourceDeps &
     applies: ValidateDeps["applies"] &
       SourceWarningsDeps["applies"] &
       LeaseDeps["applies"] &
-      ActivateDeps["applies"] & {
-        /** Allocates the next version and stores its content. Drops the version that a dead apply had staged. */
-        open(uid: FactoryUid, token: string, version: NewVersion): Promise<number>;
-        /**
-         * Commits the apply in one transaction: the version, the factory record, the events, and the work that
-         * guarantees activation.
-         * Errors: alias_taken · branch_deleted.
-         */
-        commit(uid: FactoryUid, token: string, commit: Commit<NewEvent>): Promise<void>;
-        /**
-         * Records a failed apply. The active version is unchanged, and the failed version, if any, is dropped at every
-         * owner. Without `error`, nothing is recorded.
-         */
-        fail(uid: FactoryUid, token: string, failed: FailedApply): Promise<void>;
-        /** Records an apply of the active version. Errors: branch_deleted. */
-        settle(uid: FactoryUid, token: string, branch: AppliedBranch | undefined, now: Date): Promise<void>;
-        currentPlan(uid: FactoryUid): Promise<PlanItem[]>;
-      };
-    branches: {
-      find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined>;
-      findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined>;
-    };
+      ActivateDeps["applies"] &
+      Pick<ApplyStore, "open" | "commit" | "fail" | "settle" | "currentPlan">;
+    branches: Pick<BranchStore, "find" | "findLive">;
     clock: Clock;
   };
 
@@ -235,7 +218,7 @@ async function stageAndCommit(deps: ApplySourceDeps, caller: Caller, staging: St
     branch,
     automations: definition.automations,
     define: (current) => defineBy(current, { definition, before: staged.before }, version, management, now),
-    facts: (next, automations) => [
+    events: (next, automations) => [
       factoryUpdated(next, originOf(caller), ["definition"]),
       definitionActivated(next, originOf(caller)),
       ...automations.map((change) => automationEvent(change.happened, change.automation, originOf(caller))),

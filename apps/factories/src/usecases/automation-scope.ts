@@ -1,12 +1,13 @@
 import type { Caller, Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import { isUuid, type FactoryUid } from "@millwright/ids";
+import { isUuid } from "@millwright/ids";
 import type { Automation } from "../domain/automation.ts";
 import type { Factory } from "../domain/factory.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type AutomationScopeDeps = ScopeDeps & {
-  automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
+  automations: Pick<AutomationStore, "find">;
 };
 export type AutomationRef = { readonly factoryUid: string; readonly automationUid: string };
 

@@ -1,29 +1,18 @@
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { isDomainError } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
+import { newUid, type TeamUid } from "@millwright/ids";
 import type { WarnLog } from "@millwright/errors";
 import { branchErrorOf, RETIRED_DAYS, type BranchError, type TrackedBranch } from "../domain/branch.ts";
-import type { GitSettings, Source } from "../domain/source.ts";
+import type { GitSettings } from "../domain/source.ts";
 import { branchUpdated } from "../events/branch-events.ts";
 import { originOf, type Origin } from "../events/origin.ts";
+import type { BranchStore } from "../store/branch-store.ts";
+import type { SourceStore } from "../store/source-store.ts";
 
 export type HeadDeps = {
-  sources: { find(uid: FactoryUid): Promise<Source | undefined> };
-  branches: {
-    observe(
-      uid: string,
-      observation: { head: string | null; error: BranchError | null },
-      now: Date,
-      nextMs: (failed: number) => number,
-      fact: (branch: TrackedBranch) => NewEvent,
-      claim?: string,
-    ): Promise<TrackedBranch | undefined>;
-    /** Claims due branches. A `claim` is valid until the head is polled, pushed or requested again. */
-    claimDue(limit: number, leaseSeconds: number): Promise<{ branch: TrackedBranch; claim: string }[]>;
-    prune(days: number): Promise<void>;
-  };
+  sources: Pick<SourceStore, "find">;
+  branches: Pick<BranchStore, "observe" | "claimDue" | "prune">;
   trees: {
     /** Returns the commit of a branch, or undefined if the branch does not exist. Errors: as `take`. */
     headOf(settings: GitSettings, teamUid: TeamUid): Promise<string | undefined>;

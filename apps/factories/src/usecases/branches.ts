@@ -1,19 +1,20 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import { isUuid, type FactoryUid } from "@millwright/ids";
 import { branchDeleted, freshnessOf, problemOf, type Freshness, type TrackedBranch } from "../domain/branch.ts";
 import { checkBranchName, type Source, type SourceSettings } from "../domain/source.ts";
 import { branchCreated, branchUntracked } from "../events/branch-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { BranchStore } from "../store/branch-store.ts";
+import type { SourceStore } from "../store/source-store.ts";
 import { putInForce, type ApplySourceDeps } from "./apply-source.ts";
 import { pollHead, type HeadDeps } from "./branch-heads.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 type ReadDeps = ScopeDeps & {
-  sources: { find(uid: FactoryUid): Promise<Source | undefined> };
-  branches: { find(factoryUid: FactoryUid, uid: string): Promise<TrackedBranch | undefined> };
+  sources: Pick<SourceStore, "find">;
+  branches: Pick<BranchStore, "find">;
   trees: {
     /**
      * Returns whether a source is a local repository that does not exist. For other repositories, only a poll can
@@ -46,7 +47,7 @@ export async function getBranch(
  * Errors: factory_not_found · not_authorized.
  */
 export async function listBranches(
-  deps: ReadDeps & { branches: { list(factoryUid: FactoryUid): Promise<TrackedBranch[]> } },
+  deps: ReadDeps & { branches: Pick<BranchStore, "list"> },
   caller: Caller,
   factoryUid: string,
 ): Promise<BranchStatus[]> {
@@ -57,18 +58,7 @@ export async function listBranches(
 }
 
 export type TrackBranchDeps = ReadDeps & {
-  branches: {
-    /**
-     * Inserts a branch, or returns the tracked branch of this name.
-     * Errors: source_not_git · too_many_branches · factory_not_found.
-     */
-    track(
-      factoryUid: FactoryUid,
-      name: string,
-      now: Date,
-      fact: (branch: TrackedBranch) => NewEvent,
-    ): Promise<{ branch: TrackedBranch; isNew: boolean }>;
-  };
+  branches: Pick<BranchStore, "track">;
   heads: { wake(): void };
   clock: Clock;
 };
@@ -95,10 +85,7 @@ export async function trackBranch(
 }
 
 export type DeleteBranchDeps = ReadDeps & {
-  branches: {
-    /** Ends the tracking. Does nothing for an absent branch. Errors: production_branch. */
-    retire(uid: string, now: Date, fact: (branch: TrackedBranch) => NewEvent): Promise<void>;
-  };
+  branches: Pick<BranchStore, "retire">;
   clock: Clock;
 };
 

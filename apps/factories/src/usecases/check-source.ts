@@ -1,7 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import { byPosition, locateInThread, parseDefinitionInThread, type Definition } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
-import type { FactoryUid } from "@millwright/ids";
 import { AUTOMATIONS_PER_FACTORY_MAX } from "../domain/automation.ts";
 import { changedSettings } from "../domain/factory-from-definition.ts";
 import type { Factory } from "../domain/factory.ts";
@@ -16,13 +15,16 @@ import {
   type Tree,
   type UnplacedDiagnostic,
 } from "../domain/source.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 import { findFactory } from "./scope.ts";
 import type { Owners, SourceDeps } from "./source-deps.ts";
 
 export type ValidateDeps = {
-  factories: { findByAlias(teamUid: string, alias: string): Promise<FactoryUid | undefined> };
-  applies: { currentDefinition(uid: FactoryUid): Promise<Definition | undefined> };
-  automations: { countLive(factoryUid: FactoryUid): Promise<number> };
+  factories: Pick<FactoryStore, "findByAlias">;
+  applies: Pick<ApplyStore, "currentDefinition">;
+  automations: Pick<AutomationStore, "countLive">;
   owners: Owners;
 };
 

@@ -1,22 +1,16 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import type { Clock } from "@millwright/clock";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
 import { newQueue, newSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
 import { factoryCreated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 
 export type CreateFactoryDeps = {
-  factories: {
-    /**
-     * Inserts a factory with its event. A repeated request returns the factory as it was created.
-     * Errors: alias_taken, idempotency_mismatch.
-     */
-    create(factory: Factory, event: NewEvent, request: IdempotentRequest | undefined): Promise<Factory>;
-  };
+  factories: Pick<FactoryStore, "create">;
   clock: Clock;
 };
 

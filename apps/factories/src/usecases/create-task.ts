@@ -1,22 +1,16 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, type ConversationUid, type RunUid } from "@millwright/ids";
 import { newTask, readStage, readTitle, type ConversationState, type Task } from "../domain/task.ts";
 import { originOf } from "../events/origin.ts";
 import { taskCreated } from "../events/task-events.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type CreateTaskDeps = ScopeDeps & {
-  tasks: {
-    /**
-     * Inserts a task with its event. A repeated request returns the task as it was created.
-     * Errors: factory_not_found, conversation_bound, idempotency_mismatch.
-     */
-    create(task: Task, event: NewEvent, request: IdempotentRequest | undefined): Promise<Task>;
-  };
+  tasks: Pick<TaskStore, "create">;
   runs: ScopeDeps["runs"] & {
     conversationStateOf(
       caller: Caller,

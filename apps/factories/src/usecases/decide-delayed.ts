@@ -1,30 +1,19 @@
 import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
 import type { Automation } from "../domain/automation.ts";
 import type { Decision, Delayed, DelayedRef } from "../domain/decision.ts";
 import { isTransientError } from "../domain/transient.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
 import { decideOne, delayOf, type EventEvaluation, type Evaluators } from "./decide-event.ts";
 
-export type DecideDelayedDeps<Tx> = {
+export type DecideDelayedDeps = {
   /** Evaluators that query the code host. */
   evaluators: Evaluators;
-  automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
-  decisions: {
-    /** Returns the decisions of an event that wait for the code host, or undefined if there are none. */
-    delayed(ref: DelayedRef): Promise<Delayed | undefined>;
-    /**
-     * Stores the results of delayed decisions, and enqueues work after `delaySeconds` for decisions that stay delayed.
-     * A decision that is no longer delayed is unchanged.
-     */
-    resolve(
-      ref: DelayedRef,
-      event: TriggerEvent,
-      decisions: readonly Decision[],
-      at: { now: Date; delaySeconds: number },
-      finish: (tx: Tx) => Promise<void>,
-    ): Promise<void>;
-  };
+  automations: Pick<AutomationStore, "listByProvider">;
+  decisions: Pick<DecisionStore, "delayed" | "resolve">;
   clock: Clock;
 };
 
@@ -40,16 +29,16 @@ const ATTEMPTS_MAX = 28;
  * crash or a second replica repeats nothing.
  * Errors: those of this service's own database.
  */
-export async function decideDelayed<Tx>(
-  deps: DecideDelayedDeps<Tx>,
+export async function decideDelayed(
+  deps: DecideDelayedDeps,
   ref: DelayedRef,
-  finish: (tx: Tx) => Promise<void>,
+  finish: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const delayed = await deps.decisions.delayed(ref);
   if (!delayed) return;
   const { event } = delayed;
   const waiting = new Set<string>(delayed.automations.map(({ uid }) => uid));
-  const automations = (await deps.automations.listeningTo(event.factoryUid, event.provider)).filter(({ uid }) =>
+  const automations = (await deps.automations.listByProvider(event.factoryUid, event.provider)).filter(({ uid }) =>
     waiting.has(uid),
   );
   const evaluation = await evaluate(deps, event, automations);
@@ -74,8 +63,8 @@ export async function decideDelayed<Tx>(
 }
 
 /** Returns the evaluation of an event, without `check` if an upstream service is unavailable. */
-async function evaluate<Tx>(
-  { evaluators }: DecideDelayedDeps<Tx>,
+async function evaluate(
+  { evaluators }: DecideDelayedDeps,
   event: TriggerEvent,
   automations: readonly Automation[],
 ): Promise<EventEvaluation | Pick<EventEvaluation, "delay">> {

@@ -1,8 +1,11 @@
 import type { Clock } from "@millwright/clock";
+import type { Sql } from "@millwright/database";
 import type { DomainError } from "@millwright/errors";
 import { chainMetadata, dispatcherConfig, type Automation } from "../domain/automation.ts";
 import { evaluateAutomation, type CheckTrigger, type Decision, type RunInput } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
 
 /**
  * The evaluation of an event: which triggers match it, which automations must not start, and the input of their runs.
@@ -29,17 +32,10 @@ export type Evaluators = Readonly<
   Record<string, (event: TriggerEvent, automations: readonly Automation[]) => Promise<EventEvaluation>>
 >;
 
-export type DecideEventDeps<Tx> = {
+export type DecideEventDeps = {
   evaluators: Evaluators;
-  automations: { listeningTo(factoryUid: string, provider: string): Promise<Automation[]> };
-  decisions: {
-    insert(
-      event: TriggerEvent,
-      decisions: readonly Decision[],
-      now: Date,
-      more?: (tx: Tx) => Promise<void>,
-    ): Promise<void>;
-  };
+  automations: Pick<AutomationStore, "listByProvider">;
+  decisions: Pick<DecisionStore, "insert">;
   clock: Clock;
 };
 
@@ -48,12 +44,12 @@ export type DecideEventDeps<Tx> = {
  * starts the run of each match. No code host is queried here: an automation whose filter needs its response is delayed,
  * without delaying others. `finish` finishes the work in the same transaction, so that nothing is lost or repeated.
  */
-export async function decideEvent<Tx>(
-  deps: DecideEventDeps<Tx>,
+export async function decideEvent(
+  deps: DecideEventDeps,
   event: TriggerEvent,
-  finish?: (tx: Tx) => Promise<void>,
+  finish?: (tx: Sql) => Promise<void>,
 ): Promise<void> {
-  const automations = await deps.automations.listeningTo(event.factoryUid, event.provider);
+  const automations = await deps.automations.listByProvider(event.factoryUid, event.provider);
   const evaluation = automations.length > 0 ? await deps.evaluators[event.provider]?.(event, automations) : undefined;
   const decisions = evaluation ? automations.flatMap((automation) => decideOne(automation, evaluation) ?? []) : [];
   await deps.decisions.insert(event, decisions, deps.clock.now(), finish);

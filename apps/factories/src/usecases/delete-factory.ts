@@ -1,17 +1,14 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import type { Factory } from "../domain/factory.ts";
 import { factoryDeleted } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DeleteFactoryDeps = ScopeDeps & {
-  factories: ScopeDeps["factories"] & {
-    /** Marks the factory and its tasks as deleted, which releases their conversations. Errors: factory_not_found. */
-    delete(factory: Factory, event: NewEvent, now: Date): Promise<void>;
-  };
+  factories: ScopeDeps["factories"] & Pick<FactoryStore, "delete">;
   runs: ScopeDeps["runs"] & {
     /**
      * Makes the orchestrator reject new runs of the factory permanently. If the factory has live runs, this happens

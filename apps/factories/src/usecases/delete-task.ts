@@ -1,17 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { as, isUuid, type FactoryUid, type TaskUid } from "@millwright/ids";
-import type { Task } from "../domain/task.ts";
+import { as, isUuid, type TaskUid } from "@millwright/ids";
 import { originOf } from "../events/origin.ts";
 import { taskDeleted } from "../events/task-events.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DeleteTaskDeps = ScopeDeps & {
-  tasks: {
-    /** Marks the task as deleted and releases its conversation. Errors: task_not_found. */
-    delete(factoryUid: FactoryUid, uid: TaskUid, fact: (task: Task) => NewEvent): Promise<void>;
-  };
+  tasks: Pick<TaskStore, "delete">;
 };
 
 /**

@@ -3,10 +3,10 @@ import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
 import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
-import type { JsonObject } from "@millwright/json";
 import type { Foreman, NewRun } from "../domain/dispatch.ts";
 import type { Factory } from "../domain/factory.ts";
 import { mintTicket, parseTicketRef, ticketRef, type Ticket } from "../domain/ticket.ts";
+import type { ResponseStore } from "../store/idempotency.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type DispatchRunDeps = ScopeDeps & {
@@ -20,13 +20,7 @@ export type DispatchRunDeps = ScopeDeps & {
     /** Returns the automations that caused a root run. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
-  requests: {
-    /**
-     * Stores `answer` for a new request; for a known request, returns the answer that was stored then.
-     * Errors: idempotency_mismatch.
-     */
-    remember(request: IdempotentRequest, answer: JsonObject): Promise<JsonObject>;
-  };
+  responses: Pick<ResponseStore, "storeFirst">;
 };
 
 export type DispatchRunInput = {
@@ -86,7 +80,7 @@ async function settle(
     foreman: await deps.agents.findForeman(caller, factory),
     ticket: given ?? mintTicket(newUid()),
   };
-  return request ? ((await deps.requests.remember(request, settled)) as Settled) : settled;
+  return request ? deps.responses.storeFirst(request, settled) : settled;
 }
 
 /**

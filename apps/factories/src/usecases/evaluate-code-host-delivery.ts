@@ -10,13 +10,15 @@ import {
 import { isDomainError, type DomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
 import type { Automation } from "../domain/automation.ts";
-import { continuationOf, ticketMetadata, tooManyBuilds, type BuildsOfTask } from "../domain/bound-task.ts";
+import { continuationOf, ticketMetadata, tooManyBuilds } from "../domain/bound-task.ts";
 import { checkCodeHostEvents, isOwn, needsCodeHost } from "../domain/code-host-trigger.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { withEnvelope } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
 import { isTransientError } from "../domain/transient.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 import type { EventEvaluation } from "./decide-event.ts";
 import { findBoundTasks, type FindBoundTasksDeps } from "./find-bound-tasks.ts";
 
@@ -25,12 +27,9 @@ export type EvaluateCodeHostDeliveryDeps = FindBoundTasksDeps & {
     /** Returns a delivery, or undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
-  factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
+  factories: Pick<FactoryStore, "find">;
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
-  builds: {
-    /** Counts how often builds have continued these tasks since a time. */
-    continuedFor(factoryUid: string, taskUids: readonly string[], since: Date): Promise<readonly BuildsOfTask[]>;
-  };
+  builds: Pick<DecisionStore, "continuedFor">;
   /** This service's name as a caller. */
   service: string;
   codeHosts: {
@@ -106,7 +105,7 @@ export async function evaluateCodeHostDelivery(
     veto: (automation) => tooManyBuilds(continuationOf(bound, automation, foremanUid), automation, builds),
     runInput: (automation) => {
       const continues = continuationOf(bound, automation, foremanUid);
-      const facts = {
+      const properties = {
         events: [...new Set(events.map((codeHostEvent) => codeHostEvent.event))].join(", "),
         repository: events[0]!.repository.slice(0, 300),
         delivery: `${deliveryId} received ${event.occurredAt}`,
@@ -115,7 +114,7 @@ export async function evaluateCodeHostDelivery(
         prompt: withEnvelope(
           automation.rules.prompt,
           `${event.provider} event`,
-          { ...facts, ...(continues && { task: continues.taskUid }) },
+          { ...properties, ...(continues && { task: continues.taskUid }) },
           jsonBytes(delivery!).length,
         ),
         source: SOURCES[event.provider as keyof typeof SOURCES],

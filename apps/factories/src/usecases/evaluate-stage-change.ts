@@ -4,10 +4,11 @@ import { withEnvelope } from "../domain/envelope.ts";
 import { checkStageMove } from "../domain/stage-trigger.ts";
 import type { Task } from "../domain/task.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import type { EventEvaluation } from "./decide-event.ts";
 
 export type EvaluateStageChangeDeps = {
-  tasks: { find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined> };
+  tasks: Pick<TaskStore, "find">;
   runs: {
     /** Returns the automations that caused a root run, oldest first, or none for runs that users started. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;

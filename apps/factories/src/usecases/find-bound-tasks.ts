@@ -1,17 +1,11 @@
 import type { Item } from "@millwright/code-host-events";
 import { as, type FactoryUid } from "@millwright/ids";
 import type { BoundTask } from "../domain/bound-task.ts";
-import type { Task } from "../domain/task.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
+import type { TaskStore } from "../store/task-store.ts";
 
 export type FindBoundTasksDeps = {
-  tasks: {
-    /** Lists live tasks that are not cancelled, newest first: those of the tickets and those of the conversations. */
-    boundTo(
-      factoryUid: FactoryUid,
-      bound: { ticket: { source: string; ids: readonly string[] }; conversationUids: readonly string[] },
-    ): Promise<Task[]>;
-  };
+  tasks: Pick<TaskStore, "boundTo">;
   runs: {
     /** Lists the team's conversations that refer to a URL. */
     conversationsByUrl(teamUid: string, url: string): Promise<readonly string[]>;

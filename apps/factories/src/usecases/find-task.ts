@@ -2,15 +2,11 @@ import type { Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { as, isUuid, type ConversationUid, type FactoryUid, type RunUid, type TaskUid } from "@millwright/ids";
 import type { Task } from "../domain/task.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type FindTaskDeps = ScopeDeps & {
-  tasks: {
-    find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
-    findByConversation(factoryUid: FactoryUid, conversationUid: ConversationUid): Promise<Task | undefined>;
-    /** Returns the task that was created for a run. */
-    findByFirstRun(factoryUid: FactoryUid, runUid: RunUid): Promise<Task | undefined>;
-  };
+  tasks: Pick<TaskStore, "find" | "findByConversation" | "findByFirstRun">;
   runs: ScopeDeps["runs"] & {
     /** Returns the conversation of the run's root ancestor, or undefined if no such run is visible to the caller. */
     conversationOf(caller: Caller, runUid: string): Promise<string | undefined>;

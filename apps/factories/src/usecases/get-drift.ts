@@ -1,15 +1,14 @@
 import type { Caller } from "@millwright/caller";
 import { isDomainError } from "@millwright/errors";
-import type { FactoryUid } from "@millwright/ids";
-import type { TrackedBranch } from "../domain/branch.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
 import { hasErrors, sourceMissing, type OwnedDiagnostic, type Source, type Tree } from "../domain/source.ts";
+import type { BranchStore } from "../store/branch-store.ts";
 import { inOrder, stageAt, validate, type CheckSourceDeps } from "./check-source.ts";
 import { findFactory } from "./scope.ts";
 
 export type GetDriftDeps = CheckSourceDeps & {
-  branches: { findLive(factoryUid: FactoryUid, name: string): Promise<TrackedBranch | undefined> };
+  branches: Pick<BranchStore, "findLive">;
 };
 
 /**

@@ -3,22 +3,13 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, type FactoryUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Automation } from "../domain/automation.ts";
-import {
-  NOT_LISTENING_EXPLANATION,
-  type DecisionQuery,
-  type EventRun,
-  type ShownDecision,
-} from "../domain/decision.ts";
-import type { TriggerEvent } from "../domain/trigger-event.ts";
+import { NOT_LISTENING_EXPLANATION, type EventRun, type ShownDecision } from "../domain/decision.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
 import { findAutomation, type AutomationScopeDeps } from "./automation-scope.ts";
 import { findFactory } from "./scope.ts";
 
 export type ListDecisionsDeps = AutomationScopeDeps & {
-  decisions: {
-    list(query: DecisionQuery): Promise<ShownDecision[]>;
-    findEvent(factoryUid: FactoryUid, eventUid: string): Promise<{ event: TriggerEvent; decidedAt: Date } | undefined>;
-    runsOf(factoryUid: FactoryUid, eventUids: readonly string[]): Promise<EventRun[]>;
-  };
+  decisions: Pick<DecisionStore, "list" | "findEvent" | "runsOf">;
   cursors: Cursors;
 };
 

@@ -1,23 +1,14 @@
 import { can, teamsInView, teamsWith, type Caller } from "@millwright/caller";
-import type { TeamUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Factory } from "../domain/factory.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 import type { ScopeDeps } from "./scope.ts";
 
 /** The position of a page: the last factory's name in the database's order, then its uid. */
-export type FactoryPosition = { nameKey: string; uid: string };
+type FactoryPosition = { nameKey: string; uid: string };
 
 export type ListFactoriesDeps = {
-  factories: {
-    /** Lists factories by name (case-insensitive), then uid, each with its position. */
-    list(query: {
-      teams: readonly TeamUid[];
-      only?: string;
-      search: string;
-      after?: FactoryPosition;
-      limit: number;
-    }): Promise<{ factory: Factory; at: FactoryPosition }[]>;
-  };
+  factories: Pick<FactoryStore, "list">;
   runs: ScopeDeps["runs"];
   cursors: Cursors;
 };

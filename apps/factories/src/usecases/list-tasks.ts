@@ -2,11 +2,12 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
 import { clampPageSize, type Cursors } from "@millwright/paging";
-import { readStage, type Task, type TaskFilter, type TaskQuery } from "../domain/task.ts";
+import { readStage, type Task, type TaskFilter } from "../domain/task.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type ListTasksDeps = ScopeDeps & {
-  tasks: { list(query: TaskQuery): Promise<Task[]> };
+  tasks: Pick<TaskStore, "list">;
   /** Returns the uids of a team's users with these addresses. Unknown addresses are ignored. */
   agents: { findTeammates(caller: Caller, teamUid: string, emails: readonly string[]): Promise<string[]> };
   cursors: Cursors;

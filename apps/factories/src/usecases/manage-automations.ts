@@ -1,8 +1,6 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { DomainError } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import type { FactoryUid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { AutomationPart } from "@millwright/definition";
 import {
@@ -16,36 +14,21 @@ import {
   type Automation,
   type ReadAutomation,
 } from "../domain/automation.ts";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import type { JsonObject } from "@millwright/json";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import type { Factory } from "../domain/factory.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
+import type { ResponseStore } from "../store/idempotency.ts";
 import { missingReferences } from "./check-automation.ts";
 import { findFactory } from "./scope.ts";
 import type { Owners } from "./source-deps.ts";
 
-type Change = { next: Automation; isDeleted?: boolean; fact: NewEvent };
-
 export type ManageAutomationsDeps = AutomationScopeDeps & {
-  automations: AutomationScopeDeps["automations"] & {
-    list(factoryUid: FactoryUid, after: { at: Date; uid: string } | undefined, limit: number): Promise<Automation[]>;
-    /**
-     * Inserts an automation. Returns undefined if the factory has too many. A repeated request returns the result of
-     * the first.
-     * Errors: idempotency_mismatch.
-     */
-    create(
-      automation: Automation,
-      fact: NewEvent,
-      request: IdempotentRequest | undefined,
-    ): Promise<Automation | undefined>;
-    /** Returns whether the request was handled before. Errors: idempotency_mismatch. */
-    remembers(request: IdempotentRequest, now: Date): Promise<boolean>;
-    /** Locks an automation and stores its change. Errors: automation_not_found. */
-    update(factoryUid: FactoryUid, uid: string, change: (automation: Automation) => Change): Promise<Automation>;
-  };
+  automations: AutomationScopeDeps["automations"] & Pick<AutomationStore, "list" | "create" | "update">;
+  responses: Pick<ResponseStore, "isStored">;
   owners: Owners;
   cursors: Cursors;
   clock: Clock;
@@ -94,7 +77,7 @@ export async function createAutomation(
     request.idempotencyKey,
     request.automation,
   );
-  const isRepeated = idempotency !== undefined && (await deps.automations.remembers(idempotency, deps.clock.now()));
+  const isRepeated = idempotency !== undefined && (await deps.responses.isStored(idempotency));
   const part = isRepeated
     ? faultless(readAutomation(request.automation))
     : await checkedPart(deps, caller, factory, readAutomation(request.automation));
@@ -152,7 +135,7 @@ export async function replaceAutomation(
       ...changeAutomation(present, part, deps.clock.now()),
       ...(!isFile && { creator: origin.actor, creatorLostAccess: false }),
     };
-    return { next, fact: automationEvent("updated", next, origin) };
+    return { next, event: automationEvent("updated", next, origin) };
   });
 }
 
@@ -165,6 +148,6 @@ export async function deleteAutomation(deps: ManageAutomationsDeps, caller: Call
   await deps.automations.update(factory.uid, automation.uid, (present) => {
     if (present.management === "files") throw managedByFiles();
     const next = { ...present, version: present.version + 1, updatedAt: deps.clock.now() };
-    return { next, isDeleted: true, fact: automationEvent("deleted", next, originOf(caller)) };
+    return { next, isDeleted: true, event: automationEvent("deleted", next, originOf(caller)) };
   });
 }

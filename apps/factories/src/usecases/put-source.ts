@@ -1,32 +1,21 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { NewEvent } from "@millwright/events";
-import type { FactoryUid } from "@millwright/ids";
-import type { TrackedBranch } from "../domain/branch.ts";
 import type { Factory } from "../domain/factory.ts";
 import { checkSourceSettings, type Source, type SourceSettings } from "../domain/source.ts";
 import { branchCreated, branchUntracked } from "../events/branch-events.ts";
 import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { SourceStore } from "../store/source-store.ts";
 import { findFactory } from "./scope.ts";
 import type { SourceDeps } from "./source-deps.ts";
 import { withWarnings, type SourceWarningsDeps } from "./source-warnings.ts";
 
 export type PutSourceDeps = SourceDeps &
   SourceWarningsDeps & {
-    sources: SourceDeps["sources"] & {
-      /** Replaces the registered source. The active version is unchanged. Errors: factory_not_found. */
-      put(uid: FactoryUid, settings: SourceSettings, now: Date, facts: SourceFacts): Promise<Source>;
-    };
+    sources: SourceDeps["sources"] & Pick<SourceStore, "put">;
     heads: { wake(): void };
     clock: Clock;
   };
-
-/** The events of the factory, of a branch that becomes tracked, and of a branch that is no longer tracked. */
-type SourceFacts = { updated(factory: Factory): NewEvent } & Record<
-  "created" | "deleted",
-  (branch: TrackedBranch) => NewEvent
->;
 
 /**
  * Registers the source of a factory's definition: files that the service stores, or a git repository, whose branch is

@@ -1,5 +1,6 @@
 import { branchPushOf, repositoryAddress, type CodeHostDelivery } from "@millwright/code-host-events";
-import { REGISTER_PUSH, type TrackedBranch } from "../domain/branch.ts";
+import { REGISTER_PUSH } from "../domain/branch.ts";
+import type { BranchStore } from "../store/branch-store.ts";
 import { MISSING, registerHead, type HeadDeps } from "./branch-heads.ts";
 
 export type RegisterPushDeps = HeadDeps & {
@@ -7,12 +8,7 @@ export type RegisterPushDeps = HeadDeps & {
     /** Returns a delivery, or undefined if it is absent or pruned. */
     codeHostDelivery(uid: string): Promise<CodeHostDelivery | undefined>;
   };
-  branches: {
-    /** Returns the tracked branches of a team with this name. */
-    findNamed(teamUid: string, name: string): Promise<TrackedBranch[]>;
-    /** Marks their heads as due for a poll. */
-    pollSoon(uids: readonly string[]): Promise<void>;
-  };
+  branches: Pick<BranchStore, "findNamed" | "pollSoon">;
   heads: { wake(): void };
 };
 

@@ -1,6 +1,5 @@
 import { requireVerb, type Caller } from "@millwright/caller";
 import { invalidArgument, notFound } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import { isUuid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { eventUidOf } from "../domain/automation.ts";
@@ -10,6 +9,7 @@ import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-de
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { decideOne, type Evaluators } from "./decide-event.ts";
 import type { EvaluateCodeHostDeliveryDeps } from "./evaluate-code-host-delivery.ts";
@@ -18,7 +18,7 @@ import { started, type StartDecisionDeps } from "./run-automation.ts";
 
 export type ReplayDeliveryDeps = AutomationScopeDeps &
   StartDecisionDeps & {
-    decisions: StartDecisionDeps["decisions"] & { publish(event: NewEvent): Promise<void> };
+    decisions: StartDecisionDeps["decisions"] & Pick<DecisionStore, "publish">;
     deliveries: {
       /** Returns a delivery, or undefined if it is absent or pruned. */
       delivery(uid: string): Promise<StoredDelivery | undefined>;

@@ -1,26 +1,17 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import { automationDisabled, eventUidOf } from "../domain/automation.ts";
-import type { Decision, DecisionQuery, DecisionRef, ShownDecision } from "../domain/decision.ts";
+import type { Decision, DecisionRef, ShownDecision } from "../domain/decision.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
 import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { runInputOf } from "./decide-event.ts";
 
 export type StartDecisionDeps = {
-  decisions: {
-    /** Inserts decisions, work for pending ones, and an event that is published once. */
-    insertWithEvent(
-      event: TriggerEvent,
-      decisions: readonly Decision[],
-      now: Date,
-      auditEvent: NewEvent,
-    ): Promise<void>;
-    list(query: DecisionQuery): Promise<ShownDecision[]>;
-  };
+  decisions: Pick<DecisionStore, "insertWithEvent" | "list">;
   /** Starts the run of a pending decision. */
   start(ref: DecisionRef): Promise<void>;
   clock: Clock;

@@ -2,9 +2,10 @@ import { requireVerb, type Caller, type Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid, type FactoryUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 
 export type ScopeDeps = {
-  factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
+  factories: Pick<FactoryStore, "find">;
   runs: {
     /** Returns the factory of the run whose token the caller uses. */
     factoryOfRun(caller: Caller): Promise<string | undefined>;

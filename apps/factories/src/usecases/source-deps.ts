@@ -1,14 +1,15 @@
 import type { Caller } from "@millwright/caller";
 import type { Definition } from "@millwright/definition";
-import type { FactoryUid, TeamUid } from "@millwright/ids";
+import type { TeamUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { PlanItem } from "../domain/plan.ts";
-import type { Source, SourceSettings, Tree, UnplacedDiagnostic } from "../domain/source.ts";
+import type { SourceSettings, Tree, UnplacedDiagnostic } from "../domain/source.ts";
+import type { SourceStore } from "../store/source-store.ts";
 import type { ScopeDeps } from "./scope.ts";
 
 /** Dependencies of every use case about definition sources. */
 export type SourceDeps = ScopeDeps & {
-  sources: { find(uid: FactoryUid): Promise<Source | undefined> };
+  sources: Pick<SourceStore, "find">;
   trees: {
     /**
      * Reads the tree at its newest revision, or that of a repository at the commit `sha`. A secret that the settings

@@ -1,19 +1,14 @@
 import type { Caller } from "@millwright/caller";
-import type { Definition, TreeFile } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
-import type { FactoryUid } from "@millwright/ids";
 import type { Factory } from "../domain/factory.ts";
 import type { OwnedDiagnostic, Source } from "../domain/source.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
 import { inOrder, placed } from "./check-source.ts";
 import type { Owners } from "./source-deps.ts";
 
 export type SourceWarningsDeps = {
   owners: Owners;
-  applies: {
-    currentDefinition(uid: FactoryUid): Promise<Definition | undefined>;
-    /** Returns the files of the active version. */
-    currentFiles(uid: FactoryUid): Promise<readonly TreeFile[]>;
-  };
+  applies: Pick<ApplyStore, "currentDefinition" | "currentFiles">;
 };
 
 /**

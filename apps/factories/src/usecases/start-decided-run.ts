@@ -2,27 +2,23 @@ import { serviceCaller, type Caller, type PrincipalType } from "@millwright/call
 import { jsonBytes, type CodeHostDelivery } from "@millwright/code-host-events";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { as, type FactoryUid } from "@millwright/ids";
-import { causeKeyOf, CREATOR_LEFT, type Automation } from "../domain/automation.ts";
-import type { AutomationRun, DecisionEnd, DecisionRef, Outcome, RunInput } from "../domain/decision.ts";
+import { causeKeyOf, CREATOR_LEFT } from "../domain/automation.ts";
+import type { AutomationRun, DecisionEnd, DecisionRef, RunInput } from "../domain/decision.ts";
 import type { Foreman } from "../domain/dispatch.ts";
 import { PAYLOAD_FILE } from "../domain/envelope.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { StoredDelivery } from "../domain/stored-delivery.ts";
 import type { TriggerEvent } from "../domain/trigger-event.ts";
+import type { ApplyStore } from "../store/apply-store.ts";
+import type { AutomationStore } from "../store/automation-store.ts";
+import type { DecisionStore } from "../store/decision-store.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 
 export type StartDecidedRunDeps = {
-  decisions: {
-    findRunInput(
-      ref: DecisionRef,
-    ): Promise<{ event: TriggerEvent; outcome: Outcome; runInput: RunInput | null } | undefined>;
-    settle(ref: DecisionRef, end: DecisionEnd): Promise<void>;
-  };
-  factories: { find(uid: FactoryUid): Promise<Factory | undefined> };
-  automations: { find(factoryUid: FactoryUid, uid: string): Promise<Automation | undefined> };
-  applies: {
-    /** Returns whether an owner of the definition has not confirmed the newest version. */
-    isSettling(uid: FactoryUid): Promise<boolean>;
-  };
+  decisions: Pick<DecisionStore, "findRunInput" | "settle">;
+  factories: Pick<FactoryStore, "find">;
+  automations: Pick<AutomationStore, "find">;
+  applies: Pick<ApplyStore, "isSettling">;
   agents: { findForeman(caller: Caller, factory: Factory): Promise<Foreman> };
   deliveries: {
     delivery(uid: string): Promise<StoredDelivery | undefined>;

@@ -1,23 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { NewEvent } from "@millwright/events";
-import type { FactoryUid } from "@millwright/ids";
 import { changeSettings, type Factory, type FactoryChanges } from "../domain/factory.ts";
 import { factoryUpdated } from "../events/factory-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { FactoryStore } from "../store/factory-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type UpdateFactoryDeps = ScopeDeps & {
-  factories: ScopeDeps["factories"] & {
-    /**
-     * Locks the factory, applies the change, and stores it with its event unless nothing changed.
-     * Errors: factory_not_found, alias_taken.
-     */
-    update(
-      uid: FactoryUid,
-      change: (factory: Factory) => { next: Factory; event: NewEvent } | undefined,
-    ): Promise<Factory>;
-  };
+  factories: ScopeDeps["factories"] & Pick<FactoryStore, "update">;
   clock: Clock;
 };
 

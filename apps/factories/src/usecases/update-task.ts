@@ -1,24 +1,15 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import { as, isUuid, type FactoryUid, type TaskUid } from "@millwright/ids";
 import { changeTask, readStage, type RunVersion, type Task, type TaskChange } from "../domain/task.ts";
 import { originOf } from "../events/origin.ts";
 import { taskUpdated } from "../events/task-events.ts";
+import type { TaskStore } from "../store/task-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type UpdateTaskDeps = ScopeDeps & {
-  tasks: {
-    find(factoryUid: FactoryUid, uid: TaskUid): Promise<Task | undefined>;
-    /** Locks the task, applies the change, and stores it unless nothing changed. Errors: task_not_found. */
-    update(
-      factoryUid: FactoryUid,
-      uid: TaskUid,
-      change: (task: Task) => Task,
-      fact: (task: Task, before: Task) => NewEvent,
-    ): Promise<Task>;
-  };
+  tasks: Pick<TaskStore, "find" | "update">;
   runs: ScopeDeps["runs"] & { currentRunOf(teamUid: string, conversationUid: string): Promise<RunVersion | undefined> };
   clock: Clock;
 };
