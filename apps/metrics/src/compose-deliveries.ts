@@ -1,5 +1,5 @@
 import type { Transport } from "@connectrpc/connect";
-import type { Database, Sql } from "@millwright/database";
+import type { Database } from "@millwright/database";
 import { Consumer } from "@millwright/events";
 import { upstreamFeed, type ServiceOptions } from "@millwright/service";
 import { WorkQueue } from "@millwright/work";
@@ -49,7 +49,7 @@ export function composeDeliveries({
   };
   const replaying: ReplayFactsDeps = { replays: replayStore(database), runs: replayedRuns, recording };
   /** A new delivery makes its pull request due for a read. A replayed delivery did so when it was new. */
-  const recordingNew: RecordDeliveriesDeps<Sql> = {
+  const recordingNew: RecordDeliveriesDeps = {
     ...recording,
     pullRequests: {
       record: (reported, finish) =>

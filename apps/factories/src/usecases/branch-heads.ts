@@ -1,8 +1,7 @@
 import { serviceCaller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import { isDomainError } from "@millwright/errors";
+import { isDomainError, type WarnLog } from "@millwright/errors";
 import { newUid, type TeamUid } from "@millwright/ids";
-import type { WarnLog } from "@millwright/errors";
 import { branchErrorOf, RETIRED_DAYS, type BranchError, type TrackedBranch } from "../domain/branch.ts";
 import type { GitSettings } from "../domain/source.ts";
 import { branchUpdated } from "../events/branch-events.ts";

@@ -15,3 +15,5 @@ export const metricsQueries = (database: Database) => ({
   costs: { ...costBreakdownStore(database), ...costliestStore(database), ...pullRequestCostStore(database) },
   pullRequests: pullRequestListStore(database),
 });
+
+export type MetricsQueries = ReturnType<typeof metricsQueries>;

@@ -76,6 +76,8 @@ export function pullRequestFactStore(database: Database) {
   };
 }
 
+export type PullRequestFactStore = ReturnType<typeof pullRequestFactStore>;
+
 export type KnownPullRequest = { readonly state: PullRequestState; readonly hasApproximateActivities: boolean };
 
 /** Pull requests of teams, as two arrays of the same length. */

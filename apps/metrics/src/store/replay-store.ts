@@ -75,6 +75,8 @@ export const replayStore = (database: Database) => ({
     }),
 });
 
+export type ReplayStore = ReturnType<typeof replayStore>;
+
 /** Starts a replay, or resumes the one that is not done. Returns its uid. */
 export async function startReplay(tx: Sql): Promise<string> {
   await tx.query("INSERT INTO rebuilds (uid) VALUES ($1) ON CONFLICT ((true)) WHERE phase <> 'done' DO NOTHING", [

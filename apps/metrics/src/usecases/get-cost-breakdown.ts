@@ -6,19 +6,16 @@ import {
   type CostGroup,
   type CostGrouping,
   type CostGroups,
-  type GroupedCells,
 } from "../domain/cost-groups.ts";
-import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
+import { periodWindow } from "../domain/period-window.ts";
 import { UNKNOWN_KEY } from "../domain/unknown-key.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { nameCreators, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type GetCostBreakdownDeps = ResolveScopeDeps &
   PrincipalDeps & {
-    readonly costs: {
-      listCostCells(window: PeriodWindow, grouping: CostGrouping): Promise<GroupedCells[]>;
-      newestAgentNames(factoryUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-    };
+    readonly costs: Pick<MetricsQueries["costs"], "listCostCells" | "newestAgentNames">;
   };
 
 export type CostBreakdown = Omit<CostGroups, "groups"> & {

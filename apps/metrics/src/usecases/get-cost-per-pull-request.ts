@@ -1,14 +1,11 @@
 import type { Caller } from "@millwright/caller";
-import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import {
-  sumPullRequestCosts,
-  type PullRequestCostCell,
-  type PullRequestCostSums,
-} from "../domain/pull-request-cost.ts";
+import { periodWindow } from "../domain/period-window.ts";
+import { sumPullRequestCosts, type PullRequestCostSums } from "../domain/pull-request-cost.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type PullRequestCostDeps = ResolveScopeDeps & {
-  readonly costs: { listPullRequestCosts(window: PeriodWindow): Promise<PullRequestCostCell[]> };
+  readonly costs: Pick<MetricsQueries["costs"], "listPullRequestCosts">;
 };
 
 /**

@@ -1,23 +1,12 @@
 import type { Caller } from "@millwright/caller";
 import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import { measureMerges, type MergedPullRequests, type Merges } from "../domain/merge-latency.ts";
+import { measureMerges, type Merges } from "../domain/merge-latency.ts";
 import { mergeRepositories, sumCohorts, type OpenedCohort } from "../domain/pull-request-metrics.ts";
 import { sumRuns } from "../domain/run-breakdown.ts";
-import type { RunCounts } from "./get-run-breakdown.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
-export type GetMetricsDeps = ResolveScopeDeps & {
-  readonly runCounts: RunCounts;
-  readonly pullRequestCohorts: {
-    countFirstSeen(window: PeriodWindow): Promise<number[]>;
-    openedCohorts(window: PeriodWindow): Promise<OpenedCohort[]>;
-  };
-  readonly merges: {
-    factoryMerges(window: PeriodWindow): Promise<MergedPullRequests>;
-    countMerges(window: PeriodWindow, teamUid: string, repositories: readonly string[]): Promise<number[]>;
-    producedRepositories(factoryUid: string): Promise<string[]>;
-  };
-};
+export type GetMetricsDeps = ResolveScopeDeps & Pick<MetricsQueries, "runCounts" | "pullRequestCohorts" | "merges">;
 
 /** Lists have one entry per period; without periods, one for the whole range. */
 export type FactoryMetrics = {

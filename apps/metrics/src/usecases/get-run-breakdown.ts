@@ -1,17 +1,10 @@
 import type { Caller } from "@millwright/caller";
-import { periodWindow, type PeriodWindow } from "../domain/period-window.ts";
-import {
-  groupRuns,
-  readRunDimension,
-  sumRuns,
-  type RunCount,
-  type RunDimension,
-  type RunGroup,
-} from "../domain/run-breakdown.ts";
+import { periodWindow } from "../domain/period-window.ts";
+import { groupRuns, readRunDimension, sumRuns, type RunDimension, type RunGroup } from "../domain/run-breakdown.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
-export type RunCounts = { count(window: PeriodWindow, dimension: RunDimension): Promise<RunCount[]> };
-export type GetRunBreakdownDeps = ResolveScopeDeps & { readonly runCounts: RunCounts };
+export type GetRunBreakdownDeps = ResolveScopeDeps & Pick<MetricsQueries, "runCounts">;
 
 export type RunBreakdown = {
   readonly scope: RangeScope;

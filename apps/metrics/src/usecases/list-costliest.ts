@@ -1,13 +1,14 @@
 import type { Caller } from "@millwright/caller";
 import { splitByModel, type ModelSpend } from "../domain/model-spend.ts";
-import type { CostliestQuery, CostlyPullRequest, KickoffRun } from "../store/costliest-store.ts";
+import type { CostlyPullRequest, KickoffRun } from "../store/costliest-store.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { nameCreators, type CreatorRef, type NamedCreator, type PrincipalDeps } from "./name-creators.ts";
 import { pageSizeOf } from "./page-size.ts";
 import { resolveScope, type RangeQuery, type RangeScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
 export type ListCostliestDeps = ResolveScopeDeps &
   PrincipalDeps & {
-    readonly costs: { listCostliest(query: CostliestQuery): Promise<CostlyPullRequest[]> };
+    readonly costs: Pick<MetricsQueries["costs"], "listCostliest">;
   };
 
 export type CostedPullRequest = {

@@ -3,21 +3,12 @@ import { invalidArgument } from "@millwright/errors";
 import type { Cursors } from "@millwright/paging";
 import { PULL_REQUEST_STATES, type PullRequestFilter, type PullRequestPosition } from "../domain/pull-request-list.ts";
 import type { FactoryPullRequest } from "../store/factory-pull-request-row.ts";
+import type { MetricsQueries } from "../store/metrics-queries.ts";
 import { pageSizeOf } from "./page-size.ts";
 import { resolveFactory, type FactoryScope, type ResolveScopeDeps } from "./resolve-scope.ts";
 
-export type ListPullRequestsDeps = ResolveScopeDeps & {
-  readonly pullRequests: {
-    /** Returns the pull requests after a position, newest opened first, those of unknown opening last, ties by URL. */
-    list(
-      factoryUid: string,
-      filter: PullRequestFilter,
-      after: PullRequestPosition | undefined,
-      limit: number,
-    ): Promise<FactoryPullRequest[]>;
-  };
-  readonly cursors: Cursors;
-};
+export type ListPullRequestsDeps = ResolveScopeDeps &
+  Pick<MetricsQueries, "pullRequests"> & { readonly cursors: Cursors };
 
 export type ListPullRequestsRequest = PullRequestFilter & {
   readonly factoryUid: string;

@@ -21,7 +21,7 @@ import {
   type PullRequestClaim,
   type RepositoryClaim,
 } from "../store/poll-store.ts";
-import type { pullRequestFactStore } from "../store/pull-request-fact-store.ts";
+import type { PullRequestFactStore } from "../store/pull-request-fact-store.ts";
 import {
   CodeHostLimited,
   NotAtCodeHost,
@@ -38,7 +38,7 @@ export type PollCodeHostsDeps = {
     read(read: CodeHostRead): Promise<CodeHostResponse>;
     botLogin(teamUid: string, codeHostUid: string): Promise<string>;
   };
-  readonly pullRequests: ReturnType<typeof pullRequestFactStore>;
+  readonly pullRequests: PullRequestFactStore;
   readonly countRead: (provider: string, outcome: string) => void;
   /** Divides every wait. */
   readonly timeScale: number;

@@ -1,7 +1,9 @@
 import { payloadOf, type CodeHostDelivery } from "@millwright/code-host-events";
+import type { Sql } from "@millwright/database";
 import { GITHUB_EVENTS, githubFacts } from "../domain/github-facts.ts";
 import { GITLAB_EVENTS, gitlabFacts } from "../domain/gitlab-facts.ts";
 import type { PullRequestFacts, ReportedFacts } from "../domain/pull-request-fact.ts";
+import type { PullRequestFactStore } from "../store/pull-request-fact-store.ts";
 
 /** Work that stores the facts of one delivery; its key is the delivery's uid. */
 export const RECORD_DELIVERY = "record_code_host_delivery";
@@ -9,15 +11,12 @@ export const RECORD_DELIVERY = "record_code_host_delivery";
 /** An accepted delivery of a code host. */
 export type AcceptedDelivery = CodeHostDelivery & { readonly teamUid: string; readonly receivedAt: Date };
 
-export type RecordDeliveriesDeps<Tx> = {
+export type RecordDeliveriesDeps = {
   readonly deliveries: {
     /** Reads deliveries in pages of limited size. Those that are no longer stored are left out. */
     read(uids: readonly string[]): AsyncIterable<readonly AcceptedDelivery[]>;
   };
-  readonly pullRequests: {
-    /** Stores the facts and projects the pull requests in one transaction that `finish` takes part in. */
-    record(reported: readonly ReportedFacts[], finish: (tx: Tx) => Promise<void>): Promise<void>;
-  };
+  readonly pullRequests: Pick<PullRequestFactStore, "record">;
 };
 
 /** Returns whether deliveries of this event, as their header names it, may report facts of pull requests. */
@@ -28,10 +27,10 @@ export const mayReportPullRequest = (event: unknown): boolean =>
  * Stores what deliveries report of pull requests, also of those that no run has produced, all or nothing. Other
  * deliveries change nothing.
  */
-export async function recordDeliveries<Tx>(
-  deps: RecordDeliveriesDeps<Tx>,
+export async function recordDeliveries(
+  deps: RecordDeliveriesDeps,
   uids: readonly string[],
-  finish: (tx: Tx) => Promise<void>,
+  finish: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const reported: ReportedFacts[] = [];
   for await (const deliveries of deps.deliveries.read(uids)) {

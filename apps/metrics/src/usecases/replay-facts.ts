@@ -1,21 +1,17 @@
 import { isTransient, type Sql } from "@millwright/database";
 import { isDomainError } from "@millwright/errors";
-import type { ReplayedPage, ReplayPage, ReplayPhase, ReplayPosition } from "../store/replay-store.ts";
+import type { ReplayedPage, ReplayPage, ReplayPhase, ReplayStore } from "../store/replay-store.ts";
 import { mayReportPullRequest, recordDeliveries, type RecordDeliveriesDeps } from "./record-deliveries.ts";
 
 export type ReplayFactsDeps = {
-  readonly replays: {
-    /** Returns where the replay is; undefined if the page was replayed. */
-    find(uid: string, page: number): Promise<ReplayPosition | undefined>;
-    advance(position: ReplayPosition, replayed: ReplayedPage, finish: (tx: Sql) => Promise<void>): Promise<void>;
-  };
+  readonly replays: Pick<ReplayStore, "find" | "advance">;
   readonly runs: {
     /** Lists a page of all runs, oldest first. */
     walk(pageToken: string): Promise<{ readonly runUids: readonly string[]; readonly nextPageToken: string }>;
     /** Reads the facts of runs again. */
     refresh(runUids: readonly string[]): Promise<void>;
   };
-  readonly recording: RecordDeliveriesDeps<Sql> & {
+  readonly recording: RecordDeliveriesDeps & {
     readonly deliveries: {
       /**
        * Lists a page of all accepted deliveries that are still stored, oldest first. `event`: as its header names it.
@@ -71,7 +67,7 @@ const REPLAY: Readonly<
  * failures that may pass.
  */
 async function recordAgain(
-  deps: RecordDeliveriesDeps<Sql>,
+  deps: RecordDeliveriesDeps,
   uids: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {

@@ -21,6 +21,8 @@ export function attemptStore(database: Database) {
   };
 }
 
+export type AttemptStore = ReturnType<typeof attemptStore>;
+
 /** Locks an attempt until the transaction ends. Returns undefined if it was deleted. */
 export const lockAttempt = async (tx: Sql, uid: string): Promise<JudgedAttempt | undefined> =>
   (await select(tx, "a.uid = $1", [uid], "FOR UPDATE"))[0];

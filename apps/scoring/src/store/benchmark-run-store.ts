@@ -34,3 +34,5 @@ export function benchmarkRunStore(database: Database) {
     },
   };
 }
+
+export type BenchmarkRunStore = ReturnType<typeof benchmarkRunStore>;

@@ -34,6 +34,8 @@ export function benchmarkStatsStore(database: Database) {
   };
 }
 
+export type BenchmarkStatsStore = ReturnType<typeof benchmarkStatsStore>;
+
 type StatsRow = { run_uid: string; trials: TrialGroup[]; scores: ScoreGroup[]; scorer_uids: string[] };
 
 const STATS = `

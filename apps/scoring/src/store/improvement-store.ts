@@ -68,6 +68,8 @@ export function improvementStore(database: Database) {
   };
 }
 
+export type ImprovementStore = ReturnType<typeof improvementStore>;
+
 /**
  * Decides to start a run for a group that is still due: marks its failures as reviewed and counts the run towards the
  * weekly limit. Returns undefined if the group is no longer due. Decisions about one scorer are serialised.

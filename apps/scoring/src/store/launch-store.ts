@@ -50,6 +50,8 @@ export function launchStore(database: Database) {
   };
 }
 
+export type LaunchStore = ReturnType<typeof launchStore>;
+
 /**
  * Returns whether the scorers of the manifest still exist, and locks them and the suite against deletion until the
  * transaction ends. Errors: suite_not_found.

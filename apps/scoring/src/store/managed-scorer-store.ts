@@ -33,6 +33,8 @@ export function managedScorerStore(database: Database) {
   };
 }
 
+export type ManagedScorerStore = ReturnType<typeof managedScorerStore>;
+
 async function updateManaged(
   tx: Sql,
   factoryUid: string,

@@ -97,4 +97,6 @@ export function resultStore(database: Database) {
   };
 }
 
+export type ResultStore = ReturnType<typeof resultStore>;
+
 const LIVE_SCORE = "a.is_current AND a.state = 'scored'";

@@ -76,6 +76,8 @@ export function scorerReader(database: Database) {
   };
 }
 
+export type ScorerReader = ReturnType<typeof scorerReader>;
+
 async function select(
   sql: Sql,
   where: string,

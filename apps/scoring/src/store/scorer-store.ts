@@ -92,6 +92,8 @@ export function scorerStore(database: Database, cancel: Deletion["cancel"]) {
   };
 }
 
+export type ScorerStore = ReturnType<typeof scorerStore>;
+
 /** Inserts a scorer, with its self-improvement if it is enabled. */
 export async function insertScorer(tx: Sql, scorer: Scorer): Promise<void> {
   await tx.query(

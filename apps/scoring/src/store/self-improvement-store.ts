@@ -39,6 +39,8 @@ export function selfImprovementStore(database: Database) {
   };
 }
 
+export type SelfImprovementStore = ReturnType<typeof selfImprovementStore>;
+
 /** Creates the self-improvement of a scorer with defaults if it is enabled and absent. Deletes it if it is disabled. */
 export async function syncSelfImprovement(tx: Sql, { uid, selfImprovementEnabled, updatedAt }: Scorer): Promise<void> {
   if (!selfImprovementEnabled) await tx.query("DELETE FROM self_improvements WHERE scorer_uid = $1", [uid]);

@@ -49,8 +49,8 @@ export function suiteStore(database: Database) {
 
     /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
     async findCreated(request: IdempotentRequest, now: Date): Promise<CreatedSuite | undefined> {
-      const answer = await responses.find<CreatedSuite>(database.sql, request, now);
-      return answer && { ...answer, suite: revived(answer.suite) };
+      const response = await responses.find<CreatedSuite>(database.sql, request, now);
+      return response && { ...response, suite: revived(response.suite) };
     },
 
     /**
@@ -101,6 +101,8 @@ export function suiteStore(database: Database) {
       }),
   };
 }
+
+export type SuiteStore = ReturnType<typeof suiteStore>;
 
 const lockText = async (tx: Sql, text: string): Promise<void> =>
   void (await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [text]));

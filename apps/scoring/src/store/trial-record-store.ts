@@ -38,6 +38,8 @@ export function trialRecordStore(database: Database) {
   };
 }
 
+export type TrialRecordStore = ReturnType<typeof trialRecordStore>;
+
 /**
  * The reason is that of the attempt whose verdict is the score. It is null once a later attempt for the same run has
  * replaced that attempt.

@@ -7,17 +7,12 @@ import { planOf, type BenchmarkPlan } from "../domain/benchmark-plan.ts";
 import { benchmarkProgress } from "../domain/benchmark-progress.ts";
 import { benchmarkResults } from "../domain/benchmark-results.ts";
 import type { BenchmarkRun } from "../domain/benchmark-run.ts";
-import type { BenchmarkStats } from "../domain/benchmark-stats.ts";
+import type { BenchmarkStatsStore } from "../store/benchmark-stats-store.ts";
 import { readUids, readValues } from "./benchmark-filters.ts";
 import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } from "./benchmark-run-scope.ts";
 
 export type BenchmarkStatsDeps = {
-  benchmarkStats: {
-    read(
-      queries: readonly { runUid: string; plan: BenchmarkPlan }[],
-      taskUids?: readonly string[],
-    ): Promise<BenchmarkStats[]>;
-  };
+  benchmarkStats: Pick<BenchmarkStatsStore, "read">;
   clock: Clock;
 };
 export type BenchmarkResultsDeps = BenchmarkRunScopeDeps & BenchmarkStatsDeps;

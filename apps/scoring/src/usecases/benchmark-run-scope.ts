@@ -2,12 +2,13 @@ import type { Caller, Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { BenchmarkRun, BenchmarkRunUid } from "../domain/benchmark-run.ts";
+import type { BenchmarkRunStore } from "../store/benchmark-run-store.ts";
 import type { ScopeDeps } from "./scope.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
 
 export type BenchmarkRunRef = { readonly factoryUid: string; readonly suiteUid: string; readonly runUid: string };
 export type BenchmarkRunScopeDeps = ScopeDeps & {
-  benchmarkRuns: { find(uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> };
+  benchmarkRuns: Pick<BenchmarkRunStore, "find">;
 };
 
 /**

@@ -2,8 +2,9 @@ import type { Caller } from "@millwright/caller";
 import { as, isUuid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { clampPageSize, type Cursors } from "@millwright/paging";
-import { BENCHMARK_RUN_STATES, type BenchmarkRun, type BenchmarkRunQuery } from "../domain/benchmark-run.ts";
+import { BENCHMARK_RUN_STATES, type BenchmarkRun } from "../domain/benchmark-run.ts";
 import type { SuiteUid } from "../domain/suite.ts";
+import type { BenchmarkRunStore } from "../store/benchmark-run-store.ts";
 import { readValues } from "./benchmark-filters.ts";
 import { readBenchmarkProgress, readBenchmarkResults, type BenchmarkStatsDeps } from "./benchmark-results.ts";
 import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } from "./benchmark-run-scope.ts";
@@ -23,7 +24,7 @@ export type BenchmarkRunView = {
 
 export type BenchmarkRunsDeps = BenchmarkRunScopeDeps &
   BenchmarkStatsDeps & {
-    benchmarkRuns: { list(query: BenchmarkRunQuery): Promise<BenchmarkRun[]> };
+    benchmarkRuns: Pick<BenchmarkRunStore, "list">;
     cursors: Cursors;
   };
 

@@ -4,9 +4,10 @@ import { invalidArgument } from "@millwright/errors";
 import type { NewEvent } from "@millwright/events";
 import { canonicalJson } from "@millwright/json";
 import { checkSettings, mergeSettings, type GivenSettings, type SettingName } from "../domain/scorer-settings.ts";
-import type { Scorer, ScorerSettings, ScorerUid } from "../domain/scorer.ts";
+import type { Scorer, ScorerSettings } from "../domain/scorer.ts";
 import { originOf, type Origin } from "../events/origin.ts";
 import { scorerDeleted, scorerUpdated } from "../events/scorer-events.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 import { requireEditable, requireHuman, requireReferences, type ReferenceDeps } from "./scorer-references.ts";
 
@@ -14,15 +15,7 @@ export type ScorerRef = { readonly factoryUid: string; readonly scorerUid: strin
 
 export type ChangeScorerDeps = ScorerScopeDeps &
   ReferenceDeps & {
-    scorers: {
-      /**
-       * Locks the scorer, applies the change and saves it with its event and its self-improvement. Errors:
-       * scorer_not_found · scorer_name_taken.
-       */
-      update(uid: ScorerUid, change: (scorer: Scorer) => { next: Scorer; event: NewEvent }): Promise<Scorer>;
-      /** Deletes the scorer. Errors: scorer_not_found. */
-      delete(uid: ScorerUid, event: (scorer: Scorer) => NewEvent): Promise<void>;
-    };
+    scorers: Pick<ScorerStore, "update" | "delete">;
     clock: Clock;
   };
 

@@ -5,24 +5,16 @@ import type { NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import { checkConfigurations, type GivenConfiguration } from "../domain/configuration-rules.ts";
 import { checkAgentUid, checkSuite, checkTask, checkTasks, suiteIdentity } from "../domain/suite-rules.ts";
-import type { Suite, SuiteTask, SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
+import type { SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { suiteDeleted, suiteUpdated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { SuiteStore } from "../store/suite-store.ts";
 import { findSuiteAgent, requireTaskReferences, spawnableDescendants, type ReferenceDeps } from "./suite-references.ts";
 import { findEditableSuite, type SuiteScopeDeps } from "./suite-scope.ts";
 
-type Change = (suite: SuiteWithTasks) => { next: SuiteWithTasks; event: NewEvent } | undefined;
-
 export type ChangeSuiteDeps = SuiteScopeDeps &
   ReferenceDeps & {
-    suites: {
-      /**
-       * Locks the suite, applies the change and saves it with its event. Errors: suite_not_found · suite_name_taken.
-       */
-      update(uid: SuiteUid, change: Change): Promise<SuiteWithTasks>;
-      /** Deletes the suite. Errors: suite_not_found. */
-      delete(uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void>;
-    };
+    suites: Pick<SuiteStore, "update" | "delete">;
     clock: Clock;
   };
 

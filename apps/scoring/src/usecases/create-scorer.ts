@@ -1,25 +1,18 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, newUid } from "@millwright/ids";
 import { checkSettings, type GivenSettings } from "../domain/scorer-settings.ts";
 import type { Scorer, ScorerSettings, ScorerUid } from "../domain/scorer.ts";
 import { originOf } from "../events/origin.ts";
 import { scorerCreated } from "../events/scorer-events.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
 import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
 import { managedByFiles, requireHuman, requireReferences, type ReferenceDeps } from "./scorer-references.ts";
 
-type Created = { readonly uid: string; readonly id: number; readonly at: string };
-
 export type CreateScorerDeps = ScopeDeps &
   ReferenceDeps & {
-    scorers: {
-      /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
-      findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
-      /** Inserts the scorer. Errors: scorer_name_taken · idempotency_mismatch. */
-      create(scorer: Omit<Scorer, "id">, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
-    };
+    scorers: Pick<ScorerStore, "findCreated" | "create">;
     clock: Clock;
   };
 

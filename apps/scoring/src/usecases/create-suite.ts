@@ -1,14 +1,14 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid } from "@millwright/ids";
 import { checkConfigurations, type GivenConfiguration } from "../domain/configuration-rules.ts";
 import { checkSuite, checkTask, checkTasks } from "../domain/suite-rules.ts";
 import type { SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { suiteCreated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
+import type { SuiteStore } from "../store/suite-store.ts";
 import type { ScopeDeps } from "./scope.ts";
 import { findSuiteAgent, requireTaskReferences, type ReferenceDeps } from "./suite-references.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
@@ -30,10 +30,7 @@ type Created = { suite: SuiteWithTasks; created: boolean };
 
 export type CreateSuiteDeps = ScopeDeps &
   ReferenceDeps & {
-    suites: {
-      findCreated(request: IdempotentRequest, now: Date): Promise<Created | undefined>;
-      create(suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<Created>;
-    };
+    suites: Pick<SuiteStore, "findCreated" | "create">;
     clock: Clock;
   };
 

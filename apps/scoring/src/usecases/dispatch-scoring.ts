@@ -1,19 +1,18 @@
-import type { Caller } from "@millwright/caller";
-import { actorOf } from "@millwright/caller";
+import { type Caller, actorOf } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
 import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, NIL_UUID } from "@millwright/ids";
 import { isInScope, whyNotScoreable, type ScoredRun } from "../domain/eligibility.ts";
 import type { Scorer } from "../domain/scorer.ts";
-import { lockScorers } from "../store/scored-run-store.ts";
+import { lockScorers, type ScorerReader } from "../store/scored-run-store.ts";
 import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
 import { factsOf, startAttempts, type StartedAttempt } from "./start-attempts.ts";
 
 export type DispatchDeps = ScopeDeps & {
   readonly database: Database;
   readonly clock: Clock;
-  readonly scorerReader: { listByUids(factoryUid: string, uids: readonly string[]): Promise<Scorer[]> };
+  readonly scorerReader: Pick<ScorerReader, "listByUids">;
   readonly runs: {
     requireVisible(caller: Caller, runUid: string): Promise<void>;
     describe(runUids: readonly string[]): Promise<ScoredRun[]>;

@@ -6,7 +6,7 @@ import type { Attempt, Verdict } from "../domain/attempt.ts";
 import type { RunEvidence } from "../domain/judge-evidence.ts";
 import { failed, ruleVerdict } from "../domain/verdict.ts";
 import { readWorkspaceResults } from "../domain/workspace-checks.ts";
-import { settleAttempt, storeJudgeUsage } from "../store/attempt-store.ts";
+import { settleAttempt, storeJudgeUsage, type AttemptStore } from "../store/attempt-store.ts";
 
 /** Kind of work item that handles the end of a judge run. Its key is the run with its version. */
 export const JUDGE_ENDED_WORK = "judge-ended";
@@ -22,7 +22,7 @@ type EndedRun = {
 export type EndJudgeRunDeps = {
   readonly database: Database;
   readonly clock: Clock;
-  readonly attempts: { findByJudgeRun(runUid: string): Promise<Attempt | undefined> };
+  readonly attempts: Pick<AttemptStore, "findByJudgeRun">;
   readonly runs: {
     describe(runUids: readonly string[]): Promise<EndedRun[]>;
     evidence(runUid: string): Promise<RunEvidence & { readonly version: number }>;

@@ -1,21 +1,15 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
-import {
-  PERIOD_UNITS,
-  periodsOf,
-  resolveRange,
-  type DateRange,
-  type Period,
-  type PeriodUnit,
-} from "@millwright/periods";
-import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+import { PERIOD_UNITS, periodsOf, resolveRange, type DateRange, type PeriodUnit } from "@millwright/periods";
+import type { Scorer } from "../domain/scorer.ts";
+import type { ResultStore } from "../store/result-store.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 
 export type PeriodCount = { readonly passCount: number; readonly failCount: number; readonly costMicros: number };
 
 export type GetScorerMetricsDeps = ScorerScopeDeps & {
-  results: { countPeriods(uid: ScorerUid, threshold: number, periods: readonly Period[]): Promise<PeriodCount[]> };
+  results: Pick<ResultStore, "countPeriods">;
   clock: Clock;
 };
 

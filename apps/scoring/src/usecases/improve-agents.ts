@@ -5,7 +5,7 @@ import type { Logger } from "@millwright/telemetry";
 import { sendWork, type WorkHandler } from "@millwright/work";
 import { improvementRun } from "../domain/improvement-run.ts";
 import type { JudgeRun } from "../domain/judge-run.ts";
-import { decideImprovement, type FailureGroup, type StoredImprovement } from "../store/improvement-store.ts";
+import { decideImprovement, type ImprovementStore } from "../store/improvement-store.ts";
 
 /** Kind of work item that starts a self-improvement run. Its key is the uid of the decision. */
 export const IMPROVE_WORK = "improve-agent";
@@ -13,16 +13,12 @@ export const IMPROVE_WORK = "improve-agent";
 export type DecideImprovementsDeps = {
   readonly database: Database;
   readonly clock: Clock;
-  readonly improvements: { due(now: Date): Promise<FailureGroup[]> };
+  readonly improvements: Pick<ImprovementStore, "due">;
 };
 
 export type ImproveAgentDeps = {
   readonly log: Logger;
-  readonly improvements: {
-    find(uid: string): Promise<StoredImprovement | undefined>;
-    setRun(uid: string, runUid: string): Promise<void>;
-    reopen(uid: string): Promise<void>;
-  };
+  readonly improvements: Pick<ImprovementStore, "find" | "setRun" | "reopen">;
   readonly runs: {
     createJudgeRun(
       behalf: { teamUid: string; requester: { type: string; uid: string } },

@@ -8,9 +8,9 @@ import { needsTexts, needsWorkspace } from "../domain/evaluate-rule.ts";
 import type { RunEvidence } from "../domain/judge-evidence.ts";
 import { modelJudgeRun, workspaceJudgeRun, type JudgeRun } from "../domain/judge-run.ts";
 import type { Rule } from "../domain/rule.ts";
-import type { Scorer } from "../domain/scorer.ts";
 import { failed, ruleVerdict } from "../domain/verdict.ts";
-import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.ts";
+import { lockAttempt, markJudging, settleAttempt, type AttemptStore } from "../store/attempt-store.ts";
+import type { ScorerReader } from "../store/scored-run-store.ts";
 import { enqueueCancel } from "./cancel-judge-run.ts";
 
 type Behalf = { readonly teamUid: string; readonly requester: { readonly type: string; readonly uid: string } };
@@ -23,8 +23,8 @@ export type Evidence = RunEvidence & Figures;
 export type JudgeAttemptDeps = {
   readonly database: Database;
   readonly clock: Clock;
-  readonly attempts: { find(uid: string): Promise<Attempt | undefined> };
-  readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
+  readonly attempts: Pick<AttemptStore, "find">;
+  readonly scorerReader: Pick<ScorerReader, "find">;
   /** Returns the factory's defaults for judge runs. Errors: factory_not_found. */
   readonly scorerDefaults: (behalf: Behalf, factoryUid: string) => Promise<JsonObject>;
   readonly runs: {

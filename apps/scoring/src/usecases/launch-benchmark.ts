@@ -1,7 +1,6 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import { DomainError } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, isUuid, newUid } from "@millwright/ids";
 import type { BenchmarkRun, BenchmarkRunUid } from "../domain/benchmark-run.ts";
 import {
@@ -21,6 +20,9 @@ import { checkConfigurations } from "../domain/configuration-rules.ts";
 import type { SuiteWithTasks } from "../domain/suite.ts";
 import { benchmarkRunCreated } from "../events/benchmark-launched.ts";
 import { originOf } from "../events/origin.ts";
+import type { BenchmarkRunStore } from "../store/benchmark-run-store.ts";
+import type { LaunchStore } from "../store/launch-store.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
 import { freezeManifest, type FreezeDeps } from "./freeze-manifest.ts";
 import { frozenScorer, scorerIdentifiers } from "./frozen-records.ts";
 import { ensureManagedScorer, type ManagedScorerDeps } from "./managed-scorer.ts";
@@ -32,20 +34,9 @@ export type LaunchDeps = SuiteScopeDeps &
   ReferenceDeps &
   FreezeDeps &
   ManagedScorerDeps & {
-    scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
-    benchmarkRuns: { find(uid: BenchmarkRunUid): Promise<BenchmarkRun | undefined> };
-    launches: {
-      findLaunched(request: IdempotentRequest, now: Date): Promise<LaunchedBenchmark | undefined>;
-      /**
-       * Inserts a benchmark run. Returns undefined if a scorer of the manifest was deleted. Errors: suite_not_found.
-       */
-      launch(
-        run: BenchmarkRun,
-        trials: readonly PlannedTrial[],
-        event: NewEvent,
-        request: IdempotentRequest | undefined,
-      ): Promise<LaunchedBenchmark | undefined>;
-    };
+    scorers: Pick<ScorerStore, "list">;
+    benchmarkRuns: Pick<BenchmarkRunStore, "find">;
+    launches: Pick<LaunchStore, "findLaunched" | "launch">;
   };
 
 export type LaunchRequest = LaunchInput & {

@@ -2,17 +2,12 @@ import type { Caller } from "@millwright/caller";
 import { isUuid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Result, ResultPosition } from "../domain/result.ts";
-import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+import type { Scorer } from "../domain/scorer.ts";
+import type { ResultStore } from "../store/result-store.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 
 export type ListResultsDeps = ScorerScopeDeps & {
-  results: {
-    /** Returns results, newest first, ties ordered by attempt uid. */
-    list(
-      uid: ScorerUid,
-      query: { runUids?: readonly string[]; after?: ResultPosition | undefined; limit?: number; withReasons: boolean },
-    ): Promise<Result[]>;
-  };
+  results: Pick<ResultStore, "list">;
   cursors: Cursors;
 };
 

@@ -2,13 +2,14 @@ import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import type { RunScore } from "../domain/result.ts";
+import type { ResultStore } from "../store/result-store.ts";
 
 export type ListRunScoresDeps = {
   runs: {
     /** Checks that the caller can see the run. Errors: run_not_found (absent or not visible to the caller). */
     requireVisible(caller: Caller, runUid: string): Promise<void>;
   };
-  results: { listOfRun(runUid: string): Promise<RunScore[]> };
+  results: Pick<ResultStore, "listOfRun">;
 };
 
 /**

@@ -1,6 +1,8 @@
 import type { Caller } from "@millwright/caller";
 import { clampPageSize } from "@millwright/paging";
-import { outcomeOf, type Scorer, type ScorerUid } from "../domain/scorer.ts";
+import { outcomeOf, type Scorer } from "../domain/scorer.ts";
+import type { ResultStore } from "../store/result-store.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 /** A scorer with its statistics. `recentOutcomes` is ordered oldest first. */
@@ -13,16 +15,8 @@ export type ListedScorer = {
 };
 
 export type ListScorersDeps = ScopeDeps & {
-  scorers: { list(factoryUid: string, options: { includeManaged: boolean }): Promise<Scorer[]> };
-  results: {
-    /** Returns statistics of scorers. `recentScores` is ordered newest first. */
-    stats(
-      uids: readonly ScorerUid[],
-      recent: number,
-    ): Promise<
-      { scorerUid: string; resultCount: number; lastScoredAt: Date | null; recentScores: readonly number[] }[]
-    >;
-  };
+  scorers: Pick<ScorerStore, "list">;
+  results: Pick<ResultStore, "stats">;
   agents: {
     names(caller: Caller, teamUid: string, agentUids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   };

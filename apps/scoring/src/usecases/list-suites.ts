@@ -1,6 +1,7 @@
 import type { Caller } from "@millwright/caller";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Suite, SuiteWithTasks } from "../domain/suite.ts";
+import type { SuiteStore } from "../store/suite-store.ts";
 import type { ScopeDeps } from "./scope.ts";
 import { spawnableDescendants, type ReferenceDeps } from "./suite-references.ts";
 import { findBenchmarkFactory, findSuite, type SuiteScopeDeps } from "./suite-scope.ts";
@@ -8,9 +9,7 @@ import { findBenchmarkFactory, findSuite, type SuiteScopeDeps } from "./suite-sc
 export const SUITE_PAGE = { default: 50, max: 100 } as const;
 
 export type ListSuitesDeps = ScopeDeps & {
-  suites: {
-    list(factoryUid: string, page: { after?: { createdAt: Date; uid: string }; limit: number }): Promise<Suite[]>;
-  };
+  suites: Pick<SuiteStore, "list">;
   cursors: Cursors;
 };
 

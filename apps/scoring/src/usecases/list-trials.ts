@@ -4,21 +4,14 @@ import { isUuid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import { planOf } from "../domain/benchmark-plan.ts";
-import { TRIAL_STATES, type BenchmarkRun, type TrialState } from "../domain/benchmark-run.ts";
+import { TRIAL_STATES, type BenchmarkRun } from "../domain/benchmark-run.ts";
 import { TRIAL_INCLUDES, trialJson, type TrialRecord } from "../domain/trial-record.ts";
+import type { TrialRecordStore } from "../store/trial-record-store.ts";
 import { filterInvalid, readUids, readValues } from "./benchmark-filters.ts";
 import { findBenchmarkRun, type BenchmarkRunRef, type BenchmarkRunScopeDeps } from "./benchmark-run-scope.ts";
 
 export type ReadTrialsDeps = BenchmarkRunScopeDeps & {
-  trials: {
-    list(
-      runUid: string,
-      filter: { configurationUids: readonly string[]; states: readonly TrialState[] },
-      page: { after: number; limit: number },
-    ): Promise<TrialRecord[]>;
-    find(runUid: string, uid: string): Promise<TrialRecord | undefined>;
-    findByRun(runUid: string, agentRunUid: string): Promise<TrialRecord | undefined>;
-  };
+  trials: Pick<TrialRecordStore, "list" | "find" | "findByRun">;
   cursors: Cursors;
 };
 

@@ -1,21 +1,15 @@
 import { actorOf, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
-import type { NewEvent } from "@millwright/events";
 import { newUid } from "@millwright/ids";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
 import { CORRECTNESS_LABELS } from "../domain/task-rule.ts";
 import { originOf } from "../events/origin.ts";
 import { scorerCreated, scorerUpdated } from "../events/scorer-events.ts";
+import type { ManagedScorerStore } from "../store/managed-scorer-store.ts";
 import type { FactoryView } from "./scope.ts";
 
 export type ManagedScorerDeps = {
-  managedScorers: {
-    ensure(
-      initial: Omit<Scorer, "id">,
-      created: (scorer: Scorer) => NewEvent,
-      change: (scorer: Scorer) => { next: Scorer; event: NewEvent } | undefined,
-    ): Promise<Scorer>;
-  };
+  managedScorers: Pick<ManagedScorerStore, "ensure">;
   catalog: { models(caller: Caller, teamUid: string): Promise<{ defaultModelId: string }> };
   clock: Clock;
 };

@@ -6,15 +6,16 @@ import type { Attempt, Verdict } from "../domain/attempt.ts";
 import type { Scorer } from "../domain/scorer.ts";
 import { failed, scoredAs } from "../domain/verdict.ts";
 import type { JudgedAttempt } from "../store/attempt-rows.ts";
-import { lockAttempt, markJudging, settleAttempt } from "../store/attempt-store.ts";
+import { lockAttempt, markJudging, settleAttempt, type AttemptStore } from "../store/attempt-store.ts";
+import type { ScorerReader } from "../store/scored-run-store.ts";
 
 export type ReportScoresDeps = {
   readonly database: Database;
   readonly clock: Clock;
-  readonly attempts: { findByJudgeRun(runUid: string): Promise<Attempt | undefined> };
+  readonly attempts: Pick<AttemptStore, "findByJudgeRun">;
   /** Returns the attempt of a judge run, from the run's metadata. Errors: run_not_found. */
   readonly runs: { attemptOf(caller: Caller, runUid: string): Promise<string | undefined> };
-  readonly scorerReader: { find(uid: string): Promise<Scorer | undefined> };
+  readonly scorerReader: Pick<ScorerReader, "find">;
 };
 
 export type ReportedVerdict = {

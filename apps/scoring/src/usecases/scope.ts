@@ -2,6 +2,7 @@ import { requireVerb, type Caller, type Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
 
 /** A factory as the factories service describes it. */
 export type FactoryView = {
@@ -24,7 +25,7 @@ export type ScopeDeps = {
   };
 };
 
-export type ScorerScopeDeps = ScopeDeps & { scorers: { find(uid: ScorerUid): Promise<Scorer | undefined> } };
+export type ScorerScopeDeps = ScopeDeps & { scorers: Pick<ScorerStore, "find"> };
 
 /**
  * Returns a factory and checks the caller's permission. Errors: factory_not_found (absent, malformed or not visible) ·

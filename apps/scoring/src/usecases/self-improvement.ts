@@ -1,34 +1,22 @@
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { notFound } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
 import {
   checkSelfImprovement,
   type SelfImprovementSettings,
   type SelfImprovementView,
 } from "../domain/self-improvement.ts";
-import type { Scorer, ScorerUid } from "../domain/scorer.ts";
+import type { ScorerUid } from "../domain/scorer.ts";
 import { originOf } from "../events/origin.ts";
+import type { ScorerStore } from "../store/scorer-store.ts";
+import type { SelfImprovementStore } from "../store/self-improvement-store.ts";
 import { changed, type ScorerRef } from "./change-scorer.ts";
 import { findScorer, type ScorerScopeDeps } from "./scope.ts";
 import { requireEditable, requireHuman, requireUnmanaged } from "./scorer-references.ts";
 
-type Change = { readonly next: Scorer; readonly event: NewEvent } | undefined;
-
 export type SelfImprovementDeps = ScorerScopeDeps & {
-  selfImprovements: { find(uid: ScorerUid): Promise<SelfImprovementView | undefined> };
-  scorers: {
-    update(uid: ScorerUid, change: (scorer: Scorer) => NonNullable<Change>): Promise<Scorer>;
-    /**
-     * Creates or replaces the configuration, and saves `change` of the locked scorer with it. Errors: scorer_not_found.
-     */
-    putSelfImprovement(
-      uid: ScorerUid,
-      settings: SelfImprovementSettings,
-      now: Date,
-      change: (scorer: Scorer) => Change,
-    ): Promise<void>;
-  };
+  selfImprovements: Pick<SelfImprovementStore, "find">;
+  scorers: Pick<ScorerStore, "update" | "putSelfImprovement">;
   clock: Clock;
 };
 

@@ -2,11 +2,12 @@ import type { Caller, Verb } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { as, isUuid } from "@millwright/ids";
 import type { SuiteTask, SuiteUid, SuiteWithTasks } from "../domain/suite.ts";
+import type { SuiteStore } from "../store/suite-store.ts";
 import { managedByFiles } from "./scorer-references.ts";
 import { findFactory, type FactoryView, type ScopeDeps } from "./scope.ts";
 
 export type SuiteScopeDeps = ScopeDeps & {
-  suites: { findWithTasks(uid: SuiteUid): Promise<SuiteWithTasks | undefined> };
+  suites: Pick<SuiteStore, "findWithTasks">;
 };
 
 /**

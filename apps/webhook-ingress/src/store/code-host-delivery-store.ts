@@ -226,6 +226,8 @@ export function codeHostDeliveryStore(database: Database, vault: Vault) {
   };
 }
 
+export type CodeHostDeliveryStore = ReturnType<typeof codeHostDeliveryStore>;
+
 // $1 connection, $2 time, $3 uid, $4 team, $5 provider, $6 event, $7 action, $8 outcome, $9 kind of identity, $10 identity,
 // $11 size, $12 headers, $13 body, $14 event's uid, $15 request, $16 trace
 const RECORD = `

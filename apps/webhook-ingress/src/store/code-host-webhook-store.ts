@@ -77,6 +77,8 @@ export function codeHostWebhookStore(database: Database, vault: Vault) {
   };
 }
 
+export type CodeHostWebhookStore = ReturnType<typeof codeHostWebhookStore>;
+
 const SELECT = `
 SELECT w.code_host_uid, w.team_uid, w.provider, w.bot_login, w.enabled, w.secret_sealed IS NOT NULL AS is_open, w.is_removed,
        w.version, w.created_at, w.updated_at,

@@ -5,14 +5,12 @@ import { readSettings } from "../domain/new-webhook.ts";
 import { checkSecret, generateSecret } from "../domain/secret.ts";
 import type { Webhook } from "../domain/webhook.ts";
 import { webhookEvent } from "../events/webhook-events.ts";
-import type { WebhookChange } from "../store/webhook-store.ts";
+import type { WebhookChange, WebhookStore } from "../store/webhook-store.ts";
 import { managedByFiles } from "./managed-by-files.ts";
 import { findFactory, findWebhook, type ScopeDeps, type WebhookRef } from "./scope.ts";
 
 export type ChangeWebhookDeps = ScopeDeps & {
-  webhooks: {
-    update(uid: string, change: (webhook: Webhook) => WebhookChange, now: Date): Promise<Webhook | undefined>;
-  };
+  webhooks: Pick<WebhookStore, "update">;
   clock: Clock;
 };
 

@@ -11,16 +11,14 @@ import {
   type CodeHostWebhook,
 } from "../domain/code-host-webhook.ts";
 import { codeHostWebhookEvent } from "../events/code-host-events.ts";
-import type { CodeHostChange, CodeHostState } from "../store/code-host-webhook-store.ts";
+import type { CodeHostWebhookStore } from "../store/code-host-webhook-store.ts";
 
 export type CodeHostScopeDeps = {
-  codeHostWebhooks: { find(codeHostUid: string): Promise<CodeHostWebhook | undefined> };
+  codeHostWebhooks: Pick<CodeHostWebhookStore, "find">;
 };
 
 export type CodeHostWebhooksDeps = CodeHostScopeDeps & {
-  codeHostWebhooks: {
-    change(codeHostUid: string, decide: (current: CodeHostState) => CodeHostChange): Promise<CodeHostWebhook>;
-  };
+  codeHostWebhooks: Pick<CodeHostWebhookStore, "change">;
   clock: Clock;
 };
 

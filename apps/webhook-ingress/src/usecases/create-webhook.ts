@@ -2,30 +2,19 @@ import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import { WEBHOOKS_MAX } from "@millwright/definition";
 import { DomainError, invalidArgument } from "@millwright/errors";
-import type { NewEvent } from "@millwright/events";
-import { idempotentRequest, type IdempotentRequest } from "@millwright/idempotency";
+import { idempotentRequest } from "@millwright/idempotency";
 import { as, newUid, type FactoryUid, type TeamUid } from "@millwright/ids";
 import { readAuth, readSettings, type AuthRequest } from "../domain/new-webhook.ts";
 import { checkSecret, generateSecret } from "../domain/secret.ts";
 import type { Webhook, WebhookAuth, WebhookUid } from "../domain/webhook.ts";
-import type { CreatedRecord } from "../store/webhook-store.ts";
 import { webhookEvent } from "../events/webhook-events.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 import { managedByFiles } from "./managed-by-files.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 import type { TeamSecrets } from "./team-secrets.ts";
 
 export type CreateWebhookDeps = ScopeDeps & {
-  webhooks: {
-    create(
-      webhook: Webhook,
-      secret: string | undefined,
-      generatedSecret: string | undefined,
-      event: NewEvent,
-      request: IdempotentRequest | undefined,
-      max: number,
-      now: Date,
-    ): Promise<CreatedRecord | undefined>;
-  };
+  webhooks: Pick<WebhookStore, "create">;
   teamSecrets: TeamSecrets;
   clock: Clock;
 };

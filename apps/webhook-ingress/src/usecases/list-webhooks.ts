@@ -1,9 +1,10 @@
 import type { Caller } from "@millwright/caller";
 import type { Webhook } from "../domain/webhook.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type ListWebhooksDeps = Pick<ScopeDeps, "factories"> & {
-  webhooks: { list(factoryUid: string): Promise<Webhook[]> };
+  webhooks: Pick<WebhookStore, "list">;
 };
 
 /** Lists a factory's webhooks, oldest first. Errors: factory_not_found · not_authorized. */

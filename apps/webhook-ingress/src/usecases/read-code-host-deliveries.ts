@@ -3,21 +3,11 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid, NIL_UUID } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { CodeHostDelivery } from "../domain/code-host-webhook.ts";
-import type { StoredCodeHostDelivery } from "../store/code-host-delivery-store.ts";
+import type { StoredCodeHostDelivery, CodeHostDeliveryStore } from "../store/code-host-delivery-store.ts";
 import { findCodeHostWebhook, type CodeHostRef, type CodeHostScopeDeps } from "./code-host-webhooks.ts";
 
 export type ReadCodeHostDeliveriesDeps = CodeHostScopeDeps & {
-  codeHostDeliveries: {
-    list(codeHostUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<CodeHostDelivery[]>;
-    find(uid: string): Promise<StoredCodeHostDelivery | undefined>;
-    /**
-     * Accepted deliveries whose bodies have so many bytes in total, in the order of their uids; and the other stored
-     * ones.
-     */
-    findAll(uids: readonly string[], bodyBytesMax: number): Promise<DeliveryBatch>;
-    /** Accepted deliveries of all connections after a uid, oldest first. */
-    walk(afterUid: string, limit: number): Promise<CodeHostDelivery[]>;
-  };
+  codeHostDeliveries: Pick<CodeHostDeliveryStore, "list" | "find" | "findAll" | "walk">;
   cursors: Cursors;
 };
 

@@ -3,6 +3,7 @@ import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { clampPageSize, type Cursors } from "@millwright/paging";
 import type { Delivery } from "../domain/delivery.ts";
+import type { DeliveryStore } from "../store/delivery-store.ts";
 import { findWebhook, type ScopeDeps, type WebhookRef } from "./scope.ts";
 
 export type StoredDelivery = {
@@ -13,10 +14,7 @@ export type StoredDelivery = {
 };
 
 export type ReadDeliveriesDeps = Pick<ScopeDeps, "webhooks"> & {
-  deliveries: {
-    list(webhookUid: string, after: { at: Date; uid: string } | undefined, limit: number): Promise<Delivery[]>;
-    find(uid: string): Promise<StoredDelivery | undefined>;
-  };
+  deliveries: Pick<DeliveryStore, "list" | "find">;
   cursors: Cursors;
 };
 

@@ -11,8 +11,8 @@ import {
   storedHeaders,
 } from "../domain/code-host-webhook.ts";
 import { CODE_HOST_BODY_BYTES_MAX } from "../domain/limits.ts";
-import type { CodeHostEntry, CodeHostReceiver } from "../store/code-host-delivery-store.ts";
 import type { Recorded } from "../store/delivery-store.ts";
+import type { CodeHostDeliveryStore } from "../store/code-host-delivery-store.ts";
 import type { InboundDelivery, Reception } from "./receive-delivery.ts";
 
 /** An untrusted POST to a connection's address. */
@@ -21,15 +21,7 @@ export type InboundCodeHostDelivery = Pick<InboundDelivery, "address" | "request
 };
 
 export type ReceiveCodeHostDeliveryDeps = {
-  codeHostDeliveries: {
-    findReceiver(codeHostUid: string, address: string, now: Date): Promise<CodeHostReceiver | undefined>;
-    record(to: CodeHostReceiver, entry: CodeHostEntry, requestId: string): Promise<Recorded>;
-    recordFailure(
-      to: CodeHostReceiver,
-      address: string,
-      entry: Pick<CodeHostEntry, "outcome" | "sizeBytes" | "receivedAt">,
-    ): Promise<Recorded>;
-  };
+  codeHostDeliveries: Pick<CodeHostDeliveryStore, "findReceiver" | "record" | "recordFailure">;
   clock: Clock;
 };
 

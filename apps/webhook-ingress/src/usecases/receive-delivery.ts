@@ -5,8 +5,8 @@ import { isJson } from "@millwright/payload-filter";
 import { isSignatureValid, isTokenValid } from "../domain/authenticate.ts";
 import { identityOf, namedIdentity } from "../domain/delivery.ts";
 import { BODY_BYTES_MAX } from "../domain/limits.ts";
-import type { Entry, Recorded } from "../store/delivery-store.ts";
-import type { FoundReceiver, Receiver } from "../store/receivers.ts";
+import type { Entry, Recorded, DeliveryStore } from "../store/delivery-store.ts";
+import type { Receiver } from "../store/receivers.ts";
 
 /**
  * The result of reading a body: its bytes; its size (declared, or counted so far) if it is too large; or it did not
@@ -40,12 +40,7 @@ export type Reception =
   | { readonly outcome: "limited"; readonly retryAfterSeconds: number };
 
 export type ReceiveDeliveryDeps = {
-  deliveries: {
-    cachedReceiver(uid: string): Receiver | undefined;
-    findReceiver(uid: string, address: string, now: Date): Promise<FoundReceiver | undefined>;
-    record(to: Receiver, address: string, entry: Entry, requestId: string): Promise<Recorded | "stale">;
-    recordFailure(to: Receiver, address: string, entry: Failure): Promise<Recorded>;
-  };
+  deliveries: Pick<DeliveryStore, "cachedReceiver" | "findReceiver" | "record" | "recordFailure">;
   clock: Clock;
 };
 

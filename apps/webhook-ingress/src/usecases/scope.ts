@@ -2,6 +2,7 @@ import { requireVerb, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import type { Webhook } from "../domain/webhook.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 
 /** The parts of a factory that webhooks need. */
 export type FactoryView = {
@@ -11,7 +12,7 @@ export type FactoryView = {
 };
 
 export type ScopeDeps = {
-  webhooks: { find(uid: string): Promise<Webhook | undefined> };
+  webhooks: Pick<WebhookStore, "find">;
   factories: {
     /** Returns a factory that the caller may see. Errors: factory_not_found (absent or not visible). */
     get(caller: Caller, uid: string): Promise<FactoryView>;

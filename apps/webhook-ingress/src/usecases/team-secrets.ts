@@ -2,24 +2,16 @@ import type { Clock } from "@millwright/clock";
 import { invalidArgument } from "@millwright/errors";
 import { checkSecret } from "../domain/secret.ts";
 import type { Webhook } from "../domain/webhook.ts";
-import type { TeamSecretName, TeamSecretValue } from "../store/team-secret-store.ts";
+import type { TeamSecretName, TeamSecretValue, TeamSecretStore } from "../store/team-secret-store.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 
 /** When a pushed value is compared with the gateway's: by then the gateway has stored it or has failed. */
 const CONFIRM_AFTER_MS = 15_000;
 const BATCH = 50;
 
 export type TeamSecretsDeps = {
-  copies: {
-    register(secret: TeamSecretName): Promise<void>;
-    storeFetched(secret: TeamSecretName, value: TeamSecretValue): Promise<void>;
-    push(secret: TeamSecretName, value: TeamSecretValue, now: Date): Promise<void>;
-    unconfirmed(before: Date, limit: number): Promise<(TeamSecretName & { unconfirmedSince: Date })[]>;
-    confirm(
-      secret: TeamSecretName & { unconfirmedSince: Date },
-      present: { value: string; revision: string } | undefined,
-    ): Promise<void>;
-  };
-  webhooks: { listNaming(secret: TeamSecretName): Promise<readonly Webhook[]> };
+  copies: Pick<TeamSecretStore, "register" | "storeFetched" | "push" | "unconfirmed" | "confirm">;
+  webhooks: Pick<WebhookStore, "listNaming">;
   identity: {
     /** Returns the current value and revision; undefined if the team has no such secret. */
     secret(secret: TeamSecretName): Promise<{ value: string; revision: string } | undefined>;

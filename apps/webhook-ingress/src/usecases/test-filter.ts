@@ -8,12 +8,12 @@ import {
   type Payload,
   type PayloadFilter,
 } from "@millwright/payload-filter";
-import type { Webhook } from "../domain/webhook.ts";
+import type { WebhookStore } from "../store/webhook-store.ts";
 import { getDelivery, type ReadDeliveriesDeps } from "./read-deliveries.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
 export type TestFilterDeps = ScopeDeps &
-  Pick<ReadDeliveriesDeps, "deliveries"> & { webhooks: { list(factoryUid: string): Promise<Webhook[]> } };
+  Pick<ReadDeliveriesDeps, "deliveries"> & { webhooks: Pick<WebhookStore, "list"> };
 
 /** `payloadFilter`: JSON text, empty for none. Exactly one of `deliveryUid` and `payload` is set. */
 export type FilterTestRequest = {
