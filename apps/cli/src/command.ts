@@ -80,7 +80,7 @@ export const textOption = (values: Values, name: string): string | undefined => 
 /** An option that may be given several times. */
 export const textOptions = (values: Values, name: string): string[] => {
   const value = values[name];
-  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
 };
 
 /** Returns undefined for an empty list, so that a request does not contain it. */

@@ -24,15 +24,17 @@ export function usageOf(command: Command): string {
 
 /** The commands, one line each. */
 export function overviewOf(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map((one) => `${one.words} ${one.args.join(" ")}`.length));
-  const lines = commands.map((one) => `  ${`${one.words} ${one.args.join(" ")}`.padEnd(width)}  ${one.summary}`);
+  const width = Math.max(...commands.map((command) => `${command.words} ${command.args.join(" ")}`.length));
+  const lines = commands.map(
+    (command) => `  ${`${command.words} ${command.args.join(" ")}`.padEnd(width)}  ${command.summary}`,
+  );
   return [FIRST_LINE, "", ...lines, "", "millwright COMMAND --help shows the options of a command."].join("\n");
 }
 
 /** Returns the error for words that name no command, with the commands of the same subject. */
 export function unknownCommand(words: readonly string[], commands: readonly Command[]): string {
   const subject = words[0] ?? "";
-  const siblings = commands.filter((one) => one.words.split(" ")[0] === subject);
+  const siblings = commands.filter((command) => command.words.split(" ")[0] === subject);
   if (siblings.length === 0) return `Unknown command ${subject}. millwright --help lists all commands.`;
   return `${words[1] === undefined ? `${subject} needs a second word.` : `Unknown command ${subject} ${words[1]}.`}\n\n${overviewOf(siblings)}`;
 }

@@ -2,7 +2,7 @@ import { CHOICES } from "./choices.ts";
 import { textOption, UsageError, type Cli, type Values } from "./command.ts";
 import { FACTORY, factoryPath } from "./which-factory.ts";
 
-/** The range of an answer about metrics or costs. */
+/** The range of a response with metrics or costs. */
 export type Ranged = {
   as_of: string;
   start_date: string;

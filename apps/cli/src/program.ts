@@ -151,7 +151,7 @@ function checkValue(rejection: Rejection, check: () => void): void {
 
 /** Throws `UsageError` if one of the values, with commas between, is not allowed. */
 function checkChoice(what: string, value: string, choices: readonly string[] | undefined): void {
-  const wrong = choices && value.split(",").find((one) => !choices.includes(one));
+  const wrong = choices && value.split(",").find((choice) => !choices.includes(choice));
   if (wrong !== undefined)
     throw new UsageError(`${what} must be one of ${choices!.join(", ")} (got ${JSON.stringify(wrong)}).`);
 }

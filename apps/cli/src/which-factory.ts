@@ -10,7 +10,7 @@ export async function factoryUid(cli: Cli, values: Values): Promise<string> {
   const named = textOption(values, "factory");
   if (named !== undefined && /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(named)) return named;
   const { factories } = await cli.api().get<{ factories: Factory[] }>("/factory", { search: named, limit: 100 });
-  const found = factories.filter((one) => named === undefined || one.name === named || one.alias === named);
+  const found = factories.filter((factory) => named === undefined || factory.name === named || factory.alias === named);
   if (found.length === 1) return found[0]!.uid;
   if (found.length === 0)
     throw new NotFound(

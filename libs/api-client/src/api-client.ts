@@ -82,8 +82,8 @@ export class ApiClient {
   ): Promise<Response> {
     const url = new URL(`/api/v1${path}`, this.#options.url);
     for (const [name, value] of Object.entries(options.query ?? {})) {
-      for (const one of Array.isArray(value) ? value : [value]) {
-        if (one !== undefined) url.searchParams.append(name, String(one));
+      for (const item of Array.isArray(value) ? value : [value]) {
+        if (item !== undefined) url.searchParams.append(name, String(item));
       }
     }
     const response = await this.#fetch(url, {

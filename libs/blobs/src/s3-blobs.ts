@@ -20,11 +20,11 @@ export function s3Blobs(options: S3Options): BlobStore {
     async put(key, body, { contentType, ...bounds }) {
       const path = pathOf(key);
       return measured(body, new ContentCheck(bounds), async (content, blob) => {
-        const answer = await s3.send("PUT", path, {
+        const response = await s3.send("PUT", path, {
           headers: { "content-type": headerType(contentType), "x-amz-content-sha256": content.sha256 },
           body: blob,
         });
-        await answer?.body?.cancel();
+        await response?.body?.cancel();
       });
     },
     async get(key) {

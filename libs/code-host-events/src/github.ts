@@ -226,8 +226,8 @@ const BUILD_EVENTS: ReadonlySet<string> = new Set([
 function readBuild(payload: unknown, event: string, build: unknown, onBranch: unknown): EventFields[] {
   if (!BUILD_EVENTS.has(event)) return [];
   const pullRequests = listAt(build, "pull_requests")
-    .filter((one) => isOfRepository(one, payload))
-    .flatMap((one) => numberAt(one, "number"));
+    .filter((pullRequest) => isOfRepository(pullRequest, payload))
+    .flatMap((pullRequest) => numberAt(pullRequest, "number"));
   const workflow = at(payload, "workflow");
   const path = textAt(workflow, "path");
   const title = textAt(build, "name") || textAt(build, "app", "name");

@@ -24,7 +24,7 @@ export function listAt(value: unknown, ...path: readonly string[]): readonly unk
 
 /** The texts of one member of each element. */
 export const textsOf = (list: readonly unknown[], name: string): string[] =>
-  list.flatMap((one) => some(textAt(one, name)));
+  list.flatMap((item) => some(textAt(item, name)));
 
 /** None for "". */
 export const some = (text: string): string[] => (text === "" ? [] : [text]);

@@ -77,19 +77,20 @@ function checkKey(
   event: CodeHostEvent,
 ): Check {
   const values = event.attributes[key] ?? [];
-  const present = [...values, ...(event.carried[key] ?? [])];
+  const allValues = [...values, ...(event.carried[key] ?? [])];
   const isSame = sameness(key);
   const wanted = set.in ?? [];
-  const unwanted = (set.not_in ?? []).find((one) => present.some((value) => isSame(one, value)));
-  const found = wanted.find((one) => values.some((value) => isSame(one, value)));
+  const unwanted = (set.not_in ?? []).find((excluded) => allValues.some((value) => isSame(excluded, value)));
+  const found = wanted.find((accepted) => values.some((value) => isSame(accepted, value)));
   if (unwanted !== undefined)
-    return { key, passed: false, detail: `${shown(present)} has ${unwanted}, which not_in names.` };
+    return { key, passed: false, detail: `${shown(allValues)} has ${unwanted}, which not_in names.` };
   if (wanted.length > 0 && found === undefined)
     return { key, passed: false, detail: `${shown(values)} has none of ${shown(wanted)}.` };
   return {
     key,
     passed: true,
-    detail: found === undefined ? `${shown(present)} has nothing that not_in names.` : `${shown(values)} has ${found}.`,
+    detail:
+      found === undefined ? `${shown(allValues)} has nothing that not_in names.` : `${shown(values)} has ${found}.`,
   };
 }
 

@@ -98,7 +98,8 @@ function calendar(text: string): CalendarCron {
     isEveryHour: hour === "*",
     isEitherDay: day !== "*" && weekday !== "*",
   };
-  const comesDue = weekday !== "*" || [...cron.months].some((one) => Math.min(...cron.days) <= MONTH_DAYS[one - 1]!);
+  const comesDue =
+    weekday !== "*" || [...cron.months].some((selected) => Math.min(...cron.days) <= MONTH_DAYS[selected - 1]!);
   if (!comesDue) throw wrong("The expression never matches: no selected month has the selected day.");
   return cron;
 }

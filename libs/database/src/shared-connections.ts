@@ -23,7 +23,7 @@ export class SharedConnections {
   }
 
   async query(query: QueryConfig): Promise<QueryResult> {
-    const place = this.#places.reduce((best, one) => (one.busy < best.busy ? one : best));
+    const place = this.#places.reduce((best, candidate) => (candidate.busy < best.busy ? candidate : best));
     if (!place.client) {
       if (!this.#isClosed && performance.now() >= place.restsUntilMs) void this.#connect(place);
       return this.#otherwise(query);

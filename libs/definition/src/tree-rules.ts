@@ -156,8 +156,8 @@ function checkWorkerAuth({ factory, agents, automations }: ReadTree, problems: P
   for (const agent of agents) check([agent, ...defaults]);
   for (const automation of automations) {
     const { part } = automation;
-    const agent = agents.find((one) =>
-      part.agent === undefined ? one.part.agent_type === "FOREMAN" : one.part.name === part.agent,
+    const agent = agents.find((candidate) =>
+      part.agent === undefined ? candidate.part.agent_type === "FOREMAN" : candidate.part.name === part.agent,
     );
     check([automation, ...(agent ? [agent] : []), ...defaults]);
   }

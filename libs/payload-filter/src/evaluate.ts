@@ -35,14 +35,14 @@ function isMet(leaf: Leaf, field: { readonly value: unknown } | undefined): bool
   if (leaf.in.length === 0 && leaf.notIn.length === 0) return true;
   const values = field ? scalarsOf(field.value) : [];
   const hasOneOf = (set: readonly Scalar[]): boolean =>
-    values.some((one) => set.some((other) => sameScalar(one, other)));
+    values.some((value) => set.some((member) => sameScalar(value, member)));
   return (leaf.in.length === 0 || hasOneOf(leaf.in)) && !hasOneOf(leaf.notIn);
 }
 
 /** Returns what sets are compared with: the scalar, or the scalars of a list; nothing for an object. */
 function scalarsOf(value: unknown): Scalar[] {
-  return (Array.isArray(value) ? value : [value]).flatMap((one) => {
-    const scalar = scalarOf(one);
+  return (Array.isArray(value) ? value : [value]).flatMap((item) => {
+    const scalar = scalarOf(item);
     return scalar === undefined ? [] : [scalar];
   });
 }

@@ -69,7 +69,7 @@ class FilterReader {
     for (const key of ["in", "not_in"])
       if (json[key] === null) this.#fault([...path, key], "A set is a list of values.");
     if ("exists" in json && typeof exists !== "boolean") this.#fault([...path, "exists"], "exists is true or false.");
-    if (leaf.in.some((one) => leaf.notIn.some((other) => sameScalar(one, other))))
+    if (leaf.in.some((accepted) => leaf.notIn.some((excluded) => sameScalar(accepted, excluded))))
       this.#fault(path, "The same value is in in and in not_in.");
     if (exists === false && leaf.in.length > 0)
       this.#fault(path, "A field that must not exist cannot have one of the values of in.");

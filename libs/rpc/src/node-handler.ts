@@ -39,9 +39,9 @@ export function nodeHandler(
       return;
     }
     handler(universalRequestFromNodeRequest(request, response, undefined, undefined))
-      .then((answer) => universalResponseToNodeResponse(answer, response))
+      .then((universalResponse) => universalResponseToNodeResponse(universalResponse, response))
       .catch((error: unknown) =>
-        options.log.debug({ error, operation: handler.method.name }, "an answer was not read to its end"),
+        options.log.debug({ error, operation: handler.method.name }, "an universalResponse was not read to its end"),
       );
   };
 }

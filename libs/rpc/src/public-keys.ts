@@ -78,10 +78,10 @@ class Owner {
   /** Replicas publish different keys during a rotation: all are requested, and one response is enough. */
   async #fetchAll(): Promise<void> {
     const { name, urls, clock } = this.#o;
-    const answers = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
-    if (answers.every(({ status }) => status === "rejected")) {
+    const results = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
+    if (results.every(({ status }) => status === "rejected")) {
       const cause = new AggregateError(
-        answers.map((answer) => (answer.status === "rejected" ? answer.reason : undefined)),
+        results.map((result) => (result.status === "rejected" ? result.reason : undefined)),
       );
       throw new DomainError({
         kind: "unavailable",
@@ -90,14 +90,14 @@ class Owner {
         cause,
       });
     }
-    const keys = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+    const keys = results.flatMap((result) => (result.status === "fulfilled" ? result.value : []));
     this.#keys = new Map(keys.filter(({ kid }) => kid.startsWith(`${name}.`)).map((key) => [key.kid, key]));
     this.#askedMs = clock.monotonicMs();
   }
 
   async #fetch(url: string): Promise<PublicKey[]> {
     const response = await this.#o.get(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (!response.ok) throw new Error(`${url} answers ${response.status}`);
+    if (!response.ok) throw new Error(`${url} results ${response.status}`);
     const { keys } = (await response.json()) as { keys?: unknown };
     return Array.isArray(keys)
       ? keys.filter((key): key is PublicKey => typeof (key as { kid?: unknown } | null)?.kid === "string")

@@ -18,7 +18,8 @@ function isKeyed(message: DescMessage, input: unknown): boolean {
   if (keys.length > 0) return keys.some(({ localName }) => Boolean(values[localName]));
   return message.fields.every(
     (field) =>
-      !isKeyedList(field) || ((values[field.localName] ?? []) as unknown[]).every((one) => isKeyed(field.message, one)),
+      !isKeyedList(field) ||
+      ((values[field.localName] ?? []) as unknown[]).every((item) => isKeyed(field.message, item)),
   );
 }
 

@@ -102,13 +102,13 @@ const invoke =
       request === own
         ? context
         : { ...context, requestHeader: request.header, values: request.contextValues, signal: request.signal };
-    const answer = (await implementation(request.message, seen)) as Record<string, unknown>;
+    const output = (await implementation(request.message, seen)) as Record<string, unknown>;
     const { method } = own;
     return {
       stream: false,
       method,
       service: method.parent,
-      message: create(method.output, answer),
+      message: create(method.output, output),
       get header() {
         return context.responseHeader;
       },

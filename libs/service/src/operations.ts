@@ -16,21 +16,21 @@ export type Operations = {
 /** Serves health, readiness, metrics and public keys of a process, over plain HTTP/1.1. */
 export function handleOperations({ others = notFound, ...operations }: Operations): RequestListener {
   return (request, response) => {
-    const answer = ANSWERS[(request.url ?? "").split("?")[0] ?? ""];
+    const respond = RESPONSES[(request.url ?? "").split("?")[0] ?? ""];
     const isServed =
-      answer &&
-      !(answer === ANSWERS["/jwks.json"] && !operations.keys) &&
-      !(answer === ANSWERS["/metrics"] && !operations.metrics);
+      respond &&
+      !(respond === RESPONSES["/jwks.json"] && !operations.keys) &&
+      !(respond === RESPONSES["/metrics"] && !operations.metrics);
     if (!isServed) return others(request, response);
-    return void answer(operations).then(({ status, type, body }) =>
+    return void respond(operations).then(({ status, type, body }) =>
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body),
     );
   };
 }
 
-type Answer = { status: number; type: string; body: string };
+type OperationsResponse = { status: number; type: string; body: string };
 
-const ANSWERS: Readonly<Record<string, (operations: Operations) => Promise<Answer>>> = {
+const RESPONSES: Readonly<Record<string, (operations: Operations) => Promise<OperationsResponse>>> = {
   "/healthz": async () => json(200, { status: "ok" }),
   "/readyz": async ({ lifecycle }) => {
     const { ready, checks } = await lifecycle.ready();
@@ -40,7 +40,7 @@ const ANSWERS: Readonly<Record<string, (operations: Operations) => Promise<Answe
   "/jwks.json": async ({ keys }) => json(200, { keys: keys?.() ?? [] }),
 };
 
-const json = (status: number, body: object): Answer => ({
+const json = (status: number, body: object): OperationsResponse => ({
   status,
   type: "application/json",
   body: JSON.stringify(body),

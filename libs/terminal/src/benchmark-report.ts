@@ -71,16 +71,16 @@ export function resultsTable({
   incomplete_reason: reason,
   summary_narrative: narrative,
 }: Results): string {
-  const rows = configurations.map((one) => [
-    configurationName(one),
-    one.role,
-    passed(one.scoring),
-    percent(one.scoring.pass_rate),
-    range(one.scoring.interval, percent),
-    coverage(one.scoring),
-    one.scoring.difference_to_baseline ? differenceText(one.scoring.difference_to_baseline) : "",
-    one.metrics.avg_wall_time_s == null ? "-" : `${one.metrics.avg_wall_time_s.toFixed(1)} s`,
-    one.metrics.dollars == null ? "-" : `$${one.metrics.dollars.toFixed(4)}`,
+  const rows = configurations.map((configuration) => [
+    configurationName(configuration),
+    configuration.role,
+    passed(configuration.scoring),
+    percent(configuration.scoring.pass_rate),
+    range(configuration.scoring.interval, percent),
+    coverage(configuration.scoring),
+    configuration.scoring.difference_to_baseline ? differenceText(configuration.scoring.difference_to_baseline) : "",
+    configuration.metrics.avg_wall_time_s == null ? "-" : `${configuration.metrics.avg_wall_time_s.toFixed(1)} s`,
+    configuration.metrics.dollars == null ? "-" : `$${configuration.metrics.dollars.toFixed(4)}`,
   ]);
   const parts = [
     table(
@@ -105,11 +105,11 @@ export function resultsTable({
 
 /** Returns the comparison of two benchmark runs as a table, followed by what makes them less comparable. */
 export function comparisonTable(comparison: Comparison): string {
-  const rows = comparison.configurations.map((one) => [
-    configurationName(one),
-    `${percent(one.run.pass_rate)} (${coverage(one.run)})`,
-    `${percent(one.other_run.pass_rate)} (${coverage(one.other_run)})`,
-    differenceText(one.difference),
+  const rows = comparison.configurations.map((configuration) => [
+    configurationName(configuration),
+    `${percent(configuration.run.pass_rate)} (${coverage(configuration.run)})`,
+    `${percent(configuration.other_run.pass_rate)} (${coverage(configuration.other_run)})`,
+    differenceText(configuration.difference),
   ]);
   const titles = (list: readonly string[], text: string): string[] =>
     list.length > 0 ? [`${text}: ${list.join(", ")}`] : [];
@@ -136,19 +136,19 @@ export function unmetConditions(given: {
   const { results, comparison, belowPercent } = given;
   const ended =
     results && results.run_state !== "completed" ? [`The benchmark run is ${results.run_state}, not completed.`] : [];
-  const below = (results?.configurations ?? []).flatMap((one) => {
-    const { pass_rate: rate } = one.scoring;
+  const below = (results?.configurations ?? []).flatMap((configuration) => {
+    const { pass_rate: rate } = configuration.scoring;
     if (belowPercent === undefined || (rate !== null && rate * 100 >= belowPercent)) return [];
     return [
       rate === null
-        ? `${configurationName(one)} has no outcome.`
-        : `The pass rate of ${configurationName(one)} is ${percent(rate)}, below ${belowPercent} %.`,
+        ? `${configurationName(configuration)} has no outcome.`
+        : `The pass rate of ${configurationName(configuration)} is ${percent(rate)}, below ${belowPercent} %.`,
     ];
   });
-  const worse = (comparison?.configurations ?? []).flatMap((one) =>
-    one.verdict === "worse"
+  const worse = (comparison?.configurations ?? []).flatMap((configuration) =>
+    configuration.verdict === "worse"
       ? [
-          `${configurationName(one)} is worse than in the other run: ${points(one.difference.difference)} points (${range(one.difference.interval, points)}).`,
+          `${configurationName(configuration)} is worse than in the other run: ${points(configuration.difference.difference)} points (${range(configuration.difference.interval, points)}).`,
         ]
       : [],
   );

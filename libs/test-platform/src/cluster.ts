@@ -138,7 +138,7 @@ export class Cluster implements Deployment {
   }
 
   member(name: `${ServiceName | "worker"}-${number}`): Member {
-    const found = this.members.find((one) => one.name === name);
+    const found = this.members.find((member) => member.name === name);
     if (!found) throw new Error(`There is no ${name}.`);
     return found;
   }

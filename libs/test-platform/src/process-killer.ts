@@ -50,19 +50,19 @@ export class ProcessKiller {
   }
 
   async #killRepeatedly(): Promise<void> {
-    while (this.isKilling) for (const one of shuffled(this.#targets)) await this.#kill(one);
+    while (this.isKilling) for (const target of shuffled(this.#targets)) await this.#kill(target);
   }
 
-  async #kill(one: KillTarget): Promise<void> {
-    if (!this.isKilling || (await one.isSpared?.())) return;
-    this.kills.push(one.name);
-    await one.kill();
-    if (!this.isAbandoned) await one.restart(this);
+  async #kill(target: KillTarget): Promise<void> {
+    if (!this.isKilling || (await target.isSpared?.())) return;
+    this.kills.push(target.name);
+    await target.kill();
+    if (!this.isAbandoned) await target.restart(this);
   }
 }
 
 const shuffled = <T>(all: readonly T[]): T[] =>
   all
-    .map((one) => ({ one, at: Math.random() }))
+    .map((item) => ({ item, at: Math.random() }))
     .toSorted((a, b) => a.at - b.at)
-    .map(({ one }) => one);
+    .map(({ item }) => item);

@@ -74,16 +74,16 @@ export class GitServer {
     const chunks: Buffer[] = [];
     backend.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
     backend.once("close", () => {
-      const answer = Buffer.concat(chunks);
-      const end = answer.indexOf("\r\n\r\n");
+      const output = Buffer.concat(chunks);
+      const end = output.indexOf("\r\n\r\n");
       const headers = Object.fromEntries(
-        answer
+        output
           .subarray(0, end)
           .toString("latin1")
           .split("\r\n")
           .map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
       );
-      response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(answer.subarray(end + 4));
+      response.writeHead(Number.parseInt(headers["Status"] ?? "200", 10), headers).end(output.subarray(end + 4));
     });
   }
 }

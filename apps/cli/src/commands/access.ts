@@ -123,7 +123,7 @@ export const accessCommands: Command[] = [
       cli.show(members, () =>
         table(
           ["USER", "EMAIL", "ROLE"],
-          members.map((one) => [one.uid, one.email, one.role]),
+          members.map((member) => [member.uid, member.email, member.role]),
         ),
       );
     },

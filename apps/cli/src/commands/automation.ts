@@ -28,12 +28,12 @@ type Decision = {
 
 const triggersOf = ({ triggers }: Automation): string =>
   triggers.map(({ provider, event }) => `${provider} ${event}`).join(", ");
-const describe = (one: Automation): string =>
-  `automation ${one.uid} (${one.name})${one.enabled ? "" : ", disabled"}${one.management === "files" ? ", of files" : ""}\nby ${triggersOf(one)}\nfor ${one.agent ?? "the foreman"}: ${one.prompt}`;
+const describe = (automation: Automation): string =>
+  `automation ${automation.uid} (${automation.name})${automation.enabled ? "" : ", disabled"}${automation.management === "files" ? ", of files" : ""}\nby ${triggersOf(automation)}\nfor ${automation.agent ?? "the foreman"}: ${automation.prompt}`;
 export type Replayed = { would_trigger: boolean; label: string; decision: Decision };
 export const replayText = ({ label, decision }: Replayed): string => `${label}\n${describeDecision(decision)}`;
-const describeDecision = (one: Decision): string =>
-  `${one.outcome}: ${one.explanation}${one.run_id === null ? "" : `\nrun ${one.run_id}`}`;
+const describeDecision = (decision: Decision): string =>
+  `${decision.outcome}: ${decision.explanation}${decision.run_id === null ? "" : `\nrun ${decision.run_id}`}`;
 
 const why = ({ explanation, next_attempt_at: next }: Decision): string =>
   next ? `${explanation} Next attempt: ${next}.` : explanation;
@@ -45,10 +45,10 @@ const enableCommand = (action: "enable" | "disable", summary: string): Command =
   summary,
   run: async (cli, [uid], values) => {
     const path = await factoryPath(cli, values, "automations", uid!);
-    const present = await cli.api().get<Automation>(path);
+    const current = await cli.api().get<Automation>(path);
     const changed = await cli
       .api()
-      .request<Automation>("PUT", path, { body: { ...present, enabled: action === "enable" } });
+      .request<Automation>("PUT", path, { body: { ...current, enabled: action === "enable" } });
     cli.show(changed, () => describe(changed));
   },
 });
@@ -57,13 +57,13 @@ const showDecisions = (cli: Cli, decisions: Decision[]): void =>
   cli.show(decisions, () =>
     table(
       ["DECIDED", "AUTOMATION", "EVENT", "OUTCOME", "RUN", "WHY"],
-      decisions.map((one) => [
-        one.decided_at,
-        one.automation,
-        `${one.provider} ${one.event}`,
-        one.outcome,
-        one.run_id ?? "",
-        why(one),
+      decisions.map((decision) => [
+        decision.decided_at,
+        decision.automation,
+        `${decision.provider} ${decision.event}`,
+        decision.outcome,
+        decision.run_id ?? "",
+        why(decision),
       ]),
     ),
   );
@@ -94,12 +94,12 @@ export const automationCommands: Command[] = [
       cli.show(automations, () =>
         table(
           ["AUTOMATION", "NAME", "ENABLED", "TRIGGERS", "LAST FIRED"],
-          automations.map((one) => [
-            one.uid,
-            one.name,
-            one.enabled ? "yes" : "no",
-            triggersOf(one),
-            one.last_fired_at ?? "never",
+          automations.map((automation) => [
+            automation.uid,
+            automation.name,
+            automation.enabled ? "yes" : "no",
+            triggersOf(automation),
+            automation.last_fired_at ?? "never",
           ]),
         ),
       );
@@ -111,8 +111,8 @@ export const automationCommands: Command[] = [
     options: FACTORY,
     summary: "Show an automation.",
     run: async (cli, [uid], values) => {
-      const one = await cli.api().get<Automation>(await factoryPath(cli, values, "automations", uid!));
-      cli.show(one, () => describe(one));
+      const automation = await cli.api().get<Automation>(await factoryPath(cli, values, "automations", uid!));
+      cli.show(automation, () => describe(automation));
     },
   },
   enableCommand("enable", "Let it fire."),

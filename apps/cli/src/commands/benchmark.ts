@@ -50,9 +50,9 @@ async function taskBody(cli: Cli, values: Values, file: string | undefined): Pro
 }
 
 const ratesOf = ({ configuration_stats: stats }: BenchmarkRun): string =>
-  (stats ?? []).map((one) => `${configurationName(one)} ${percent(one.pass_rate)}`).join(", ");
+  (stats ?? []).map((tally) => `${configurationName(tally)} ${percent(tally.pass_rate)}`).join(", ");
 const scoresOf = ({ scores = [] }: Trial): string =>
-  scores.map((one) => `${one.scorer_name} ${one.outcome ?? one.status}`).join(", ");
+  scores.map((score) => `${score.scorer_name} ${score.outcome ?? score.status}`).join(", ");
 
 /** Benchmark suites, their tasks, and their runs. */
 export const benchmarkCommands: Command[] = [
@@ -68,7 +68,13 @@ export const benchmarkCommands: Command[] = [
       cli.show(suites, () =>
         table(
           ["SUITE", "NAME", "AGENT", "VERSION", "UPDATED"],
-          suites.map((one) => [one.uid, one.name, one.factory_agent_type, String(one.version), one.updated_at]),
+          suites.map((suite) => [
+            suite.uid,
+            suite.name,
+            suite.factory_agent_type,
+            String(suite.version),
+            suite.updated_at,
+          ]),
         ),
       );
     },
@@ -114,7 +120,7 @@ export const benchmarkCommands: Command[] = [
       cli.show(data, () =>
         table(
           ["RUN", "CREATED", "VERSION", "PROGRESS", "PASS RATES"],
-          data.map((one) => [one.uid, one.created_at, String(one.suite_version), progressLine(one), ratesOf(one)]),
+          data.map((run) => [run.uid, run.created_at, String(run.suite_version), progressLine(run), ratesOf(run)]),
         ),
       );
     },
@@ -141,14 +147,14 @@ export const benchmarkCommands: Command[] = [
         include: "scores",
       };
       const { data } = await cli.api().get<{ data: Trial[] }>(path, query);
-      const row = (one: Trial): string[] => [
-        one.task_title,
-        one.configuration_uid,
-        String(one.rep_index),
-        one.terminal_reason ? `${one.state} (${one.terminal_reason})` : one.state,
-        String(one.attempt_count),
-        one.run_id ?? "",
-        scoresOf(one),
+      const row = (trial: Trial): string[] => [
+        trial.task_title,
+        trial.configuration_uid,
+        String(trial.rep_index),
+        trial.terminal_reason ? `${trial.state} (${trial.terminal_reason})` : trial.state,
+        String(trial.attempt_count),
+        trial.run_id ?? "",
+        scoresOf(trial),
       ];
       cli.show(data, () =>
         table(["TASK", "CONFIGURATION", "REP", "STATE", "ATTEMPTS", "RUN", "SCORES"], data.map(row)),

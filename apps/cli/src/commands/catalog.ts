@@ -31,7 +31,12 @@ export const catalogCommands: Command[] = [
         .api()
         .get<{ agents: Skill[] }>(`/agent${query.size > 0 ? `?${query.toString()}` : ""}`);
       const rows = agents.flatMap(({ name, variants }) =>
-        variants.map((one) => [name, one.id, one.last_run_timestamp ?? "", one.error ?? one.description]),
+        variants.map((variant) => [
+          name,
+          variant.id,
+          variant.last_run_timestamp ?? "",
+          variant.error ?? variant.description,
+        ]),
       );
       cli.show(agents, () => table(["SKILL", "ID", "LAST RUN", "DESCRIPTION"], rows));
     },
@@ -41,14 +46,14 @@ export const catalogCommands: Command[] = [
     args: [],
     summary: "List models, the default first, and what would enable the disabled ones.",
     run: async (cli) => {
-      const answer = await cli.api().get<{ default_model_id: string; models: Model[] }>("/agent/models");
-      const rows = answer.models.map(({ id, provider, disabled, disabled_message: why }) => [
+      const listed = await cli.api().get<{ default_model_id: string; models: Model[] }>("/agent/models");
+      const rows = listed.models.map(({ id, provider, disabled, disabled_message: why }) => [
         id,
         provider,
-        id === answer.default_model_id ? "default" : disabled ? "disabled" : "",
+        id === listed.default_model_id ? "default" : disabled ? "disabled" : "",
         why ?? "",
       ]);
-      cli.show(answer, () => table(["MODEL", "PROVIDER", "", "WHY"], rows));
+      cli.show(listed, () => table(["MODEL", "PROVIDER", "", "WHY"], rows));
     },
   },
   {
@@ -56,8 +61,8 @@ export const catalogCommands: Command[] = [
     args: [],
     summary: "List the source networks of the platform's workers.",
     run: async (cli) => {
-      const answer = await cli.api().get<{ cidrs: string[] }>("/networking/egress-ranges");
-      cli.show(answer, () => answer.cidrs.join("\n"));
+      const listed = await cli.api().get<{ cidrs: string[] }>("/networking/egress-ranges");
+      cli.show(listed, () => listed.cidrs.join("\n"));
     },
   },
 ];

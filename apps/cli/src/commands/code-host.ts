@@ -66,7 +66,7 @@ export const codeHostCommands: Command[] = [
       cli.show(hosts, () =>
         table(
           ["CODE HOST", "NAME", "KIND", "AT", "OWNERS"],
-          hosts.map((one) => [one.uid, one.name, one.kind, one.base_url || one.root, one.owners.join(" ")]),
+          hosts.map((host) => [host.uid, host.name, host.kind, host.base_url || host.root, host.owners.join(" ")]),
         ),
       );
     },
@@ -117,13 +117,13 @@ export const codeHostCommands: Command[] = [
       cli.show(deliveries, () =>
         table(
           ["DELIVERY", "RECEIVED", "OUTCOME", "EVENT", "BYTES", "DELIVERY ID"],
-          deliveries.map((one) => [
-            one.uid,
-            one.received_at,
-            one.label,
-            eventLabel(one),
-            String(one.size_bytes),
-            one.delivery_id ?? "",
+          deliveries.map((delivery) => [
+            delivery.uid,
+            delivery.received_at,
+            delivery.label,
+            eventLabel(delivery),
+            String(delivery.size_bytes),
+            delivery.delivery_id ?? "",
           ]),
         ),
       );
@@ -133,12 +133,14 @@ export const codeHostCommands: Command[] = [
     words: "code-host delivery",
     args: ["CODE_HOST", "DELIVERY"],
     summary: "Show one delivery with its payload.",
-    run: async (cli, [uid, delivery], values) => {
-      const one = await cli.api().get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${delivery}`);
+    run: async (cli, [uid, deliveryUid], values) => {
+      const delivery = await cli
+        .api()
+        .get<Delivery>(`${await pathOf(cli, values, uid)}/webhook/deliveries/${deliveryUid}`);
       cli.show(
-        one,
+        delivery,
         () =>
-          `${one.label}  ${one.received_at}  ${eventLabel(one)}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
+          `${delivery.label}  ${delivery.received_at}  ${eventLabel(delivery)}  ${delivery.delivery_id ?? ""}\n${delivery.payload === undefined ? "" : JSON.stringify(delivery.payload, null, 2)}`,
       );
     },
   },

@@ -19,7 +19,7 @@ export const eventCommands: Command[] = [
       cli.show(events, () =>
         table(
           ["SEQUENCE", "WHEN", "RUN", "EVENT"],
-          events.map((one) => [String(one.sequence), one.occurred_at, one.run_id, one.event_type]),
+          events.map((event) => [String(event.sequence), event.occurred_at, event.run_id, event.event_type]),
         ),
       );
     },

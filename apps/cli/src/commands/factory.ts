@@ -62,7 +62,7 @@ export const factoryCommands: Command[] = [
       cli.show(factories, () =>
         table(
           ["FACTORY", "NAME", "ALIAS"],
-          factories.map((one) => [one.uid, one.name, one.alias ?? ""]),
+          factories.map((factory) => [factory.uid, factory.name, factory.alias ?? ""]),
         ),
       );
     },
@@ -132,7 +132,7 @@ export const factoryCommands: Command[] = [
     ignoresTeam: true,
     run: async (cli, [dir]) => {
       const { diagnostics } = parseDefinition(await readDefinitionDirectory(dir!));
-      const isValid = diagnostics.every((one) => one.severity === "warning");
+      const isValid = diagnostics.every((diagnostic) => diagnostic.severity === "warning");
       cli.show({ valid: isValid, diagnostics }, () =>
         diagnostics.length > 0 ? diagnosticLines(diagnostics) : "The definition is valid.",
       );

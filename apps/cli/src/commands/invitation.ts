@@ -15,7 +15,14 @@ type Invitation = {
 const listed = (invitations: readonly Invitation[]): string =>
   table(
     ["INVITATION", "TEAM", "EMAIL", "ROLE", "INVITED BY", "EXPIRES"],
-    invitations.map((one) => [one.uid, one.team.name, one.email, one.role, one.invited_by, one.expires_at]),
+    invitations.map((invitation) => [
+      invitation.uid,
+      invitation.team.name,
+      invitation.email,
+      invitation.role,
+      invitation.invited_by,
+      invitation.expires_at,
+    ]),
   );
 
 /** Invitations of people who already use the platform. */

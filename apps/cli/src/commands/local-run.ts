@@ -59,18 +59,18 @@ async function execute(
     if (report.isEmpty)
       await Promise.race([new Promise<void>((resolve) => (wake = resolve)), delay(everyMs, undefined, { ref: false })]);
     if (!report.hasEnded) await Promise.race([ended, delay(Math.min(BATCH_MS, everyMs))]);
-    const answer = await send(cli, runId, clientId, report, everyMs);
-    report.acknowledged(answer.acked_seq);
-    if (answer.lease !== "held") {
+    const response = await send(cli, runId, clientId, report, everyMs);
+    report.acknowledged(response.acked_seq);
+    if (response.lease !== "held") {
       if (!report.hasEnded)
         cli.printError(
-          `millwright: the platform ended this run (${answer.state.toLowerCase()}); the command is stopped.`,
+          `millwright: the platform ended this run (${response.state.toLowerCase()}); the command is stopped.`,
         );
       if (!report.hasEnded) command.stop();
       await ended;
-      return answer.state;
+      return response.state;
     }
-    for (const { followup_id: uid, message } of answer.followups) {
+    for (const { followup_id: uid, message } of response.followups) {
       if (forwardedFollowups.has(uid) || report.hasEnded || !command.writeLine(message)) continue;
       forwardedFollowups.add(uid);
       report.followupReceived(uid);

@@ -18,14 +18,14 @@ type Page = { data: PullRequest[]; page_info: { has_next_page: boolean } };
 const EXPORT_TYPES: Readonly<Record<string, string>> = { ndjson: "application/x-ndjson", csv: "text/csv" };
 
 const HEADINGS = ["STATE", "OPENED", "LINES", "PEOPLE", "KICKOFF TO MERGE", "PULL REQUEST", "TITLE"];
-const rowOf = (one: PullRequest): string[] => [
-  one.state,
-  one.opened_at ?? "-",
-  one.additions === null ? "-" : `+${one.additions} -${one.deletions ?? 0}`,
-  one.human_interactions === null ? "-" : String(one.human_interactions.total),
-  durationText(one.cycle_time.kickoff_to_merge),
-  one.url,
-  one.title ?? "",
+const rowOf = (pullRequest: PullRequest): string[] => [
+  pullRequest.state,
+  pullRequest.opened_at ?? "-",
+  pullRequest.additions === null ? "-" : `+${pullRequest.additions} -${pullRequest.deletions ?? 0}`,
+  pullRequest.human_interactions === null ? "-" : String(pullRequest.human_interactions.total),
+  durationText(pullRequest.cycle_time.kickoff_to_merge),
+  pullRequest.url,
+  pullRequest.title ?? "",
 ];
 
 /** Pull requests that the runs of a factory produced. */

@@ -170,8 +170,8 @@ export const runCommands: Command[] = [
     args: ["RUN"],
     summary: "Interrupt the current turn of a run; it continues with the next message.",
     run: async (cli, [id]) => {
-      const answer = await cli.api().post<{ run_id: string }>(`/agent/runs/${id}/interrupt`);
-      cli.show(answer, () => `Interrupted the turn of ${answer.run_id}.`);
+      const result = await cli.api().post<{ run_id: string }>(`/agent/runs/${id}/interrupt`);
+      cli.show(result, () => `Interrupted the turn of ${result.run_id}.`);
     },
   },
   {
@@ -184,10 +184,10 @@ export const runCommands: Command[] = [
       cli.show(followups, () =>
         table(
           ["SENT", "STATE", "MESSAGE"],
-          followups.map((one) => [
-            one.created_at,
-            one.reason ? `${one.state} (${one.reason})` : one.state,
-            one.message,
+          followups.map((followup) => [
+            followup.created_at,
+            followup.reason ? `${followup.state} (${followup.reason})` : followup.state,
+            followup.message,
           ]),
         ),
       );
@@ -202,11 +202,11 @@ export const runCommands: Command[] = [
       const paths = textOptions(values, "attach");
       if (message === undefined && paths.length === 0) throw new UsageError("Give a MESSAGE or --attach FILE.");
       const attachments = await uploadFor(cli, id!, paths);
-      const answer = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, {
+      const result = await cli.api().post<{ outcome: string }>(`/agent/runs/${id}/followups`, {
         message: message ?? "",
         attachments: nonEmpty(attachments),
       });
-      cli.show(answer, () => `accepted: ${answer.outcome}`);
+      cli.show(result, () => `accepted: ${result.outcome}`);
     },
   },
   {

@@ -46,7 +46,7 @@ const given = async (values: Values): Promise<Record<string, string>> => {
     agent_uid: textOption(values, "agent"),
     overlap_policy: textOption(values, "overlap"),
   };
-  return Object.fromEntries(Object.entries(named).filter((one): one is [string, string] => one[1] !== undefined));
+  return Object.fromEntries(Object.entries(named).filter((entry): entry is [string, string] => entry[1] !== undefined));
 };
 
 const switching = (verb: "pause" | "resume", summary: string): Command => ({
@@ -83,7 +83,13 @@ export const scheduleCommands: Command[] = [
       cli.show(schedules, () =>
         table(
           ["SCHEDULE", "NAME", "CRON", "ZONE", "NEXT"],
-          schedules.map((one) => [one.id, one.name, one.cron_schedule, one.time_zone ?? "UTC", nextOf(one)]),
+          schedules.map((schedule) => [
+            schedule.id,
+            schedule.name,
+            schedule.cron_schedule,
+            schedule.time_zone ?? "UTC",
+            nextOf(schedule),
+          ]),
         ),
       );
     },
@@ -130,8 +136,8 @@ export const scheduleCommands: Command[] = [
     args: ["SCHEDULE"],
     summary: "Delete a schedule; its runs are retained.",
     run: async (cli, [id]) => {
-      const answer = await cli.api().request<{ success: boolean }>("DELETE", `/agent/schedules/${id}`);
-      cli.show(answer, () => `schedule ${id} is deleted.`);
+      const deleted = await cli.api().request<{ success: boolean }>("DELETE", `/agent/schedules/${id}`);
+      cli.show(deleted, () => `schedule ${id} is deleted.`);
     },
   },
   {
@@ -147,10 +153,10 @@ export const scheduleCommands: Command[] = [
       cli.show(slots, () =>
         table(
           ["SLOT", "STATE", "RUN OR REASON"],
-          slots.map((one) => [
-            one.slot_at,
-            one.state,
-            one.run_id ?? [one.reason, one.message].filter(Boolean).join(": "),
+          slots.map((slot) => [
+            slot.slot_at,
+            slot.state,
+            slot.run_id ?? [slot.reason, slot.message].filter(Boolean).join(": "),
           ]),
         ),
       );

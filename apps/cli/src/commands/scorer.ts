@@ -69,14 +69,14 @@ export const scorerCommands: Command[] = [
       const { scorers } = await cli.api().get<{ scorers: Scorer[] }>(await factoryPath(cli, values, "scorers"), {
         include_managed: values["managed"] === true ? true : undefined,
       });
-      const row = (one: Scorer): string[] => [
-        one.uid,
-        one.name,
-        one.model_id,
-        agentsOf(one),
-        `${one.sampling_rate} %`,
-        percent(one.pass_rate_summary?.pass_rate ?? null),
-        String(one.result_count ?? 0),
+      const row = (scorer: Scorer): string[] => [
+        scorer.uid,
+        scorer.name,
+        scorer.model_id,
+        agentsOf(scorer),
+        `${scorer.sampling_rate} %`,
+        percent(scorer.pass_rate_summary?.pass_rate ?? null),
+        String(scorer.result_count ?? 0),
       ];
       cli.show(scorers, () =>
         table(["SCORER", "NAME", "MODEL", "AGENTS", "SAMPLED", "PASS RATE", "RESULTS"], scorers.map(row)),
@@ -115,14 +115,14 @@ export const scorerCommands: Command[] = [
       const { results } = await cli
         .api()
         .get<{ results: Result[] }>(await factoryPath(cli, values, "scorers", uid!, "results"), query);
-      const row = (one: Result): string[] => [
-        one.attempted_at,
-        one.run_id,
-        one.status,
-        one.classification ?? one.failure_code ?? "",
-        String(one.score ?? ""),
-        one.outcome ?? "",
-        ...(values["reasons"] === true ? [one.reasons?.[0]?.reason ?? ""] : []),
+      const row = (result: Result): string[] => [
+        result.attempted_at,
+        result.run_id,
+        result.status,
+        result.classification ?? result.failure_code ?? "",
+        String(result.score ?? ""),
+        result.outcome ?? "",
+        ...(values["reasons"] === true ? [result.reasons?.[0]?.reason ?? ""] : []),
       ];
       cli.show(results, () =>
         table(
@@ -154,7 +154,7 @@ export const scorerCommands: Command[] = [
       cli.show(results, () =>
         table(
           ["RUN", "STATUS", "SCORING RUN OR ERROR"],
-          results.map((one) => [one.run_id, one.status, one.scoring_run_id ?? one.error ?? ""]),
+          results.map((result) => [result.run_id, result.status, result.scoring_run_id ?? result.error ?? ""]),
         ),
       );
       return results.some(({ status }) => status === "failed") ? EXIT.failed : EXIT.done;

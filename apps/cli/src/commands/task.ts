@@ -39,7 +39,8 @@ export const taskCommands: Command[] = [
         [
           `${task.title}  [${task.stage}]`,
           ...task.outputs.map(
-            (one) => `  ${one.artifact_type}  ${one.data["url"] ?? one.data["filename"] ?? one.data["title"] ?? ""}`,
+            (artifact) =>
+              `  ${artifact.artifact_type}  ${artifact.data["url"] ?? artifact.data["filename"] ?? artifact.data["title"] ?? ""}`,
           ),
         ].join("\n"),
       );

@@ -93,12 +93,12 @@ export const webhookCommands: Command[] = [
       cli.show(webhooks, () =>
         table(
           ["WEBHOOK", "NAME", "AUTH", "ENABLED", "LAST DELIVERY"],
-          webhooks.map((one) => [
-            one.uid,
-            one.name,
-            one.signature_scheme ?? one.auth_mode,
-            one.enabled ? "yes" : "no",
-            one.last_delivery_at ?? "never",
+          webhooks.map((webhook) => [
+            webhook.uid,
+            webhook.name,
+            webhook.signature_scheme ?? webhook.auth_mode,
+            webhook.enabled ? "yes" : "no",
+            webhook.last_delivery_at ?? "never",
           ]),
         ),
       );
@@ -144,7 +144,13 @@ export const webhookCommands: Command[] = [
       cli.show(deliveries, () =>
         table(
           ["DELIVERY", "RECEIVED", "OUTCOME", "BYTES", "DELIVERY ID"],
-          deliveries.map((one) => [one.uid, one.received_at, one.label, String(one.size_bytes), one.delivery_id ?? ""]),
+          deliveries.map((delivery) => [
+            delivery.uid,
+            delivery.received_at,
+            delivery.label,
+            String(delivery.size_bytes),
+            delivery.delivery_id ?? "",
+          ]),
         ),
       );
     },
@@ -153,12 +159,12 @@ export const webhookCommands: Command[] = [
     words: "webhook delivery",
     args: ["WEBHOOK", "DELIVERY"],
     summary: "Show one delivery with its payload.",
-    run: async (cli, [uid, delivery]) => {
-      const one = await cli.api().get<Delivery>(`/factory/webhooks/${uid}/deliveries/${delivery}`);
+    run: async (cli, [uid, deliveryUid]) => {
+      const delivery = await cli.api().get<Delivery>(`/factory/webhooks/${uid}/deliveries/${deliveryUid}`);
       cli.show(
-        one,
+        delivery,
         () =>
-          `${one.label}  ${one.received_at}  ${one.delivery_id ?? ""}\n${one.payload === undefined ? "" : JSON.stringify(one.payload, null, 2)}`,
+          `${delivery.label}  ${delivery.received_at}  ${delivery.delivery_id ?? ""}\n${delivery.payload === undefined ? "" : JSON.stringify(delivery.payload, null, 2)}`,
       );
     },
   },

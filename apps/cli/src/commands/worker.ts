@@ -24,12 +24,12 @@ export const workerCommands: Command[] = [
       cli.show(workers, () =>
         table(
           ["WORKER", "CONNECTIONS", "LAST SEEN", "SANDBOX", "LIMITS"],
-          workers.map((one) => [
-            one.worker_host,
-            String(one.connection_count),
-            one.last_seen_at,
-            one.sandbox,
-            limitsOf(one.sandbox_features),
+          workers.map((worker) => [
+            worker.worker_host,
+            String(worker.connection_count),
+            worker.last_seen_at,
+            worker.sandbox,
+            limitsOf(worker.sandbox_features),
           ]),
         ),
       );

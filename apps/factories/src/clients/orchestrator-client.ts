@@ -211,8 +211,8 @@ function automatedRun({
 }
 
 /** Returns undefined for what is absent or not visible to the caller. */
-const orAbsent = <T>(answer: Promise<T>): Promise<T | undefined> =>
-  answer.catch((error: unknown) => {
+const orAbsent = <T>(response: Promise<T>): Promise<T | undefined> =>
+  response.catch((error: unknown) => {
     if (isDomainError(error) && error.kind === "not_found") return undefined;
     throw error;
   });

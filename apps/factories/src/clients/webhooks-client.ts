@@ -57,8 +57,8 @@ export function webhooksClient(transport: Transport, signer: CallerSigner) {
   };
 }
 
-const orAbsent = <T>(answer: Promise<T>): Promise<T | undefined> =>
-  answer.catch((error: unknown) => {
+const orAbsent = <T>(response: Promise<T>): Promise<T | undefined> =>
+  response.catch((error: unknown) => {
     if (isDomainError(error) && error.kind === "not_found") return undefined;
     throw error;
   });

@@ -24,7 +24,7 @@ export async function missingReferences(
     isDryRun: true,
   });
   return diagnostics
-    .filter((one) => one.severity === "error" && one.path === path)
+    .filter((diagnostic) => diagnostic.severity === "error" && diagnostic.path === path)
     .map(({ code, message }) => ({ code, message }));
 }
 

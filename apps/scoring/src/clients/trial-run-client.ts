@@ -29,9 +29,9 @@ export function trialRunClient(transport: Transport, signer: CallerSigner) {
      */
     async create(run: TrialRun): Promise<{ readonly runUid: string; readonly isAtCapacity: boolean }> {
       const { runs: created } = await runs.createRuns({ runs: [requestOf(run)] }, onBehalfOf(run));
-      const [{ run: answer, atCapacity } = { run: undefined, atCapacity: false }] = created;
-      if (!answer) throw new Error("The orchestrator returned no run.");
-      return { runUid: answer.uid, isAtCapacity: atCapacity };
+      const [{ run: createdRun, atCapacity } = { run: undefined, atCapacity: false }] = created;
+      if (!createdRun) throw new Error("The orchestrator returned no run.");
+      return { runUid: createdRun.uid, isAtCapacity: atCapacity };
     },
 
     /**

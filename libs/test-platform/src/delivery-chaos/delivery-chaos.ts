@@ -86,11 +86,13 @@ async function sendCopies(
   const body = JSON.stringify({ n: 0, ...FIRING });
   await inTurns(targets, IDENTITIES_AT_ONCE, async (to) => {
     const id = `copy-${to.uid}`;
-    const answers = await Promise.all(Array.from({ length: COPIES }, () => sender.attempt(to, id, body)));
-    const answered = answers.filter((one) => one?.status === 202);
+    const responses = await Promise.all(Array.from({ length: COPIES }, () => sender.attempt(to, id, body)));
+    const answered = responses.filter((response) => response?.status === 202);
     if (answered.length === 0) await sender.deliver(to, id, body, stallTimeoutMs);
-    const others = answers.filter((one) => one !== undefined && one.status !== 202 && one.status < 500);
-    if (others.length > 0 || answered.some((one) => one!.deliveryId !== id))
+    const others = responses.filter(
+      (response) => response !== undefined && response.status !== 202 && response.status < 500,
+    );
+    if (others.length > 0 || answered.some((response) => response!.deliveryId !== id))
       violations.push(`copies of ${id} were answered ${JSON.stringify([...others, ...answered])}`);
     total.answered += answered.length;
     total.unanswered += COPIES - answered.length;

@@ -54,7 +54,7 @@ export class RetryingClient {
     body: object | undefined,
     idempotencyKey: string,
   ): Promise<{ response: ApiResponse; isRetryable: boolean }> {
-    const answer = await fetch(`${this.#url}/api/v1${path}`, {
+    const fetched = await fetch(`${this.#url}/api/v1${path}`, {
       method,
       headers: {
         authorization: `Bearer ${this.#key}`,
@@ -64,8 +64,8 @@ export class RetryingClient {
       body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
     });
-    const response = { status: answer.status, body: JSON.parse((await answer.text()) || "null") };
-    return { response, isRetryable: answer.headers.get("x-should-retry") === "true" };
+    const response = { status: fetched.status, body: JSON.parse((await fetched.text()) || "null") };
+    return { response, isRetryable: fetched.headers.get("x-should-retry") === "true" };
   }
 
   /**

@@ -109,7 +109,7 @@ export class Rig {
     switch (kind) {
       case "cut": {
         const relay = this.cluster.relay(Number(target.split("-")[1]));
-        relay.cut(fault.how);
+        relay.cut(fault.network);
         await pause(forMs);
         return relay.repair();
       }

@@ -7,7 +7,7 @@ import { planRun, type RunPlan } from "./workload.ts";
  */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: "kill" | "freeze" | "stop"; readonly target: string }
-  | { readonly kind: "cut"; readonly target: string; readonly how: NetworkFault }
+  | { readonly kind: "cut"; readonly target: string; readonly network: NetworkFault }
   | { readonly kind: "backends" | "crash"; readonly target: string; readonly share: number }
   | { readonly kind: "wipe"; readonly target: "nats-server" }
 );
@@ -63,7 +63,7 @@ function randomFault(random: SeededRandom): Fault {
         ...times,
         kind,
         target: randomReplica(random, "worker"),
-        how: random.pick(["refuse", "silence", "mute"]),
+        network: random.pick(["refuse", "silence", "mute"]),
       };
     case "freeze":
     case "kill": {
@@ -102,7 +102,7 @@ export const faultType = (fault: Fault): string =>
   `${fault.kind} ${fault.target.replace(/-\d+$/, "")}${variantOf(fault)}`;
 
 function variantOf(fault: Fault): string {
-  if (fault.kind === "cut") return ` (${fault.how})`;
+  if (fault.kind === "cut") return ` (${fault.network})`;
   return fault.kind === "backends" ? ` (${fault.share === 1 ? "all" : "some"})` : "";
 }
 

@@ -116,7 +116,9 @@ function followUpOutcomes(run: RunFacts): string[] {
       .map(({ payload }) => payload[member] as string);
   const [delivered, given] = [uids("message", "message_uid"), uids("followup_undelivered", "followup_uid")];
   const outcomeOf = ({ uid, text, isDelivered, isUndeliverable, reason }: MessageFact): string[] => {
-    const count = [delivered, given].map((uidsOfKind) => uidsOfKind.filter((one) => one === uid).length).join(":");
+    const count = [delivered, given]
+      .map((uidsOfKind) => uidsOfKind.filter((candidate) => candidate === uid).length)
+      .join(":");
     const isOne =
       (isDelivered && !isUndeliverable && count === "1:0") ||
       (!isDelivered && isUndeliverable && reason !== null && count === "0:1");
@@ -126,7 +128,7 @@ function followUpOutcomes(run: RunFacts): string[] {
           `follow-up ${text} does not have exactly one outcome: delivered ${isDelivered}, undeliverable ${isUndeliverable} (${reason}), events ${count}`,
         ];
   };
-  const arrived = delivered.filter((uid) => followups.some((one) => one.uid === uid));
+  const arrived = delivered.filter((uid) => followups.some((followup) => followup.uid === uid));
   const accepted = followups.filter(({ isDelivered }) => isDelivered).map(({ uid }) => uid);
   const isOrdered = arrived.join() === accepted.join();
   return [...followups.flatMap(outcomeOf), ...(isOrdered ? [] : ["received its follow-ups in another order"])];
@@ -153,10 +155,11 @@ export function effectViolationsOf(
   once("pull request", run.pullRequests, pullRequests);
   once("artifact of a pull request", run.artifacts.filter(({ type }) => type === "PULL_REQUEST").length, pullRequests);
   const children = others.filter(({ parentUid }) => parentUid === run.uid);
-  for (const child of plan.children) once(`child ${child.name}`, children.filter((one) => isOf(one, child)).length, 1);
+  for (const child of plan.children)
+    once(`child ${child.name}`, children.filter((found) => isOf(found, child)).length, 1);
   if (children.length > plan.children.length) violations.push(`has ${children.length} children`);
   const below = plan.children.flatMap((child) =>
-    children.filter((one) => isOf(one, child)).flatMap((one) => effectViolationsOf(one, child, others)),
+    children.filter((found) => isOf(found, child)).flatMap((found) => effectViolationsOf(found, child, others)),
   );
   return [...violations.map((violation) => `run ${run.uid} (${plan.name}, ${run.state}): ${violation}`), ...below];
 
