@@ -15,7 +15,7 @@ export class ApiError extends Error {
   readonly problem: Problem;
 
   constructor(problem: Problem) {
-    super(problem.detail ?? problem.title ?? `The platform answered ${problem.status}.`);
+    super(problem.detail ?? problem.title ?? `The platform responded with status ${problem.status}.`);
     this.name = "ApiError";
     this.status = problem.status;
     this.problem = problem;

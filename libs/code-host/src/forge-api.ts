@@ -3,7 +3,8 @@ import { refusalIn } from "@millwright/outbound";
 
 const TIMEOUT_MS = 15_000;
 const PAGE = 100;
-const ANSWERS: readonly number[] = [404, 409, 422];
+/** Rejections that callers interpret. */
+const RETURNED_STATUS: readonly number[] = [404, 409, 422];
 
 /**
  * Sends a request to a forge's REST API. Returns 404, 409, 422 and the forge's other rejections for the caller to
@@ -29,10 +30,10 @@ type ForgeOptions = {
  * internal_address_refused.
  */
 export const forgeApi =
-  (options: ForgeOptions & { readonly answers?: readonly number[] }): ForgeApi =>
+  (options: ForgeOptions & { readonly returnedStatus?: readonly number[] }): ForgeApi =>
   async (method, path, body) => {
     const response = await sendToForge(options, method, path, {}, body);
-    if (response.ok || [...ANSWERS, ...(options.answers ?? [])].includes(response.status))
+    if (response.ok || [...RETURNED_STATUS, ...(options.returnedStatus ?? [])].includes(response.status))
       return { status: response.status, body: await parsed(response) };
     await response.body?.cancel();
     throw refusal(response);

@@ -44,7 +44,7 @@ export function gitlabHost(options: GitlabOptions): PullRequestHost {
     baseUrl,
     token: options.token,
     headers: { accept: "application/json" },
-    answers: [400],
+    returnedStatus: [400],
     fetch: options.fetch ?? fetch,
   });
   return {

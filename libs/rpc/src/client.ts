@@ -21,7 +21,7 @@ import { isTrustedInProcess, OUTGOING, SIGNER, signedHeader, tracedHeader } from
 import { methodName, rpcAttributes } from "./server-options.ts";
 
 /**
- * Default deadline: as long as requests are answered, and longer than it takes to detect an upstream service that is
+ * Default deadline: as long as a service may take to respond, and longer than it takes to detect an upstream service that is
  * frozen (`upstreamTransport`). Long polls and streams must set their own.
  */
 const TIMEOUT_MS = 30_000;

@@ -124,7 +124,7 @@ export class LocalCall {
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
-      this.#finish(ANSWERED);
+      this.#finish(COMPLETED);
     }
   }
 
@@ -134,7 +134,7 @@ export class LocalCall {
   }
 }
 
-const ANSWERED = new ConnectError("the call has been answered", Code.Canceled);
+const COMPLETED = new ConnectError("the call has completed", Code.Canceled);
 
 const canceled = (signal: AbortSignal | undefined): ConnectError => ConnectError.from(signal?.reason, Code.Canceled);
 

@@ -135,7 +135,7 @@ class Replica {
     });
     const state = await Promise.race([this.#session.connect(), late]);
     clearTimeout(timer);
-    if (state === "late" && this.#load <= 1) this.close(); // others may still get their answers on it
+    if (state === "late" && this.#load <= 1) this.close(); // other calls may still receive their responses on it
     return state === "late" || state === "error" ? { failure: this.#session.error() } : {};
   }
 

@@ -10,7 +10,7 @@ export const AUTHORITY = certificate.ca;
 
 /** Serves git over https, by git's own server program, with Basic authentication. */
 export class GitServer {
-  readonly #server: Server = createServer(certificate.server, (request, response) => this.#answer(request, response));
+  readonly #server: Server = createServer(certificate.server, (request, response) => this.#respond(request, response));
   /** The `Authorization` header of each request. */
   readonly authorizations: (string | undefined)[] = [];
   /** The required `user:password`; undefined: anonymous read access. */
@@ -42,7 +42,7 @@ export class GitServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #respond(request: IncomingMessage, response: ServerResponse): void {
     const { authorization } = request.headers;
     this.authorizations.push(authorization);
     if (this.instead) return this.instead(request, response);

@@ -36,7 +36,7 @@ export async function s3Server(): Promise<S3Server> {
   const requests: string[] = [];
   const outer = createServer((request, response) => {
     requests.push(`${request.method} ${request.url?.split("?")[0]}`);
-    void answer(innerPort, request, response).catch(() => response.destroy());
+    void forward(innerPort, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => outer.listen(0, "127.0.0.1", resolve));
   const endpoint = `http://127.0.0.1:${(outer.address() as AddressInfo).port}`;
@@ -54,7 +54,7 @@ export async function s3Server(): Promise<S3Server> {
   };
 }
 
-async function answer(innerPort: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function forward(innerPort: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = Buffer.concat(await request.toArray());
   const fault = faultOf(request, body);
   if (fault)
@@ -65,9 +65,9 @@ async function answer(innerPort: number, request: IncomingMessage, response: Ser
   await new Promise<void>((resolve, reject) => {
     const passed = httpRequest(
       { host: "127.0.0.1", port: innerPort, method, path, headers, agent: false },
-      (answered) => {
-        response.writeHead(answered.statusCode ?? 500, answered.headers);
-        answered.pipe(response).once("close", resolve);
+      (innerResponse) => {
+        response.writeHead(innerResponse.statusCode ?? 500, innerResponse.headers);
+        innerResponse.pipe(response).once("close", resolve);
       },
     );
     passed.once("error", reject).end(body);

@@ -56,7 +56,7 @@ export async function dataOf<T>(call: Promise<{ data?: T }>): Promise<Exclude<T,
 /** Returns a header that makes a create safe to repeat. One value per user action. */
 export const idempotencyKey = (): { "Idempotency-Key": string } => ({ "Idempotency-Key": crypto.randomUUID() });
 
-/** Signs in with an API key. The server answers with a session cookie that scripts cannot read. */
+/** Signs in with an API key. The server sets a session cookie that scripts cannot read. */
 export async function signIn(key: string): Promise<void> {
   const response = await fetch("/session", {
     method: "POST",

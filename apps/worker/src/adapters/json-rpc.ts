@@ -55,7 +55,7 @@ export class JsonRpc {
     const { onNotification, onRequest, onUnknown } = this.#deps;
     if (!message) return onUnknown(line);
     const { id, method } = message;
-    if (typeof method !== "string") return this.#answered(id, message) ? undefined : onUnknown(line);
+    if (typeof method !== "string") return this.#settleRequest(id, message) ? undefined : onUnknown(line);
     if (id === undefined || id === null)
       return onNotification(method, objectAt(message, "params")) ? undefined : onUnknown(line);
     const result = onRequest(method, objectAt(message, "params"));
@@ -67,7 +67,8 @@ export class JsonRpc {
     );
   }
 
-  #answered(id: unknown, message: JsonObject): boolean {
+  /** Settles the pending request of a response. Returns false if there is none. */
+  #settleRequest(id: unknown, message: JsonObject): boolean {
     const asked = typeof id === "number" ? this.#open.get(id) : undefined;
     if (!asked) return false;
     this.#open.delete(id as number);

@@ -60,10 +60,10 @@ export class Connection {
     try {
       const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
       // The stream of unsolicited messages of a server is not opened: the only streams are responses.
-      const answering: typeof deps.fetch = (target, init) =>
+      const withoutUnsolicited: typeof deps.fetch = (target, init) =>
         init?.method === "GET" ? Promise.resolve(new Response(null, { status: 405 })) : deps.fetch(target, init);
       return await Connection.#over(
-        new StreamableHTTPClientTransport(new URL(url), { ...options, fetch: answering }),
+        new StreamableHTTPClientTransport(new URL(url), { ...options, fetch: withoutUnsolicited }),
         "http",
         deps,
         signal,

@@ -93,7 +93,7 @@ export class Timeline {
   #addMessage({ seq, occurred_at: at, payload }: RunEvent, role: string): void {
     const text = textOf(payload["text"]);
     const last = this.items.findLast((item) => item.kind !== "event");
-    // third-party agents send an answer twice: as a model step, and as a message
+    // third-party agents send a response twice: as a model step, and as a message
     if (role === "assistant" && last?.kind === "message" && last.role === role && last.text === text) return;
     this.items.push({ kind: "message", seq, at, role, text });
   }
