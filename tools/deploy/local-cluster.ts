@@ -56,6 +56,7 @@ export class LocalCluster {
   readonly #ready = new Set<Pod>();
   #release: Release | undefined;
   #created = 0;
+  #pendingUpdate: NodeJS.Immediate | undefined;
 
   constructor(options: LocalClusterOptions) {
     this.#options = options;
@@ -264,9 +265,13 @@ export class LocalCluster {
     this.#update();
   }
 
+  /** Updates the network after the changes of this turn of the event loop, because an update blocks this thread. */
   #update(): void {
-    const { outside } = this.#options;
-    this.network.update({ manifests: this.#release!.manifests, pods: this.pods, ready: [...this.#ready], outside });
+    this.#pendingUpdate ??= setImmediate(() => {
+      this.#pendingUpdate = undefined;
+      const { outside } = this.#options;
+      this.network.update({ manifests: this.#release!.manifests, pods: this.pods, ready: [...this.#ready], outside });
+    });
   }
 
   /** Starts a container as its image's user with the files of its image, its variables and its mounts only. */

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { spawn, type ChildProcess } from "node:child_process";
-import { connect, createServer, type Server, type Socket } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import type { Server } from "node:net";
 import { join, resolve } from "node:path";
 import { Worker } from "node:worker_threads";
 import { EmbeddedPostgres, ensureDatabase } from "@millwright/database";
@@ -13,10 +12,12 @@ import { SERVICES } from "./chart-settings.ts";
 import { routesOf, serveRoutes } from "./ingress.ts";
 import { LocalCluster, workloadsOf, type Release } from "./local-cluster.ts";
 import type { OutsideHost } from "./pod-network.ts";
+import type { RelayOptions } from "./relay-thread.ts";
 import type { Manifest, ValueSet } from "./render.ts";
 
 /** A program of the tests that serves a bucket. It has fixed credentials, and checks signatures and their expiry. */
 const BUCKET_PROGRAM = resolve(import.meta.dirname, "../../libs/testing/src/s3rver-thread.mjs");
+const RELAY_PROGRAM = resolve(import.meta.dirname, "relay-thread.ts");
 const BUCKET_KEY = "S3RVER";
 
 /** What differs from a value set: values for a local bucket, and the hosts outside of the cluster. */
@@ -71,7 +72,7 @@ export async function install(directory: string, values: ValueSet, release: Rele
   const secrets = new Map<string, string>(keysOf(release, authority));
   const cluster = new LocalCluster({ directory, outside, secrets });
   cluster.apply(release);
-  const servers: (Server | ChildProcess)[] = [];
+  const servers: (Server | ChildProcess | Worker)[] = [];
   const [postgres, bucket] = await Promise.all([
     EmbeddedPostgres.start({ dataDir: join(directory, "postgres"), maxConnections: 300 }),
     startBucket(join(directory, "bucket")),
@@ -80,18 +81,27 @@ export async function install(directory: string, values: ValueSet, release: Rele
   const database = workloadsOf(release).find(({ metadata }) => metadata.name.endsWith("-postgresql"));
   if (database) {
     secrets.set("millwright-postgresql/password", new URL(postgres.url("postgres")).password);
-    servers.push(await relay(cluster.create(database, release, true).address, 5432, postgres.port));
+    servers.push(
+      await relay({ address: cluster.create(database, release, true).address, port: 5432, to: postgres.port }),
+    );
   }
   for (const host of outside) {
     if (host.component === "databases") {
-      servers.push(await relay(host.address, host.port, postgres.port));
+      servers.push(await relay({ address: host.address, port: host.port, to: postgres.port }));
       await createDatabases(postgres, host.hostname, secrets);
     } else if (host.component === "nats-cluster") {
       const options = ["--addr", host.address, "--jetstream", "--store_dir", join(directory, "nats-cluster")];
       servers.push(spawn("nats-server", options, { stdio: "ignore" }));
       secrets.set("millwright-nats/url", `nats://${host.hostname}:${host.port}`);
     } else if (host.component === "bucket") {
-      servers.push(await relay(host.address, host.port, bucket.port, authority.issue([host.hostname])));
+      servers.push(
+        await relay({
+          address: host.address,
+          port: host.port,
+          to: bucket.port,
+          certificate: authority.issue([host.hostname]),
+        }),
+      );
       for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
         secrets.set(`millwright-bucket/${name}`, BUCKET_KEY);
     } else {
@@ -126,13 +136,14 @@ export async function install(directory: string, values: ValueSet, release: Rele
 
 async function remove(
   cluster: LocalCluster,
-  servers: readonly (Server | ChildProcess)[],
+  servers: readonly (Server | ChildProcess | Worker)[],
   postgres: EmbeddedPostgres,
   bucket: Worker,
 ): Promise<void> {
   cluster.killAll();
   for (const server of servers) {
-    if ("kill" in server) server.kill("SIGKILL");
+    if (server instanceof Worker) await server.terminate();
+    else if ("kill" in server) server.kill("SIGKILL");
     else server.close();
   }
   await postgres.stop();
@@ -189,20 +200,8 @@ async function startBucket(directory: string): Promise<{ readonly thread: Worker
 }
 
 /** Passes connections on to a port of this machine; with a certificate, it ends their TLS. */
-async function relay(
-  address: string,
-  port: number,
-  to: number,
-  certificate?: { readonly cert: string; readonly key: string },
-): Promise<Server> {
-  const pass = (client: Socket): void => {
-    const target = connect(to, "127.0.0.1");
-    client.on("error", () => target.destroy());
-    target.on("error", () => client.destroy());
-    client.pipe(target).pipe(client);
-  };
-  const server = certificate ? createTlsServer(certificate, pass) : createServer(pass);
-  server.listen(port, address);
-  await once(server, "listening");
-  return server;
+async function relay(options: RelayOptions): Promise<Worker> {
+  const thread = new Worker(RELAY_PROGRAM, { workerData: options });
+  await once(thread, "message");
+  return thread;
 }
