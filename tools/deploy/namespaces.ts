@@ -13,33 +13,32 @@ export const isolatedDirectory = (): string | undefined => process.env[VARIABLE]
 
 /**
  * Runs a script of this folder again, with a new directory, in network and mount namespaces of its own, in which it may
- * change addresses, names and mounts. What needs the network of this machine is prepared before. Returns its exit code.
+ * change addresses, names and mounts: once for each list of arguments, until one fails. What needs the network of this
+ * machine is prepared before. Returns the last exit code.
  */
-export function runIsolated(script: string, prepare: (directory: string) => void): number {
+export function runIsolated(
+  script: string,
+  prepare: (directory: string) => void,
+  runs: readonly (readonly string[])[] = [process.argv.slice(2)],
+): number {
   const directory = mkdtempSync(join(tmpdir(), "millwright-deploy-"));
+  const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
   try {
     fetchHelm(4);
     prepare(directory);
     execFileSync("chmod", ["a+rX", directory]);
-    const { status, error } = spawnSync(
-      "unshare",
-      [
-        ...[
-          "--net",
-          "--mount",
-          "--pid",
-          "--fork",
-          "--mount-proc",
-          "--kill-child",
-          process.execPath,
-          ...process.execArgv,
-        ],
-        ...[script, ...process.argv.slice(2)],
-      ],
-      { stdio: "inherit", env: { ...process.env, [VARIABLE]: directory } },
-    );
-    if (error) throw error;
-    return status ?? 1;
+    let exitCode = 0;
+    for (const args of runs) {
+      const { status, error } = spawnSync(
+        "unshare",
+        [...namespaces, process.execPath, ...process.execArgv, script, ...args],
+        { stdio: "inherit", env: { ...process.env, [VARIABLE]: directory } },
+      );
+      if (error) throw error;
+      exitCode = status ?? 1;
+      if (exitCode !== 0) break;
+    }
+    return exitCode;
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

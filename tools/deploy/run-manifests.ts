@@ -30,11 +30,15 @@ const report = (text: string): void =>
 const directory = isolatedDirectory();
 const chosen = VALUE_SETS.filter((values) => process.argv.length <= 2 || process.argv.includes(values));
 if (directory === undefined)
-  process.exitCode = runIsolated(import.meta.filename, (path) => {
-    writeImages(join(path, "images"));
-    report("the images' files are written");
-  });
-else for (const values of chosen) await testValues(values, directory);
+  process.exitCode = runIsolated(
+    import.meta.filename,
+    (path) => {
+      writeImages(join(path, "images"));
+      report("the images' files are written");
+    },
+    chosen.map((values) => [values]),
+  );
+else await testValues(chosen[0]!, directory);
 
 async function testValues(values: ValueSet, parent: string): Promise<void> {
   report(`${values}:`);
