@@ -267,7 +267,8 @@ export class LocalCluster {
 
   /** Updates the network after the changes of this turn of the event loop, because an update blocks this thread. */
   #update(): void {
-    this.#pendingUpdate ??= setImmediate(() => {
+    if (this.#pendingUpdate) return;
+    this.#pendingUpdate = setImmediate(() => {
       this.#pendingUpdate = undefined;
       const { outside } = this.#options;
       this.network.update({ manifests: this.#release!.manifests, pods: this.pods, ready: [...this.#ready], outside });

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair } from "jose";
-import { Provider } from "oidc-provider";
+import type { Provider } from "oidc-provider";
 
 /** A person whom the provider knows. */
 export type OpenIdPerson = {
@@ -45,7 +45,8 @@ export class OpenIdProvider {
   /** Registers the client and the people. */
   async register(redirectUri: string, people: readonly OpenIdPerson[]): Promise<void> {
     const { privateKey } = await generateKeyPair("RS256", { extractable: true });
-    this.#provider = new Provider(this.issuer, {
+    const { Provider: OidcProvider } = await import("oidc-provider"); // late, because every suite loads this module
+    this.#provider = new OidcProvider(this.issuer, {
       clients: [{ client_id: CLIENT.clientId, client_secret: CLIENT.clientSecret, redirect_uris: [redirectUri] }],
       jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: "RS256", use: "sig" }] },
       cookies: { keys: ["of the test"] },
