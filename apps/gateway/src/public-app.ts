@@ -8,9 +8,7 @@ import { consoleRoutes } from "./console/console-routes.ts";
 import { CONSOLE_DIR, consoleSite } from "./console/console-site.ts";
 import { docsRoutes } from "./pages/docs-page.ts";
 import { pageLinks } from "./pages/page-links.ts";
-import { pageRoutes } from "./pages/page-routes.ts";
 import { runFileRoutes } from "./pages/run-files.ts";
-import { signInMount } from "./pages/sign-in.ts";
 import { restApp, type RespondOnce, type Authenticate, type Mount, type RestApp, type Route } from "./rest/index.ts";
 import { aboutErrorsRoute } from "./routes/platform/about-errors.ts";
 import { agentIdentityRoutes } from "./routes/identity/agent-identities.ts";
@@ -170,7 +168,6 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...factoryPullRequestRoutes({ upstreams, limitMetrics }),
     ...runPullRequestRoutes(upstreams),
     ...runFileRoutes(upstreams, links),
-    ...pageRoutes({ ...shared, signIn }),
     ...sessionRoutes({ ...signIn, providerLabel: o.provider?.label }),
     ...linkRoutes({ ...signIn, links: deps.signInLinks }),
     ...providerRoutes({ ...cookies, provider: deps.providerSignIn, sessions, log: o.log }),
@@ -180,7 +177,6 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...(o.publicMetrics ? [metricsRoute({ metrics: o.metrics, ...o.publicMetrics })] : []),
   ];
   const mounts: Mount[] = [
-    signInMount(signIn),
     ...(o.blobs ? [blobMount({ ...o.blobs, publicUrl: o.publicUrl, clock: o.clock, log: o.log })] : []),
     ...(o.webhookListener ? [{ prefix: "/webhooks/" as const, listener: o.webhookListener, isRecorded: true }] : []),
     ...(o.workerListener ? [{ prefix: "/rpc/" as const, listener: o.workerListener, isRecorded: true }] : []),

@@ -4,7 +4,6 @@ import {
   startRestApi,
   upstreamError,
   testUpstreamErrors,
-  PUBLIC_URL,
   type RestApi,
 } from "./support/rest-api.ts";
 import { OTHER_TEAM, RUN, TEAM, USER } from "./support/people.ts";
@@ -384,31 +383,4 @@ describe("the slots", () => {
       upstreamError("invalid_argument", "invalid_cursor"),
     ],
   );
-});
-
-describe("the page to which runs link", () => {
-  const open = (cookie?: string) =>
-    api.call("GET", `/schedules/${UID}`, { key: null, ...(cookie ? { headers: { cookie } } : {}) });
-  test("shows the schedule and its slots to signed-in users", async () => {
-    const signedIn = await api.call("POST", "/sign-in/", {
-      key: null,
-      rawBody: new URLSearchParams({ key: "member", next: `/schedules/${UID}` }).toString(),
-      headers: { "content-type": "application/x-www-form-urlencoded", origin: PUBLIC_URL },
-    });
-    api.respondWith({
-      getSchedule: { schedule: { ...schedule, name: "<b>" } },
-      listSlots: {
-        slots: [{ slotAt: at(CREATED), state: "fired", reason: "", message: "", runUid: RUN }],
-        nextPageToken: "",
-      },
-    });
-    const { status, body } = await open(signedIn.headers.get("set-cookie")!.split(";")[0]);
-    expect(status).toBe(200);
-    for (const text of ["&lt;b&gt;", "0 3 * * *", "Europe/Berlin", "fired", `/runs/${RUN}`, "No such model."])
-      expect(body).toContain(text);
-  });
-  test("requires other visitors to sign in", async () => {
-    api.respondWith({});
-    expect([(await open()).status, api.calls]).toEqual([401, []]);
-  });
 });

@@ -204,25 +204,6 @@ describe("signing out", () => {
   });
 });
 
-test("the sign-in form of pages is refused from other sites", async () => {
-  const send = (headers: Record<string, string>) =>
-    g.api.call("POST", "/sign-in/", {
-      key: null,
-      rawBody: new URLSearchParams({ key: APP_KEY, next: "/" }).toString(),
-      headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
-    });
-  expect((await send(OWN)).status).toBe(303);
-  const foreign: Record<string, string>[] = [
-    { origin: "https://evil.example" },
-    { "sec-fetch-site": "cross-site" },
-    { origin: "null" },
-  ];
-  for (const headers of foreign) {
-    const { status, headers: received } = await send(headers);
-    expect([status, received.get("set-cookie")]).toEqual([403, null]);
-  }
-});
-
 test("sessions that have ended are deleted when another one starts", async () => {
   await cookieOf();
   g.clock.advance(25 * HOUR);

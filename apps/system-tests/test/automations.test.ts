@@ -113,7 +113,6 @@ describe("a delivery", () => {
     expect(await api.get(`/factory/${factory}/webhooks/${webhook.uid}/deliveries/${delivery.uid}`)).toMatchObject({
       runs: [{ automation: "reads", automation_uid: reads.uid, run_id: fired.run_id }],
     });
-    expect((await api.fetch(run.trigger_url, { headers: { cookie: "" } })).status).toBe(401);
     expect(await api.get(`${AUTOMATIONS()}/${other.uid}/decisions?event_uid=${delivery.uid}`)).toMatchObject({
       decisions: [
         {

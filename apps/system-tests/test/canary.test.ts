@@ -270,9 +270,9 @@ onDeployments(["standalone", "processes"], (deployment) => {
         await send("GET", "/api/v1/agent/runs", { headers: { [name]: value } });
       await send("GET", "/api/v1/agent/runs", { headers: { authorization: `Bearer ${secret}x` } });
       await send("POST", "/api/v1/agent/runs", { headers: { "idempotency-key": secret }, body: "{" });
-      await send("POST", "/sign-in/", {
-        headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
-        body: new URLSearchParams({ key: `${secret}x`, next: `/runs/${secret}` }).toString(),
+      await send("POST", "/session", {
+        headers: { "sec-fetch-site": "same-origin" },
+        body: JSON.stringify({ key: `${secret}x` }),
       });
       for (const method of ["Register", "Lease", secret])
         await send("POST", `/rpc/millwright.worker.v1.WorkerService/${encodeURIComponent(method)}`, {

@@ -1,7 +1,6 @@
 export { EXTENSION } from "./extension.ts";
 export { route, fullPath, type IdempotencyKey, type RequestInfo, type Route, type RouteInput } from "./route.ts";
 export { html, json, redirect, Reply, stream } from "./reply.ts";
-export { PAGE_HEADERS } from "./security-headers.ts";
 export { ERROR_CATALOG, containsCredential } from "@millwright/errors";
 export {
   cursor,

@@ -24,12 +24,11 @@ import { Vault } from "@millwright/vault";
 import { connectUpstreams } from "../../src/clients/upstreams.ts";
 import { docsRoutes } from "../../src/pages/docs-page.ts";
 import { pageLinks, type PageLinks } from "../../src/pages/page-links.ts";
-import { pageRoutes } from "../../src/pages/page-routes.ts";
 import { runFileRoutes } from "../../src/pages/run-files.ts";
-import { signInMount } from "../../src/pages/sign-in.ts";
 import { restApp, type Route } from "../../src/rest/index.ts";
 import { linkViewer } from "../../src/sessions/link-viewer.ts";
 import { browserSessions } from "../../src/sessions/browser-sessions.ts";
+import { sessionRoutes } from "../../src/sessions/session-routes.ts";
 import { runPullRequestRoutes } from "../../src/routes/runs/pull-requests.ts";
 import { artifactRoutes } from "../../src/routes/runs/artifacts.ts";
 import { automationRoutes } from "../../src/routes/triggers/automations.ts";
@@ -201,9 +200,8 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
       endAll: async () => {},
     },
   });
-  const signIn = { authenticate, sessions, publicUrl: PUBLIC_URL };
   const capabilities = { metadataFilter: true, factoryBranches: true };
-  const deps = { upstreams, findProfiles, links, signIn };
+  const deps = { upstreams, findProfiles, links };
   const counted: RestApi["counted"] = [];
   const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
@@ -236,7 +234,6 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...taskRoutes(deps),
     ...runPullRequestRoutes(upstreams),
     ...runFileRoutes(upstreams, links),
-    ...pageRoutes(deps),
     ...automationRoutes(upstreams),
     ...webhookRoutes(upstreams),
     ...webhookFilterTestRoutes(upstreams),
@@ -254,8 +251,9 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...factoryCostRoutes(metered),
     ...factoryPullRequestRoutes(metered),
     ...docsRoutes({ publicUrl: PUBLIC_URL }),
+    ...sessionRoutes({ sessions, publicUrl: PUBLIC_URL, providerLabel: undefined }),
   ];
-  const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log }), signInMount(signIn)];
+  const mounts = [blobMount({ store: blobs, signingKey, publicUrl: PUBLIC_URL, clock, log })];
   const api = await serveApi(
     restApp({
       publicUrl: PUBLIC_URL,

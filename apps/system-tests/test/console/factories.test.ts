@@ -119,6 +119,16 @@ inBrowser("the factory and schedule pages", () => {
     expect((await api.get(`/agent/runs?automation_id=${automation}`)).runs.length).toBe(runsBefore + 1);
   });
 
+  test("open the event that the trigger link of a run names", async () => {
+    const [run] = (await api.get(`/agent/runs?automation_id=${automation}`)).runs;
+    await page.goto(run.trigger_url);
+    await page.waitForURL(/\/decisions\?event=/);
+    await page.getByText("Fired", { exact: true }).first().waitFor();
+    expect(page.problems).toEqual([]);
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("link", { name: "ci", exact: true }).click();
+  });
+
   test("show which stored deliveries a filter matches, and keep the filter in the URL", async () => {
     await page.getByRole("link", { name: "Filter editor" }).click();
     await page.getByText("2 of the newest 2 accepted deliveries match.").waitFor();

@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import * as v from "valibot";
 import { rootRoute } from "../../app/root-route.tsx";
 import { searchText } from "../../ui/search-params.ts";
@@ -62,6 +62,19 @@ export const factoriesRoutes = [
     }),
     staticData: { parents },
     component: lazyRouteComponent(() => import("./decisions-page.tsx")),
+  }),
+  createRoute({
+    getParentRoute: () => rootRoute,
+    // `trigger_url` of the runs that an event started
+    path: "/factories/$factoryUid/events/$eventUid",
+    beforeLoad: ({ params: { factoryUid, eventUid } }) => {
+      throw redirect({
+        to: "/factories/$factoryUid/decisions",
+        params: { factoryUid },
+        search: { event: eventUid },
+        replace: true,
+      });
+    },
   }),
   createRoute({
     getParentRoute: () => rootRoute,

@@ -210,7 +210,7 @@ const settingsOf = (body: z.output<typeof ReplaceSchedule>, caller: Caller) => (
 });
 
 /** Returns the public record of a schedule without profiles and environment, which other services store. */
-export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
+const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   id: schedule.uid,
   name: schedule.name,
   cron_schedule: schedule.cronSchedule,
@@ -233,7 +233,7 @@ export const scheduleJson = (schedule: scheduler.Schedule): ScheduleJson => ({
   ...omitUndefined({ agent_config: schedule.agentConfig, agent_uid: schedule.agentUid }),
 });
 
-export const slotJson = (slot: scheduler.Slot): z.input<typeof ScheduleSlot> => ({
+const slotJson = (slot: scheduler.Slot): z.input<typeof ScheduleSlot> => ({
   slot_at: isoTime(slot.slotAt!),
   state: slot.state as (typeof SLOT_STATES)[number],
   decided_at: slot.decidedAt ? isoTime(slot.decidedAt) : null,
