@@ -50,6 +50,7 @@ inBrowser("the console", () => {
 
   test("keeps filters in the URL and clears them", async () => {
     await page.goto("/runs");
+    await page.getByRole("link", { name: "First" }).waitFor();
     await page.getByLabel("Search runs").fill("Second");
     await page.getByRole("link", { name: "First" }).waitFor({ state: "detached" });
     expect(new URL(page.url()).search).toBe("?q=Second");
