@@ -1,7 +1,7 @@
 import { Markup, markup } from "./markup.ts";
 
 const STYLE = new Markup(`<style>
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --good: #1a7f37; --bad: #cf222e; --busy: #9a6700; }
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --good: #1a7f37; --bad: light-dark(#cf222e, #ff7b72); --busy: #9a6700; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; margin: 0 0 .3rem; } h2 { font-size: 1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
 .meta { color: #888; } .state { font-weight: 600; } .SUCCEEDED, .open { color: var(--good); } .FAILED, .ERROR, .CANCELLED { color: var(--bad); }
@@ -18,5 +18,5 @@ input { font: inherit; padding: .3rem .5rem; width: 24rem; max-width: 100%; } bu
 export const page = (title: string, body: Markup): string =>
   `<!doctype html>${
     markup`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title} · Millwright</title>${STYLE}</head><body>${body}</body></html>`.text
+<title>${title} · Millwright</title>${STYLE}</head><body><main>${body}</main></body></html>`.text
   }`;
