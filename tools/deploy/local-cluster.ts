@@ -178,6 +178,10 @@ export class LocalCluster {
    */
   async terminate(pod: Pod): Promise<string | undefined> {
     const child = this.#running.get(pod)!;
+    if (child.exitCode !== null || child.signalCode !== null) {
+      this.#remove(pod);
+      return `${pod.name} had ended before (${child.exitCode ?? child.signalCode}): ${this.output(pod)}`;
+    }
     const exited = once(child, "exit") as Promise<[number | null]>;
     const endMs = performance.now() + pod.spec.terminationGracePeriodSeconds * 1_000;
     const forgetEndpoints = async (): Promise<void> => {
