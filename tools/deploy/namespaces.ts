@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fetchHelm } from "./helm.ts";
@@ -23,17 +23,27 @@ export function runIsolated(
 ): number {
   const directory = mkdtempSync(join(tmpdir(), "millwright-deploy-"));
   const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
+  // Test runs of other process namespaces take each other's owners for ended, and remove their files.
+  const program = [
+    "sh",
+    "-c",
+    'mount -t tmpfs tmpfs /dev/shm && exec "$@"',
+    "sh",
+    process.execPath,
+    ...process.execArgv,
+  ];
+  const temporary = join(directory, "tmp");
   try {
     fetchHelm(4);
     prepare(directory);
+    mkdirSync(temporary);
     execFileSync("chmod", ["a+rX", directory]);
     let exitCode = 0;
     for (const args of runs) {
-      const { status, error } = spawnSync(
-        "unshare",
-        [...namespaces, process.execPath, ...process.execArgv, script, ...args],
-        { stdio: "inherit", env: { ...process.env, [VARIABLE]: directory } },
-      );
+      const { status, error } = spawnSync("unshare", [...namespaces, ...program, script, ...args], {
+        stdio: "inherit",
+        env: { ...process.env, TMPDIR: temporary, [VARIABLE]: directory },
+      });
       if (error) throw error;
       exitCode = status ?? 1;
       if (exitCode !== 0) break;
