@@ -52,6 +52,7 @@ const COMPONENTS: Components = {
   li: ({ children }) => <li>{texts(children)}</li>,
   td: ({ children }) => <td>{texts(children)}</td>,
   th: ({ children }) => <th>{texts(children)}</th>,
+  pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
   code: ({ children }) => <code>{texts(children)}</code>,
   strong: ({ children }) => <strong>{texts(children)}</strong>,
   em: ({ children }) => <em>{texts(children)}</em>,

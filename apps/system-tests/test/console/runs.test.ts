@@ -61,6 +61,10 @@ inBrowser("the console", () => {
   });
 
   test("sends a follow-up that continues the run, and shows each step once", async () => {
+    await page
+      .getByLabel("Attach files")
+      .setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("It is enough.") });
+    await page.getByRole("list", { name: "Attached files" }).getByText("notes.txt").waitFor();
     await page.getByLabel("Follow-up").fill("Yes, it is.");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("Thank you for the answer.").waitFor();
@@ -69,6 +73,65 @@ inBrowser("the console", () => {
     const last = (await eventsOf(api, runId)).at(-1).seq;
     await page.getByText(`${last} events`).waitFor();
     expect(await page.getByText("Thank you for the answer.").count()).toBe(1);
+  });
+
+  test("shows the conversation with its run, messages, commands and pull request", async () => {
+    await page.getByRole("link", { name: "Open", exact: true }).click();
+    await page.waitForURL(/\/conversations\//);
+    const details = page.getByRole("complementary", { name: "Details of the conversation" });
+    await details.getByRole("link", { name: "New prices" }).waitFor();
+    await details.getByRole("link", { name: /open/ }).waitFor();
+    const messages = page.getByRole("region", { name: "Messages" });
+    await messages.getByText("Use the new prices.").waitFor();
+    await messages.getByText("Thank you for the answer.").waitFor();
+    await messages.getByRole("region", { name: "Input and output of edit_files" }).waitFor();
+    await expectAccessible(page);
+    expect(page.problems).toEqual([]);
+    await details.getByRole("link", { name: "New prices" }).click();
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+  });
+
+  test("has the commands that continue the work on the own machine", async () => {
+    await page.getByRole("button", { name: "Hand over" }).click();
+    await page
+      .getByRole("region", { name: "Commands" })
+      .getByText("npx millwright run local --title 'Continue: New prices' -- npm test")
+      .waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Close" }).click();
+    expect(page.problems).toEqual([]);
+  });
+
+  test("shows plans, texts and images of a run, also in its steps", async () => {
+    const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const id = await startRun(
+      api,
+      script(
+        `shell: printf '%s' ${png} | base64 -d > dot.png; printf '# Report <b>' > report.md`,
+        "plan: {title: The plan, markdown: '## First step'}",
+        "artifact: {file: report.md, title: The report}",
+        "screenshot: {file: dot.png, description: A dot}",
+      ),
+      { title: "Artifacts" },
+    );
+    await succeeded(api, id);
+    await page.goto(`/runs/${id}`);
+    const image = page.getByRole("region", { name: "Steps of the run" }).getByRole("img", { name: "A dot" });
+    await eventually(async () => expect(await image.evaluate((element: any) => element.naturalWidth)).toBe(1));
+    await expectAccessible(page);
+    const card = page.getByRole("complementary", { name: "Details of the run" });
+    await card.getByRole("button", { name: "The plan" }).click();
+    await page.getByRole("heading", { name: "First step" }).waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await card.getByRole("button", { name: "The report" }).click();
+    await page.getByRole("heading", { name: "Report <b>" }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Close" }).click();
+    await card.getByRole("button", { name: "A dot" }).click();
+    await page.getByRole("dialog").getByRole("img", { name: "A dot" }).waitFor();
+    expect(page.problems).toEqual([]);
+    await page.goto(`/runs/${runId}`);
+    await page.getByRole("button", { name: "Retry" }).waitFor();
   });
 
   test("links to a step", async () => {

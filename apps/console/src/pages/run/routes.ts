@@ -25,4 +25,14 @@ export const runRoutes = [
     staticData: { parents: [{ label: "Runs", to: "/runs" }] },
     component: lazyRouteComponent(() => import("./pull-request-page.tsx")),
   }),
+  createRoute({
+    getParentRoute: () => rootRoute,
+    path: "/conversations/$conversationId",
+    validateSearch: v.object({
+      /** The run that linked to the page. */
+      run: searchText,
+    }),
+    staticData: { parents: [{ label: "Runs", to: "/runs" }] },
+    component: lazyRouteComponent(() => import("./conversation-page.tsx")),
+  }),
 ] as const;

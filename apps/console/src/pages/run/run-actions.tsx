@@ -1,18 +1,36 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Ban, Pause, RotateCcw } from "lucide-react";
+import { Ban, Laptop, Pause, RotateCcw } from "lucide-react";
 import { api, dataOf, idempotencyKey } from "../../api/client.ts";
-import { useMay } from "../../app/session.tsx";
+import { useMay, useSession } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { isTerminal } from "../../ui/state-badge.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
+import { HandOverDialog } from "./hand-over-dialog.tsx";
 
 type RunItem = components["schemas"]["RunItem"];
 
-/** Interrupts, cancels and retries a run. */
+/** Hands over, interrupts, cancels and retries a run. */
 export function RunActions({ run }: { run: RunItem }): ReactNode {
+  const [isHandingOver, setHandingOver] = useState(false);
+  const { isLinkViewer } = useSession();
+  return (
+    <>
+      {!isLinkViewer && (
+        <Button onClick={() => setHandingOver(true)}>
+          <Laptop size={14} aria-hidden />
+          Hand over
+        </Button>
+      )}
+      {isHandingOver && <HandOverDialog run={run} onClose={() => setHandingOver(false)} />}
+      <StateActions run={run} />
+    </>
+  );
+}
+
+function StateActions({ run }: { run: RunItem }): ReactNode {
   const mayManage = useMay("run.manage");
   const mayCreate = useMay("run.create");
   const toasts = useToasts();

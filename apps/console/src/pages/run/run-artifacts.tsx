@@ -1,24 +1,23 @@
 import { useState, type ReactNode } from "react";
-import { useQuery } from "@tanstack/react-query";
 import { Camera, ExternalLink, FileText, GitPullRequest, NotebookText } from "lucide-react";
-import { api, dataOf, viewToken } from "../../api/client.ts";
+import { viewToken } from "../../api/client.ts";
 import { useSession } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
-import { Dialog } from "../../ui/dialog.tsx";
-import { ErrorView } from "../../ui/error-view.tsx";
-import { Markdown } from "../../ui/markdown.tsx";
 import { Card } from "../../ui/page.tsx";
 import { SafeText, safeHref } from "../../ui/safe-text.tsx";
+import { ArtifactDialog } from "./artifact-dialog.tsx";
+import { artifactHref } from "./artifact-href.ts";
+import { sizeText } from "./size-text.ts";
 
 type RunItem = components["schemas"]["RunItem"];
 type ArtifactItem = components["schemas"]["ArtifactItem"];
 
 /** The artifacts of a run. Hidden while there are none. */
-export function RunArtifacts({ run }: { run: RunItem }): ReactNode {
+export function RunArtifacts({ run, title = "Artifacts" }: { run: RunItem; title?: string }): ReactNode {
   const artifacts = run.artifacts ?? [];
   if (artifacts.length === 0) return null;
   return (
-    <Card title="Artifacts">
+    <Card title={<SafeText>{title}</SafeText>}>
       <ul className="artifacts">
         {artifacts.map((artifact, index) => (
           <li key={index}>
@@ -50,6 +49,7 @@ function ArtifactRow({ artifact, runId }: { artifact: ArtifactItem; runId: strin
           runId={runId}
           uid={artifact.data.artifact_uid}
           title={artifact.data.title ?? "Plan"}
+          detail="plan"
           icon={<NotebookText size={14} aria-hidden />}
         />
       );
@@ -59,6 +59,7 @@ function ArtifactRow({ artifact, runId }: { artifact: ArtifactItem; runId: strin
           runId={runId}
           uid={artifact.data.artifact_uid}
           title={artifact.data.description ?? "Screenshot"}
+          detail={artifact.data.mime_type}
           icon={<Camera size={14} aria-hidden />}
         />
       );
@@ -68,6 +69,7 @@ function ArtifactRow({ artifact, runId }: { artifact: ArtifactItem; runId: strin
           runId={runId}
           uid={artifact.data.artifact_uid}
           title={artifact.data.title ?? artifact.data.filename}
+          detail={[artifact.data.mime_type, sizeText(artifact.data.size_bytes)].filter(Boolean).join(" · ")}
           icon={<FileText size={14} aria-hidden />}
         />
       );
@@ -98,23 +100,26 @@ function OpenArtifact({
   runId,
   uid,
   title,
+  detail,
   icon,
 }: {
   runId: string;
   uid: string;
   title: string;
+  /** Type and size. */
+  detail: string;
   icon: ReactNode;
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
-  const view = viewToken();
   const { isLinkViewer } = useSession();
   if (isLinkViewer)
     return (
       <span className="artifact">
         {icon}
-        <a href={`/runs/${runId}/artifacts/${uid}?view=${encodeURIComponent(view ?? "")}`}>
+        <a href={artifactHref(runId, uid)}>
           <SafeText>{title}</SafeText>
         </a>
+        <span className="soft small">{detail}</span>
       </span>
     );
   return (
@@ -123,46 +128,8 @@ function OpenArtifact({
       <button type="button" className="link" onClick={() => setOpen(true)}>
         <SafeText>{title}</SafeText>
       </button>
+      <span className="soft small">{detail}</span>
       {isOpen && <ArtifactDialog uid={uid} title={title} onClose={() => setOpen(false)} />}
     </span>
-  );
-}
-
-function ArtifactDialog({ uid, title, onClose }: { uid: string; title: string; onClose: () => void }): ReactNode {
-  const { data, error } = useQuery({
-    queryKey: ["artifact", uid],
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/agent/artifacts/{artifactUid}", { params: { path: { artifactUid: uid } }, signal })),
-  });
-  return (
-    <Dialog title={title} className="wide" onClose={onClose}>
-      <div className="body">
-        {error ? <ErrorView error={error} /> : data ? <ArtifactContent artifact={data} /> : <p>Loading…</p>}
-      </div>
-    </Dialog>
-  );
-}
-
-function ArtifactContent({ artifact }: { artifact: components["schemas"]["Artifact"] }): ReactNode {
-  if (artifact.artifact_type === "PLAN") return <Markdown>{artifact.data.content}</Markdown>;
-  const { download_url: url, description } = artifact.data;
-  const isOurs = new URL(url, location.origin).origin === location.origin;
-  return (
-    <>
-      {artifact.artifact_type === "SCREENSHOT" && isOurs && (
-        <img className="screenshot" src={url} alt={description ?? "Screenshot without a description"} />
-      )}
-      {description !== undefined && (
-        <p>
-          <SafeText>{description}</SafeText>
-        </p>
-      )}
-      <p>
-        <a href={safeHref(url)} download>
-          Download
-        </a>{" "}
-        <span className="soft">{artifact.data.content_type}</span>
-      </p>
-    </>
   );
 }

@@ -1,7 +1,6 @@
 import type { ReactNode } from "react";
 import { getRouteApi } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { api, dataOf } from "../../api/client.ts";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -10,6 +9,7 @@ import { isTerminal, StateBadge } from "../../ui/state-badge.tsx";
 import { Time } from "../../ui/time.tsx";
 import { FollowupBox } from "./followup-box.tsx";
 import { RunActions } from "./run-actions.tsx";
+import { runQuery } from "./run-query.ts";
 import { RunSide } from "./run-side.tsx";
 import { StatusNotice } from "./status-notice.tsx";
 import { TimelineView } from "./timeline-view.tsx";
@@ -27,8 +27,7 @@ function RunView({ runId }: { runId: string }): ReactNode {
     error,
     refetch,
   } = useQuery({
-    queryKey: ["run", runId],
-    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/agent/runs/{runId}", { params: { path: { runId } }, signal })),
+    ...runQuery(runId),
     // personal runs are not in the team's event stream
     refetchInterval: ({ state: { data } }) => (data && isTerminal(data.state) ? 15_000 : 4_000),
   });
@@ -69,7 +68,7 @@ function RunView({ runId }: { runId: string }): ReactNode {
       <div className="run-columns">
         <section className="run-main" aria-label="Timeline">
           {live.error ? <ErrorView error={live.error} /> : <TimelineView live={live} run={run} />}
-          <FollowupBox run={run} />
+          <FollowupBox target={{ runId }} />
         </section>
         <RunSide run={run} />
       </div>

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { useSession } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Id } from "../../ui/copy.tsx";
 import { count, dollars } from "../../ui/money.ts";
@@ -31,6 +32,7 @@ export function RunSide({ run }: { run: RunItem }): ReactNode {
 
 function RunFacts({ run }: { run: RunItem }): ReactNode {
   const { agent_config: config = {} } = run;
+  const { isLinkViewer } = useSession();
   const text = (value: string | undefined): ReactNode => (value ? <SafeText>{value}</SafeText> : undefined);
   return (
     <Facts
@@ -44,8 +46,31 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
         ["Started", <Time key="started" at={run.started_at} />],
         ["Finished", <Time key="finished" at={run.finished_at} />],
         ["Duration", run.run_time && readableDuration(run.run_time)],
-        ["Schedule", text(run.schedule?.schedule_name)],
-        ["Conversation", run.conversation_id && <Id key="conversation" value={run.conversation_id} />],
+        [
+          "Schedule",
+          run.schedule && (
+            <Link key="schedule" to="/schedules/$scheduleId" params={{ scheduleId: run.schedule.schedule_id }}>
+              <SafeText>{run.schedule.schedule_name}</SafeText>
+            </Link>
+          ),
+        ],
+        [
+          "Conversation",
+          run.conversation_id && (
+            <span key="conversation" className="line">
+              {!isLinkViewer && (
+                <Link
+                  to="/conversations/$conversationId"
+                  params={{ conversationId: run.conversation_id }}
+                  search={{ run: run.run_id }}
+                >
+                  Open
+                </Link>
+              )}
+              <Id value={run.conversation_id} />
+            </span>
+          ),
+        ],
         [
           "Retry of",
           run.retry_of_run_id && (

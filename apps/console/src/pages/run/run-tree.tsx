@@ -7,6 +7,7 @@ import type { components } from "../../gen/api.ts";
 import { Card } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
+import { runQuery } from "./run-query.ts";
 
 type RunItem = components["schemas"]["RunItem"];
 const DESCENDANTS_MAX = 100;
@@ -16,10 +17,8 @@ export function RunTree({ run }: { run: RunItem }): ReactNode {
   const rootId = run.root_run_id;
   const { isLinkViewer } = useSession();
   const { data: root } = useQuery({
-    queryKey: ["run", rootId],
+    ...runQuery(rootId),
     enabled: rootId !== run.run_id && !isLinkViewer,
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/agent/runs/{runId}", { params: { path: { runId: rootId } }, signal })),
   });
   const { data } = useQuery({
     queryKey: ["runs", "tree", rootId],

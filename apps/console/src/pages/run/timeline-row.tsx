@@ -6,6 +6,7 @@ import type { components } from "../../gen/api.ts";
 import { Markdown } from "../../ui/markdown.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { artifactHref } from "./artifact-href.ts";
 import { textOf, type TimelineItem } from "./timeline.ts";
 import { ToolCall } from "./tool-call.tsx";
 
@@ -25,7 +26,7 @@ export const TimelineRow = memo(function TimelineRow({ item, run, isTarget }: Pr
     >
       <StepIcon item={item} />
       <div className="step-body">
-        <StepContent item={item} />
+        <StepContent item={item} runId={run.run_id} />
       </div>
       <div className="step-side">
         <Time at={item.at} />
@@ -49,7 +50,7 @@ function StepIcon({ item }: { item: TimelineItem }): ReactNode {
   return <Icon size={14} aria-hidden className="step-icon" />;
 }
 
-function StepContent({ item }: { item: TimelineItem }): ReactNode {
+function StepContent({ item, runId }: { item: TimelineItem; runId: string }): ReactNode {
   switch (item.kind) {
     case "message":
       return (
@@ -59,7 +60,7 @@ function StepContent({ item }: { item: TimelineItem }): ReactNode {
         </>
       );
     case "tool":
-      return <ToolCall call={item} />;
+      return <ToolCall call={item} screenshotUrl={(uid) => artifactHref(runId, uid)} />;
     default:
       return <EventLine item={item} />;
   }

@@ -3,11 +3,19 @@ import { Link } from "@tanstack/react-router";
 import { structuredPatch } from "diff";
 import { ChevronRight } from "lucide-react";
 import { DiffView, linesOfHunks } from "../../ui/diff-view.tsx";
-import { SafeText } from "../../ui/safe-text.tsx";
+import { SafeText, visibleText } from "../../ui/safe-text.tsx";
 import { TerminalBlock } from "../../ui/terminal.tsx";
 import { arrayOf, textOf, type TimelineItem } from "./timeline.ts";
 
-type Call = TimelineItem & { readonly kind: "tool" };
+type Call = Pick<
+  TimelineItem & { readonly kind: "tool" },
+  "name" | "input" | "state" | "output" | "progress" | "durationMs"
+>;
+type Props = {
+  readonly call: Call;
+  /** Returns the address of a screenshot that the call delivered. */
+  readonly screenshotUrl: (artifactUid: string) => string;
+};
 
 const LABELS: Readonly<Record<string, string>> = {
   run_command: "Ran",
@@ -22,14 +30,16 @@ const LABELS: Readonly<Record<string, string>> = {
   set_task_stage: "Moved the task to",
   wait_for_runs: "Waits for its child runs",
   ask_user: "Asked",
+  use_computer: "Took the screenshot",
 };
 
 /** A tool call: what it did in one line, and its input and output below. Commands and edits are open. */
-export function ToolCall({ call }: { call: Call }): ReactNode {
+export function ToolCall({ call, screenshotUrl }: Props): ReactNode {
   const isFailed = call.state === "failed" || call.state === "denied";
   const content = contentOf(call);
   const [isOpen, setOpen] = useState(call.name === "run_command" || call.name === "edit_files" || isFailed);
   const childRunId = textOf(call.output["run_id"]);
+  const screenshot = call.name === "use_computer" ? textOf(call.output["artifact_uid"]) : "";
   return (
     <div className="tool-call">
       <div className="tool-line">
@@ -55,6 +65,14 @@ export function ToolCall({ call }: { call: Call }): ReactNode {
           </Link>
         )}
       </div>
+      {screenshot !== "" && (
+        <img
+          className="screenshot"
+          loading="lazy"
+          src={screenshotUrl(screenshot)}
+          alt={visibleText(textOf(call.input["description"])) || "Screenshot without a description"}
+        />
+      )}
       {isOpen && content}
     </div>
   );

@@ -1,0 +1,7 @@
+import { viewToken } from "../../api/client.ts";
+
+/** Returns the address of an artifact's content. It opens with a session and with the session link of its run. */
+export function artifactHref(runId: string, artifactUid: string): string {
+  const view = viewToken();
+  return `/runs/${runId}/artifacts/${artifactUid}${view === undefined ? "" : `?view=${encodeURIComponent(view)}`}`;
+}
