@@ -117,7 +117,7 @@ inBrowser("the console", () => {
     await succeeded(api, id);
     await page.goto(`/runs/${id}`);
     const image = page.getByRole("region", { name: "Steps of the run" }).getByRole("img", { name: "A dot" });
-    await eventually(async () => expect(await image.evaluate((element: any) => element.naturalWidth)).toBe(1));
+    await eventually(async () => (await image.evaluate((element: any) => element.naturalWidth)) === 1);
     await expectAccessible(page);
     const card = page.getByRole("complementary", { name: "Details of the run" });
     await card.getByRole("button", { name: "The plan" }).click();
