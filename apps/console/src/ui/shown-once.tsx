@@ -7,11 +7,14 @@ import { Dialog } from "./dialog.tsx";
 export function ShownOnceDialog({
   title,
   value,
+  noun = "key",
   children,
   onClose,
 }: {
   title: string;
   value: string;
+  /** What the credential is. */
+  noun?: "key" | "secret";
   children: ReactNode;
   onClose: () => void;
 }): ReactNode {
@@ -20,9 +23,9 @@ export function ShownOnceDialog({
       <div className="body">
         <p>{children}</p>
         <p className="shown-once">
-          <code>{value}</code> <CopyButton text={value} label="key" />
+          <code>{value}</code> <CopyButton text={value} label={noun} />
         </p>
-        <p className="soft small">The key is not shown again. Store it now.</p>
+        <p className="soft small">The {noun} is not shown again. Store it now.</p>
       </div>
       <footer>
         <Button look="primary" onClick={onClose}>

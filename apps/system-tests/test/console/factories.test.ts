@@ -4,6 +4,11 @@ import type { Client } from "../support/client.ts";
 import { script } from "../support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
+const SKILL = {
+  path: "skills/test-first/SKILL.md",
+  content: "---\nname: test-first\ndescription: How to test first.\n---\n\nRun the tests first.\n",
+};
+
 inBrowser("the factory and schedule pages", () => {
   let session: ConsoleSession;
   let api: Client;
@@ -22,7 +27,7 @@ inBrowser("the factory and schedule pages", () => {
   beforeAll(async () => {
     session = await ConsoleSession.start();
     ({ api } = session);
-    factory = await aFactory(api, definitionFiles(script("say: Hello.")));
+    factory = await aFactory(api, [...definitionFiles(script("say: Hello.")), SKILL]);
     webhook = await api.post(`/factory/${factory}/webhooks`, { name: "ci" });
     ({ uid: automation } = await api.post(`/factory/${factory}/automations`, {
       name: "alerts",
@@ -50,6 +55,16 @@ inBrowser("the factory and schedule pages", () => {
     await page.getByText("No drift").waitFor();
     await page.getByText("The registered source is the active version.").waitFor();
     await expectAccessible(page);
+    expect(page.problems).toEqual([]);
+  });
+
+  test("list the skills of the definition", async () => {
+    await page.getByRole("link", { name: "Skills" }).click();
+    await page.getByRole("cell", { name: "test-first How to test first." }).waitFor();
+    await page.getByRole("cell", { name: "skills/test-first/SKILL.md" }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "Definition", exact: true }).click();
+    await page.getByText("No drift").waitFor();
     expect(page.problems).toEqual([]);
   });
 
@@ -141,6 +156,129 @@ inBrowser("the factory and schedule pages", () => {
     await expectAccessible(page);
   });
 
+  test("create a webhook whose secret is shown once, rotate it and edit it", async () => {
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("button", { name: "Create webhook" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("monitoring");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    const shown = page.getByRole("dialog", { name: "Secret of monitoring" });
+    const secretOf = async () => (await shown.locator(".shown-once code").textContent())!;
+    await shown.waitFor();
+    const first = await secretOf();
+    await expectAccessible(page);
+    await shown.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("link", { name: "monitoring", exact: true }).click();
+    await page.getByRole("button", { name: "Rotate secret" }).click();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    await shown.waitFor();
+    const second = await secretOf();
+    expect(second).not.toBe(first);
+    await shown.getByRole("button", { name: "Done" }).click();
+    const { webhooks } = await api.get(`/factory/${factory}/webhooks`);
+    const { ingress_url: url } = webhooks.find(({ name }: any) => name === "monitoring");
+    const send = async (secret: string) =>
+      (await api.fetch(url, { method: "POST", headers: { authorization: `Bearer ${secret}` }, body: "{}" })).status;
+    expect([await send(first), await send(second)]).toEqual([401, 202]);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("alerting");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "alerting" }).waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
+  test("create an automation with a filter and edit its prompt", async () => {
+    await page.getByRole("link", { name: "Automations" }).click();
+    await page.getByRole("button", { name: "Create automation" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("on alert");
+    await page.getByRole("dialog").getByLabel("Prompt").fill("Look at the alert.");
+    await page.getByRole("dialog").getByLabel("Filter (JSON)").fill("{");
+    await page.getByText("The filter of trigger 1 is not JSON.").waitFor();
+    expect(await page.getByRole("button", { name: "Create", exact: true }).isDisabled()).toBe(true);
+    const filter = { webhook_ids: [webhook.uid], payload: { status: ["firing"] } };
+    await page.getByRole("dialog").getByLabel("Filter (JSON)").fill(JSON.stringify(filter));
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("link", { name: "on alert" }).click();
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Prompt").fill("Find the cause.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("region", { name: "Prompt" }).getByText("Find the cause.").waitFor();
+    const { automations } = await api.get(`/factory/${factory}/automations`);
+    expect(automations.find(({ name }: any) => name === "on alert")).toMatchObject({
+      prompt: "Find the cause.",
+      enabled: true,
+      triggers: [{ provider: "webhook", event: "received", filter }],
+    });
+    expect(page.problems).toEqual([]);
+  });
+
+  test("create a factory from the template, whose plan has no error", async () => {
+    await page.goto("/factories");
+    await page.getByRole("button", { name: "Create factory" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Mill");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { name: "Mill" }).waitFor();
+    await page.getByRole("button", { name: "Plan", exact: true }).click();
+    await page.getByRole("table", { name: "Changes" }).getByRole("cell", { name: "implementer" }).waitFor();
+    expect(await page.getByRole("button", { name: "Apply" }).isEnabled()).toBe(true);
+    expect(page.problems).toEqual([]);
+  });
+
+  test("create a schedule with the preview of its times, and edit it", async () => {
+    await page.goto("/schedules");
+    await page.getByRole("button", { name: "Create schedule" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("weekly");
+    await page.getByRole("dialog").getByLabel("Prompt").fill(script("say: Weekly."));
+    await page.getByRole("dialog").getByLabel(/^Cron/).fill("0 9 * *");
+    await page.getByRole("alert").waitFor();
+    expect(await page.getByRole("button", { name: "Create", exact: true }).isDisabled()).toBe(true);
+    await page.getByRole("dialog").getByLabel(/^Cron/).fill("0 9 * * 1");
+    await page.getByRole("dialog").getByLabel("Time zone").fill("Europe/Berlin");
+    const preview = page.getByRole("dialog").getByRole("table", { name: "Next ten times" });
+    const [first] = await preview
+      .locator("time")
+      .evaluateAll((times) => times.map((time) => time.getAttribute("datetime")));
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { name: "weekly" }).waitFor();
+    const id = new URL(page.url()).pathname.split("/").at(-1)!;
+    expect(new Date((await api.get(`/agent/schedules/${id}`)).history.next_run).toISOString()).toBe(first);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("If a run is still active").selectOption("allow");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("allow", { exact: true }).waitFor();
+    expect(await api.get(`/agent/schedules/${id}`)).toMatchObject({
+      name: "weekly",
+      cron_schedule: "0 9 * * 1",
+      time_zone: "Europe/Berlin",
+      overlap_policy: "allow",
+      enabled: true,
+    });
+    expect(page.problems).toEqual([]);
+  });
+
+  test("are found in the command palette, with tasks, agents and actions", async () => {
+    await page.keyboard.press("Control+k");
+    const input = page.getByPlaceholder("Search pages, factories, runs, actions…");
+    for (const [text, option] of [
+      ["Steelw", /^Steelworks/],
+      ["help", /^helper/],
+      ["on al", /^on alert/],
+      ["week", /^weekly/],
+    ] as const) {
+      await input.fill(text);
+      await page.getByRole("option", { name: option }).first().waitFor();
+    }
+    await expectAccessible(page);
+    await input.fill("Create sched");
+    await page.getByRole("option", { name: "Create schedule" }).click();
+    await page.getByRole("dialog", { name: "Create a schedule" }).waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    expect(page.problems).toEqual([]);
+  });
+
   test("disable what a key may not do", async () => {
     const { api_key: key } = await api.post(`/team/${await teamOf(api)}/keys`, {
       name: "reader",
@@ -172,6 +310,7 @@ inBrowser("the factory and schedule pages", () => {
       .locator("time")
       .evaluateAll((times) => times.map((time) => time.getAttribute("datetime")));
     expect(first).toBe(new Date((await api.get(`/agent/schedules/${id}`)).history.next_run).toISOString());
+    await page.reload();
     await page.getByText("No slots yet").waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Pause" }).click();

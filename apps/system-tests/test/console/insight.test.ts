@@ -162,6 +162,36 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
     expect(page.problems).toEqual([]);
   });
 
+  test("a scorer is created with a rubric, and judges chosen runs", async () => {
+    await page.goto(`/scorers?factory=${judged}`);
+    await page.getByRole("button", { name: "Create scorer" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Politeness");
+    await page
+      .getByRole("dialog")
+      .getByLabel(/^Rubric/)
+      .fill("Is the answer polite?");
+    await page
+      .getByRole("dialog")
+      .getByLabel(/^Labels/)
+      .fill("polite: 1");
+    await page.getByText("is not a label with its score").waitFor();
+    await page
+      .getByRole("dialog")
+      .getByLabel(/^Labels/)
+      .fill("polite = 1\nrude = 0");
+    await page.getByRole("dialog").getByLabel("Percent of finished runs").fill("0");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { name: "Politeness" }).waitFor();
+    await page.getByText("polite (1), rude (0)").waitFor();
+    await page.getByRole("button", { name: "Judge runs" }).click();
+    await page.getByRole("dialog").getByRole("checkbox").first().check();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Judge 1 run" }).click();
+    await page.getByText("1 of 1 runs are being judged.").waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
   test("a scorer has its pass rate over time and its results with a link to the run", async () => {
     await page.goto(`/scorers?factory=${judged}`);
     await page.getByRole("link", { name: "Answers <i>well</i>" }).click();

@@ -1,6 +1,5 @@
 import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
-import { api, dataOf } from "../../api/client.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
@@ -8,6 +7,7 @@ import { ErrorView } from "../../ui/error-view.tsx";
 import { EmptyState } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { agentsQuery } from "./factory-queries.ts";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
 
 type Agent = components["schemas"]["AgentIdentity"];
@@ -43,11 +43,7 @@ const COLUMNS: readonly Column<Agent>[] = [
 
 /** The agents of a factory. */
 function AgentsPage({ factoryUid }: FactoryTab): ReactNode {
-  const { data, error, refetch } = useQuery({
-    queryKey: ["factories", factoryUid, "agents"],
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/agent/identities", { params: { query: { factory_uid: factoryUid } }, signal })),
-  });
+  const { data, error, refetch } = useQuery(agentsQuery(factoryUid));
   if (!data)
     return error ? <ErrorView error={error} onRetry={() => void refetch()} /> : <p className="soft">Loading…</p>;
   if (data.agents.length === 0)

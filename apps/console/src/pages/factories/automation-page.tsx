@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, idempotencyKey } from "../../api/client.ts";
@@ -12,6 +12,7 @@ import { Card, EmptyState, Facts } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
+import { AutomationDialog, settingsOf } from "./automation-dialog.tsx";
 import { DecisionTable } from "./decision-table.tsx";
 import { JsonBlock } from "./json-block.tsx";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
@@ -114,29 +115,19 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
 function AutomationActions({ factoryUid, automation }: { factoryUid: string; automation: Automation }): ReactNode {
   const mayManage = useMay("factory.manage");
   const mayRun = useMay("run.create");
+  const [isEditing, setEditing] = useState(false);
   const queries = useQueryClient();
   const toasts = useToasts();
   const params = { path: { uid: factoryUid, automationUid: automation.uid } };
   const refresh = (): Promise<void> => queries.invalidateQueries({ queryKey: ["factories", factoryUid] });
   const toggle = useMutation({
-    mutationFn: () => {
-      const {
-        uid: _uid,
-        factory_uid: _factory,
-        disabled_reason: _reason,
-        management: _management,
-        created_at: _created,
-        updated_at: _updated,
-        last_fired_at: _fired,
-        ...settings
-      } = automation;
-      return dataOf(
+    mutationFn: () =>
+      dataOf(
         api.PUT("/api/v1/factory/{uid}/automations/{automationUid}", {
           params,
-          body: { ...settings, enabled: !automation.enabled },
+          body: { ...settingsOf(automation), enabled: !automation.enabled },
         }),
-      );
-    },
+      ),
     onSuccess: ({ enabled }) => {
       toasts.success(enabled ? "Enabled. Its runs are created in your name." : "Disabled.");
       return refresh();
@@ -158,6 +149,14 @@ function AutomationActions({ factoryUid, automation }: { factoryUid: string; aut
   });
   return (
     <span className="line">
+      {automation.management === "live" && (
+        <Button isSmall disabled={!mayManage} onClick={() => setEditing(true)}>
+          Edit
+        </Button>
+      )}
+      {isEditing && (
+        <AutomationDialog factoryUid={factoryUid} automation={automation} onClose={() => setEditing(false)} />
+      )}
       <Button isSmall disabled={!mayManage || toggle.isPending} onClick={() => toggle.mutate()}>
         {automation.enabled ? "Disable" : "Enable"}
       </Button>

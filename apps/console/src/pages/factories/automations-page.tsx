@@ -1,13 +1,17 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
 import { api, dataOf } from "../../api/client.ts";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ListView } from "../../ui/list-view.tsx";
 import { EmptyState } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { AutomationDialog } from "./automation-dialog.tsx";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
 
 type Automation = components["schemas"]["Automation"];
@@ -44,9 +48,16 @@ const columnsOf = (factoryUid: string): readonly Column<Automation>[] => [
 function AutomationsPage({ factoryUid }: FactoryTab): ReactNode {
   const { cursor } = getRouteApi("/factories/$factoryUid/automations").useSearch();
   const navigate = useNavigate({ from: "/factories/$factoryUid/automations" });
+  const mayManage = useMay("factory.manage");
+  const [isCreating, setCreating] = useState(false);
   return (
     <>
+      {isCreating && <AutomationDialog factoryUid={factoryUid} onClose={() => setCreating(false)} />}
       <div className="filters">
+        <Button look="primary" disabled={!mayManage} onClick={() => setCreating(true)}>
+          <Plus size={14} aria-hidden />
+          Create automation
+        </Button>
         <CopyCommands path={`/factory/${factoryUid}/automations`} cli={`automation list --factory ${factoryUid}`} />
       </div>
       <ListView

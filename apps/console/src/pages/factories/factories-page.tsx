@@ -1,7 +1,10 @@
-import { useCallback, type ReactNode } from "react";
+import { useCallback, useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
 import { api, dataOf } from "../../api/client.ts";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ClearFilters, TextFilter } from "../../ui/filters.tsx";
@@ -10,6 +13,7 @@ import { EmptyState, Page } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { stringifySearch } from "../../ui/search-params.ts";
 import { Time } from "../../ui/time.tsx";
+import { FactoryDialog } from "./factory-dialog.tsx";
 import { managementText } from "./factory-queries.ts";
 
 type Factory = components["schemas"]["Factory"];
@@ -39,6 +43,8 @@ const COLUMNS: readonly Column<Factory>[] = [
 export default function FactoriesPage(): ReactNode {
   const { search, cursor } = getRouteApi("/factories").useSearch();
   const navigate = useNavigate({ from: "/factories" });
+  const mayManage = useMay("factory.manage");
+  const [isCreating, setCreating] = useState(false);
   const setSearch = useCallback(
     (text: string | undefined) => void navigate({ search: { search: text }, replace: true }),
     [navigate],
@@ -46,8 +52,17 @@ export default function FactoriesPage(): ReactNode {
   return (
     <Page
       title="Factories"
-      actions={<CopyCommands path={`/factory${stringifySearch({ search })}`} cli="factory list" />}
+      actions={
+        <>
+          <Button look="primary" disabled={!mayManage} onClick={() => setCreating(true)}>
+            <Plus size={14} aria-hidden />
+            Create factory
+          </Button>
+          <CopyCommands path={`/factory${stringifySearch({ search })}`} cli="factory list" />
+        </>
+      }
     >
+      {isCreating && <FactoryDialog onClose={() => setCreating(false)} />}
       <div className="filters">
         <TextFilter label="Search factories" value={search} onChange={setSearch} />
         <ClearFilters isActive={search !== undefined} onClear={() => setSearch(undefined)} />
@@ -64,7 +79,7 @@ export default function FactoriesPage(): ReactNode {
         empty={
           search === undefined ? (
             <EmptyState title="No factory yet">
-              A factory receives work and dispatches it to its agents. Create one:{" "}
+              A factory receives work and dispatches it to its agents. Create one here, or with{" "}
               <code>npx millwright factory create works</code>
             </EmptyState>
           ) : (

@@ -12,6 +12,7 @@ const TABS = [
   ["/factories/$factoryUid/plan", "Plan and apply"],
   ["/factories/$factoryUid/branches", "Branches"],
   ["/factories/$factoryUid/agents", "Agents"],
+  ["/factories/$factoryUid/skills", "Skills"],
   ["/factories/$factoryUid/automations", "Automations"],
   ["/factories/$factoryUid/decisions", "Decisions"],
   ["/factories/$factoryUid/webhooks", "Webhooks"],

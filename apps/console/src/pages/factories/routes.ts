@@ -40,6 +40,12 @@ export const factoriesRoutes = [
   }),
   createRoute({
     getParentRoute: () => rootRoute,
+    path: "/factories/$factoryUid/skills",
+    staticData: { parents },
+    component: lazyRouteComponent(() => import("./skills-page.tsx")),
+  }),
+  createRoute({
+    getParentRoute: () => rootRoute,
     path: "/factories/$factoryUid/automations",
     validateSearch: pagedSearch,
     staticData: { parents },

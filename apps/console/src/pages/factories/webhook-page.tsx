@@ -1,19 +1,24 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyButton, CopyCommands, Id } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { ListView } from "../../ui/list-view.tsx";
 import { Card, EmptyState, Facts } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { ShownOnceDialog } from "../../ui/shown-once.tsx";
 import { Time } from "../../ui/time.tsx";
 import { webhookQuery } from "./factory-queries.ts";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
+import { RotateDialog, WebhookDialog } from "./webhook-dialog.tsx";
 
 type Delivery = components["schemas"]["Delivery"];
+type Webhook = components["schemas"]["Webhook"];
 const ROUTE = "/factories/$factoryUid/webhooks/$webhookUid";
 const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;
@@ -74,6 +79,7 @@ function WebhookPage({ factoryUid }: FactoryTab): ReactNode {
         title={<SafeText>{webhook.name}</SafeText>}
         actions={
           <span className="line">
+            <WebhookActions factoryUid={factoryUid} webhook={webhook} />
             <Link
               to="/factories/$factoryUid/webhooks/$webhookUid/filter"
               params={{ factoryUid, webhookUid }}
@@ -140,6 +146,47 @@ function WebhookPage({ factoryUid }: FactoryTab): ReactNode {
           <DataTable caption="Deliveries" columns={columnsOf(factoryUid)} rows={deliveries} keyOf={({ uid }) => uid} />
         )}
       </ListView>
+    </>
+  );
+}
+
+function WebhookActions({ factoryUid, webhook }: FactoryTab & { webhook: Webhook }): ReactNode {
+  const mayManage = useMay("webhook.manage");
+  const [dialog, setDialog] = useState<"edit" | "rotate">();
+  const [secret, setSecret] = useState<string>();
+  const close = (): void => setDialog(undefined);
+  return (
+    <>
+      {webhook.management === "live" && (
+        <Button isSmall disabled={!mayManage} onClick={() => setDialog("edit")}>
+          Edit
+        </Button>
+      )}
+      <Button isSmall disabled={!mayManage} onClick={() => setDialog("rotate")}>
+        Rotate secret
+      </Button>
+      {dialog === "edit" && <WebhookDialog factoryUid={factoryUid} webhook={webhook} onClose={close} />}
+      {dialog === "rotate" && (
+        <RotateDialog
+          factoryUid={factoryUid}
+          webhookUid={webhook.uid}
+          onClose={close}
+          onRotated={({ secret: generated }) => {
+            close();
+            setSecret(generated);
+          }}
+        />
+      )}
+      {secret !== undefined && (
+        <ShownOnceDialog
+          title={`Secret of ${webhook.name}`}
+          noun="secret"
+          value={secret}
+          onClose={() => setSecret(undefined)}
+        >
+          Senders authenticate with it from now on.
+        </ShownOnceDialog>
+      )}
     </>
   );
 }

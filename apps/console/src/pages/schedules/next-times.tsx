@@ -1,11 +1,8 @@
 import type { ReactNode } from "react";
 import { nextSlot, parseCron } from "@millwright/cron";
-import type { components } from "../../gen/api.ts";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
-import { Card } from "../../ui/page.tsx";
 import { Time, useNow } from "../../ui/time.tsx";
 
-type Schedule = components["schemas"]["ScheduledAgent"];
 const TIMES = 10;
 
 const formatIn = (timeZone?: string): Intl.DateTimeFormat =>
@@ -20,20 +17,19 @@ const formatIn = (timeZone?: string): Intl.DateTimeFormat =>
     timeZone,
   });
 
-/** Returns the next slots after an instant, by the rules of the scheduler. */
-function nextTimes({ cron_schedule: text, time_zone: zone }: Schedule, after: number): Date[] {
-  const cron = parseCron(text, "schedule");
+/** Returns the next slots after an instant, by the rules of the scheduler. Throws if the expression is not valid. */
+export function nextTimes(expression: string, zone: string, after: number): Date[] {
+  const cron = parseCron(expression, "schedule");
   const times: Date[] = [];
   for (let at = nextSlot(cron, zone, new Date(after)); at && times.length < TIMES; at = nextSlot(cron, zone, at))
     times.push(at);
   return times;
 }
 
-/** The next ten times of a schedule, in the viewer's zone and in its own. */
-export function NextTimes({ schedule }: { schedule: Schedule }): ReactNode {
+/** The next ten times of a valid cron expression, in the viewer's zone and in its own. */
+export function NextTimes({ cron, zone }: { cron: string; zone: string }): ReactNode {
   const now = useNow();
   const viewerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const zone = schedule.time_zone ?? "UTC";
   const [viewer, own] = [formatIn(), formatIn(zone)];
   const columns: readonly Column<Date>[] = [
     { title: `Your zone (${viewerZone})`, cell: (at) => viewer.format(at) },
@@ -41,13 +37,11 @@ export function NextTimes({ schedule }: { schedule: Schedule }): ReactNode {
     { title: "In", cell: (at) => <Time at={at.toISOString()} /> },
   ];
   return (
-    <Card title={schedule.enabled ? "Next ten times" : "Next ten times if resumed"}>
-      <DataTable
-        caption="Next ten times"
-        columns={columns}
-        rows={nextTimes(schedule, now)}
-        keyOf={(at) => at.toISOString()}
-      />
-    </Card>
+    <DataTable
+      caption="Next ten times"
+      columns={columns}
+      rows={nextTimes(cron, zone, now)}
+      keyOf={(at) => at.toISOString()}
+    />
   );
 }

@@ -8,7 +8,11 @@ export const schedulesRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/schedules",
-    validateSearch: v.object({ q: searchText, state: searchChoice("enabled", "paused") }),
+    validateSearch: v.object({
+      q: searchText,
+      state: searchChoice("enabled", "paused"),
+      dialog: searchChoice("create"),
+    }),
     component: lazyRouteComponent(() => import("./schedules-page.tsx")),
   }),
   createRoute({

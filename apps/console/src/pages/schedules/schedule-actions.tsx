@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, idempotencyKey } from "../../api/client.ts";
@@ -6,13 +6,15 @@ import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
+import { ScheduleDialog } from "./schedule-dialog.tsx";
 
 type Schedule = components["schemas"]["ScheduledAgent"];
 
-/** Pauses and resumes a schedule, and starts a run of its prompt and configuration. That run is not a slot. */
+/** Edits, pauses and resumes a schedule, and starts a run of its prompt and configuration. That run is not a slot. */
 export function ScheduleActions({ schedule }: { schedule: Schedule }): ReactNode {
   const mayManage = useMay("schedule.manage");
   const mayRun = useMay("run.create");
+  const [isEditing, setEditing] = useState(false);
   const queries = useQueryClient();
   const navigate = useNavigate();
   const toasts = useToasts();
@@ -51,6 +53,10 @@ export function ScheduleActions({ schedule }: { schedule: Schedule }): ReactNode
   });
   return (
     <>
+      <Button disabled={!mayManage} onClick={() => setEditing(true)}>
+        Edit
+      </Button>
+      {isEditing && <ScheduleDialog schedule={schedule} onClose={() => setEditing(false)} />}
       <Button disabled={!mayManage || toggle.isPending} onClick={() => toggle.mutate()}>
         {schedule.enabled ? "Pause" : "Resume"}
       </Button>

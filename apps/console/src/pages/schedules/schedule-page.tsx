@@ -86,7 +86,9 @@ export default function SchedulePage(): ReactNode {
             </pre>
           </div>
         </Card>
-        <NextTimes schedule={schedule} />
+        <Card title={schedule.enabled ? "Next ten times" : "Next ten times if resumed"}>
+          <NextTimes cron={schedule.cron_schedule} zone={schedule.time_zone ?? "UTC"} />
+        </Card>
       </div>
       <h2>Slots</h2>
       <SlotLedger scheduleId={scheduleId} />

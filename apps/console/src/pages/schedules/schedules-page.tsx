@@ -1,8 +1,11 @@
 import { useCallback, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
 import { api, dataOf } from "../../api/client.ts";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
@@ -10,6 +13,7 @@ import { ChoiceFilter, ClearFilters, TextFilter } from "../../ui/filters.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { ScheduleDialog } from "./schedule-dialog.tsx";
 
 type Schedule = components["schemas"]["ScheduledAgent"];
 const REFRESH_MS = 10_000;
@@ -47,12 +51,15 @@ const COLUMNS: readonly Column<Schedule>[] = [
 
 /** The schedules of the team, by name. */
 export default function SchedulesPage(): ReactNode {
-  const { q, state } = getRouteApi("/schedules").useSearch();
+  const { q, state, dialog } = getRouteApi("/schedules").useSearch();
   const navigate = useNavigate({ from: "/schedules" });
   const setText = useCallback(
     (text: string | undefined) => void navigate({ search: (old) => ({ ...old, q: text }), replace: true }),
     [navigate],
   );
+  const mayManage = useMay("schedule.manage");
+  const setDialog = (next: "create" | undefined): void =>
+    void navigate({ search: (old) => ({ ...old, dialog: next }), replace: true });
   const { data, error, refetch } = useQuery({
     queryKey: ["schedules"],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/agent/schedules", { signal })),
@@ -64,7 +71,19 @@ export default function SchedulesPage(): ReactNode {
       (state === undefined || enabled === (state === "enabled")),
   );
   return (
-    <Page title="Schedules" actions={<CopyCommands path="/agent/schedules" cli="schedule list" />}>
+    <Page
+      title="Schedules"
+      actions={
+        <>
+          <Button look="primary" disabled={!mayManage} onClick={() => setDialog("create")}>
+            <Plus size={14} aria-hidden />
+            Create schedule
+          </Button>
+          <CopyCommands path="/agent/schedules" cli="schedule list" />
+        </>
+      }
+    >
+      {dialog === "create" && <ScheduleDialog onClose={() => setDialog(undefined)} />}
       <div className="filters">
         <TextFilter label="Search schedules" value={q} onChange={setText} />
         <ChoiceFilter
@@ -87,7 +106,7 @@ export default function SchedulesPage(): ReactNode {
       {!schedules && !error && <p className="soft">Loading…</p>}
       {data?.schedules.length === 0 ? (
         <EmptyState title="No schedules yet">
-          A schedule starts runs at set times. Create one:{" "}
+          A schedule starts runs at set times. Create one here, or with{" "}
           <code>
             npx millwright schedule create nightly &apos;0 3 * * *&apos; --prompt &apos;Update dependencies.&apos;
           </code>

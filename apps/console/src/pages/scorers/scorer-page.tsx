@@ -1,8 +1,10 @@
-import { useCallback, type ReactNode } from "react";
+import { useCallback, useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
@@ -15,6 +17,7 @@ import { Card, EmptyState, Facts, Page } from "../../ui/page.tsx";
 import { FRESH_MS, orDash, percent, periodLabels } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { readableDuration, Time } from "../../ui/time.tsx";
+import { ScoreRunsDialog } from "./score-runs-dialog.tsx";
 import { scorersQuery } from "./scorers-query.ts";
 
 type Scorer = components["schemas"]["ListedScorer"];
@@ -27,18 +30,26 @@ export default function ScorerPage(): ReactNode {
   const route = getRouteApi(PATH);
   const { factoryUid, scorerUid } = route.useParams();
   const { data, error, refetch } = useQuery(scorersQuery(factoryUid));
+  const mayScore = useMay("factory.manage");
+  const [isScoring, setScoring] = useState(false);
   const scorer = data?.scorers.find(({ uid }) => uid === scorerUid);
   return (
     <Page
       title={scorer?.name ?? "Scorer"}
       subtitle={scorer && <SafeText>{scorer.description}</SafeText>}
       actions={
-        <CopyCommands
-          path={`/factory/${factoryUid}/scorers/${scorerUid}/results?include_reasons=true`}
-          cli={`scorer show-results ${scorerUid} --factory ${factoryUid}`}
-        />
+        <>
+          <Button disabled={!scorer || !mayScore} onClick={() => setScoring(true)}>
+            Judge runs
+          </Button>
+          <CopyCommands
+            path={`/factory/${factoryUid}/scorers/${scorerUid}/results?include_reasons=true`}
+            cli={`scorer show-results ${scorerUid} --factory ${factoryUid}`}
+          />
+        </>
       }
     >
+      {scorer && isScoring && <ScoreRunsDialog scorer={scorer} onClose={() => setScoring(false)} />}
       {error && <ErrorView error={error} onRetry={() => void refetch()} />}
       {!data && !error && <p className="soft">Loading…</p>}
       {data && !scorer && (

@@ -1,8 +1,11 @@
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
 import { FactoryPage } from "../../app/factory-page.tsx";
+import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
@@ -11,6 +14,7 @@ import { EmptyState } from "../../ui/page.tsx";
 import { orDash, percent } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { ScorerDialog } from "./scorer-dialog.tsx";
 import { scorersQuery } from "./scorers-query.ts";
 
 type ListedScorer = components["schemas"]["ListedScorer"];
@@ -58,16 +62,29 @@ const COLUMNS: readonly Column<ListedScorer>[] = [
 export default function ScorersPage(): ReactNode {
   const search = getRouteApi("/scorers").useSearch();
   const navigate = useNavigate({ from: "/scorers" });
+  const mayManage = useMay("factory.manage");
+  const [isCreating, setCreating] = useState(false);
   return (
     <FactoryPage
       title="Scorers"
       uid={search.factory}
       onChoose={(factory) => void navigate({ search: { factory } })}
       actions={({ uid }) => (
-        <CopyCommands path={`/factory/${uid}/scorers`} cli={`scorer list --factory ${uid} --managed`} />
+        <>
+          <Button look="primary" disabled={!mayManage} onClick={() => setCreating(true)}>
+            <Plus size={14} aria-hidden />
+            Create scorer
+          </Button>
+          <CopyCommands path={`/factory/${uid}/scorers`} cli={`scorer list --factory ${uid} --managed`} />
+        </>
       )}
     >
-      {({ uid }) => <FactoryScorers key={uid} factoryUid={uid} />}
+      {({ uid }) => (
+        <>
+          {isCreating && <ScorerDialog factoryUid={uid} onClose={() => setCreating(false)} />}
+          <FactoryScorers key={uid} factoryUid={uid} />
+        </>
+      )}
     </FactoryPage>
   );
 }

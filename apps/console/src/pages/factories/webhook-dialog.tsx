@@ -1,0 +1,190 @@
+import { useState, type ReactNode } from "react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf } from "../../api/client.ts";
+import { useIdempotencyKey } from "../../api/idempotency.ts";
+import type { components } from "../../gen/api.ts";
+import { FormDialog } from "../../ui/form-dialog.tsx";
+
+type Webhook = components["schemas"]["Webhook"];
+type WithSecret = components["schemas"]["WebhookWithSecret"];
+type Scheme = NonNullable<Webhook["signature_scheme"]>;
+
+const MODES: Readonly<Record<Webhook["auth_mode"], string>> = {
+  token: "Bearer token in the Authorization header",
+  url_token: "Token in the address",
+  signature: "Signature of the body",
+};
+const SCHEMES = [
+  ...(["generic_hmac_sha256", "standard_webhooks", "github", "gitlab", "linear", "pagerduty"] as const),
+  ...(["sentry", "shopify", "slack", "stripe", "vercel"] as const),
+] satisfies readonly Scheme[];
+
+type Props = {
+  readonly factoryUid: string;
+  /** The webhook to change. Absent: a new one. */
+  readonly webhook?: Webhook;
+  readonly onClose: () => void;
+  /** Receives the response of a create, which alone contains a generated secret. */
+  readonly onCreated?: (created: WithSecret) => void;
+};
+
+/** Creates a webhook, or changes its name, its delivery id header and whether it accepts deliveries. */
+export function WebhookDialog({ factoryUid, webhook, onClose, onCreated }: Props): ReactNode {
+  const queries = useQueryClient();
+  const [name, setName] = useState(webhook?.name ?? "");
+  const [idHeader, setIdHeader] = useState(webhook?.delivery_id_header ?? "");
+  const [isEnabled, setEnabled] = useState(webhook?.enabled ?? true);
+  const [mode, setMode] = useState<Webhook["auth_mode"]>("token");
+  const [scheme, setScheme] = useState<Scheme>("generic_hmac_sha256");
+  const [signatureHeader, setSignatureHeader] = useState("X-Signature");
+  const changed = { name: name.trim(), delivery_id_header: idHeader.trim() || null };
+  const body = {
+    ...changed,
+    auth_mode: mode,
+    ...(mode === "signature" ? { signature_scheme: scheme } : {}),
+    ...(mode === "signature" && scheme === "generic_hmac_sha256" ? { signature_header: signatureHeader.trim() } : {}),
+  };
+  const header = useIdempotencyKey(body);
+  const refresh = (): Promise<void> => queries.invalidateQueries({ queryKey: ["factories", factoryUid, "webhooks"] });
+  const create = useMutation({
+    gcTime: 0, // the response contains the secret
+    mutationFn: () =>
+      dataOf(api.POST("/api/v1/factory/{uid}/webhooks", { params: { path: { uid: factoryUid }, header }, body })),
+    onSuccess: (created) => {
+      void refresh();
+      onCreated?.(created);
+    },
+  });
+  const save = useMutation({
+    mutationFn: (webhookUid: string) =>
+      dataOf(
+        api.PUT("/api/v1/factory/{uid}/webhooks/{webhookUid}", {
+          params: { path: { uid: factoryUid, webhookUid } },
+          body: { ...changed, enabled: isEnabled },
+        }),
+      ),
+    onSuccess: () => {
+      void refresh();
+      onClose();
+    },
+  });
+  return (
+    <FormDialog
+      title={webhook ? "Edit the webhook" : "Create a webhook"}
+      action={webhook ? "Save" : "Create"}
+      isPending={create.isPending || save.isPending}
+      error={create.error ?? save.error}
+      onSubmit={() => (webhook ? save.mutate(webhook.uid) : create.mutate())}
+      onClose={onClose}
+    >
+      <label className="field">
+        <span>Name</span>
+        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
+      </label>
+      {!webhook && (
+        <>
+          <label className="field">
+            <span>Senders authenticate with</span>
+            <select
+              className="select"
+              value={mode}
+              onChange={(event) => setMode(event.target.value as Webhook["auth_mode"])}
+            >
+              {Object.entries(MODES).map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+          {mode === "signature" && (
+            <label className="field">
+              <span>Signature of</span>
+              <select className="select" value={scheme} onChange={(event) => setScheme(event.target.value as Scheme)}>
+                {SCHEMES.map((value) => (
+                  <option key={value} value={value}>
+                    {value.replaceAll("_", " ")}
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
+          {mode === "signature" && scheme === "generic_hmac_sha256" && (
+            <label className="field">
+              <span>Header with the hexadecimal signature</span>
+              <input
+                className="input"
+                required
+                value={signatureHeader}
+                onChange={(event) => setSignatureHeader(event.target.value)}
+              />
+            </label>
+          )}
+        </>
+      )}
+      <label className="field">
+        <span>Header with the sender&apos;s event id (optional)</span>
+        <input className="input" value={idHeader} onChange={(event) => setIdHeader(event.target.value)} />
+      </label>
+      {webhook && (
+        <label className="check">
+          <input type="checkbox" checked={isEnabled} onChange={(event) => setEnabled(event.target.checked)} />
+          Accepts deliveries
+        </label>
+      )}
+    </FormDialog>
+  );
+}
+
+/** Replaces the secret of a webhook: by a generated one, or by the one that the sender's system shows. */
+export function RotateDialog({
+  factoryUid,
+  webhookUid,
+  onClose,
+  onRotated,
+}: {
+  factoryUid: string;
+  webhookUid: string;
+  onClose: () => void;
+  onRotated: (rotated: WithSecret) => void;
+}): ReactNode {
+  const queries = useQueryClient();
+  const [secret, setSecret] = useState("");
+  const rotate = useMutation({
+    gcTime: 0, // the response contains the secret
+    mutationFn: () =>
+      dataOf(
+        api.POST("/api/v1/factory/{uid}/webhooks/{webhookUid}/rotate", {
+          params: { path: { uid: factoryUid, webhookUid } },
+          body: secret === "" ? {} : { secret },
+        }),
+      ),
+    onSuccess: (rotated) => {
+      void queries.invalidateQueries({ queryKey: ["factories", factoryUid, "webhooks"] });
+      onRotated(rotated);
+    },
+  });
+  return (
+    <FormDialog
+      title="Rotate the secret"
+      action="Rotate"
+      isDanger
+      isPending={rotate.isPending}
+      error={rotate.error}
+      onSubmit={() => rotate.mutate()}
+      onClose={onClose}
+    >
+      <p>Deliveries with the present secret are refused from now on.</p>
+      <label className="field">
+        <span>Secret that the sender&apos;s system shows (absent: one is generated)</span>
+        <input
+          className="input"
+          type="password"
+          autoComplete="off"
+          value={secret}
+          onChange={(event) => setSecret(event.target.value)}
+        />
+      </label>
+    </FormDialog>
+  );
+}
