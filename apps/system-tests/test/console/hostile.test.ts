@@ -82,7 +82,7 @@ inBrowser("text that an agent wrote", () => {
     await page.goto("/runs");
     await page.getByRole("link", { name: /<script>/ }).waitFor();
     await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Go to a page, or search runs…").fill("script");
+    await page.getByPlaceholder("Search pages, factories, runs, actions…").fill("script");
     await page.getByRole("option", { name: /<script>/ }).waitFor();
     expect(page.problems).toEqual([]);
   });

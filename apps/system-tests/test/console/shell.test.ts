@@ -63,7 +63,7 @@ inBrowser("the console", () => {
 
   test("opens the command palette by keyboard and finds runs", async () => {
     await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Go to a page, or search runs…").fill("Third");
+    await page.getByPlaceholder("Search pages, factories, runs, actions…").fill("Third");
     await page.getByRole("option", { name: /Third/ }).waitFor();
     await expectAccessible(page);
     await page.keyboard.press("Escape");

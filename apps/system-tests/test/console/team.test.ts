@@ -193,7 +193,7 @@ inBrowser("the console's pages of the platform and the team", () => {
 
   test("finds the pages in the command palette", async () => {
     await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Go to a page, or search runs…").fill("audit");
+    await page.getByPlaceholder("Search pages, factories, runs, actions…").fill("audit");
     await page.getByRole("option", { name: "Audit log" }).click();
     await page.getByRole("heading", { name: "Audit log" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/audit");

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import * as v from "valibot";
 import { rootRoute } from "../../app/root-route.tsx";
-import { searchText } from "../../ui/search-params.ts";
+import { searchChoice, searchText } from "../../ui/search-params.ts";
 
 export const workRoutes = [
   createRoute({
@@ -11,6 +11,7 @@ export const workRoutes = [
       /** Uid of the factory. Default: the first one. */
       factory: searchText,
       q: searchText,
+      dialog: searchChoice("dispatch", "create"),
     }),
     component: lazyRouteComponent(() => import("./work-page.tsx")),
   }),

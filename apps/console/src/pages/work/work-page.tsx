@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Send } from "lucide-react";
@@ -17,7 +17,9 @@ import { DispatchDialog } from "./dispatch-dialog.tsx";
 export default function WorkPage(): ReactNode {
   const search = getRouteApi("/work").useSearch();
   const navigate = useNavigate({ from: "/work" });
-  const [dialog, setDialog] = useState<"dispatch" | "create">();
+  const { dialog } = search;
+  const setDialog = (next: typeof dialog): void =>
+    void navigate({ search: (old) => ({ ...old, dialog: next }), replace: true });
   const mayDispatch = useMay("run.create");
   const mayManage = useMay("task.manage");
   const { data, error, refetch } = useQuery(factoriesQuery);
