@@ -11,6 +11,7 @@ import { SafeText } from "../../ui/safe-text.tsx";
 import { stringifySearch } from "../../ui/search-params.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { readableDuration, Time } from "../../ui/time.tsx";
+import { QueueReason } from "./queue-reason.tsx";
 import { RunFilters } from "./run-filters.tsx";
 import { hasFilters, runsQuery, type RunsSearch } from "./runs-search.ts";
 
@@ -27,7 +28,15 @@ const COLUMNS: readonly Column<RunItem>[] = [
       </Link>
     ),
   },
-  { title: "State", cell: (run) => <StateBadge state={run.state} /> },
+  {
+    title: "State",
+    cell: (run) => (
+      <>
+        <StateBadge state={run.state} />
+        {run.state === "QUEUED" && <QueueReason runId={run.run_id} />}
+      </>
+    ),
+  },
   {
     title: "Agent",
     sortBy: "agent",

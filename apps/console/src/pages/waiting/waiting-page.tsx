@@ -55,7 +55,14 @@ const TASKS: readonly Column<WaitingTask>[] = [
 ];
 
 const SCHEDULES: readonly Column<Schedule>[] = [
-  { title: "Schedule", cell: ({ name }) => <SafeText>{name}</SafeText> },
+  {
+    title: "Schedule",
+    cell: ({ id, name }) => (
+      <Link to="/schedules/$scheduleId" params={{ scheduleId: id }} className="primary-link truncate">
+        <SafeText>{name}</SafeText>
+      </Link>
+    ),
+  },
   { title: "Error", cell: ({ last_spawn_error: error }) => <SafeText>{error ?? ""}</SafeText> },
   { title: "Next", cell: ({ history }) => <Time at={history?.next_run} /> },
   {
