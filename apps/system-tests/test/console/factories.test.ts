@@ -208,7 +208,9 @@ inBrowser("the factory and schedule pages", () => {
     expect(automations.find(({ name }: any) => name === "on alert")).toMatchObject({
       prompt: "Find the cause.",
       enabled: true,
-      triggers: [{ provider: "webhook", event: "received", filter }],
+      triggers: [
+        { provider: "webhook", event: "received", filter: { ...filter, webhook_ids: { in: filter.webhook_ids } } },
+      ],
     });
     expect(page.problems).toEqual([]);
   });

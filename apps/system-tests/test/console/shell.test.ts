@@ -87,7 +87,7 @@ inBrowser("the console", () => {
 
   test("signs out", async () => {
     await page.getByRole("button", { name: "Owner" }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByRole("menuitem", { name: "Sign out", exact: true }).click();
     await page.getByLabel("API key").waitFor();
     expect(page.problems).toEqual([]);
   });
