@@ -140,7 +140,7 @@ export class PlatformShell {
         throw new SandboxStartFailed("A sandbox of the platform did not start.", new Error(launched.errorOutput()));
       const errorOutput = exitCode === 0 ? "" : (breach?.message ?? launched.errorOutput());
       return {
-        exitCode: breach ? null : exitCode,
+        exitCode: breach || timedOut ? null : exitCode, // bubblewrap can report its program's end before its own
         timedOut,
         output: [output.text().text, errorOutput].filter(Boolean).join("\n"),
       };
