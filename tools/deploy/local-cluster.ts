@@ -240,6 +240,13 @@ export class LocalCluster {
     return this.output(pod);
   }
 
+  /** Runs a command in the container of a pod, as `kubectl exec` does. Returns its exit code; the pod's output has its own. */
+  async execute(pod: Pod, command: readonly string[]): Promise<number | null> {
+    const container = { ...pod.spec.containers[0], command, args: [] };
+    const [code] = (await once(this.#startContainer(pod, container), "exit")) as [number | null];
+    return code;
+  }
+
   /** Stops the workers, then the services. Returns the pods that did not stop gracefully. */
   async stop(): Promise<string[]> {
     const faults: (string | undefined)[] = [];

@@ -6,8 +6,8 @@
  *
  *   npm run test:deploy [-- small|highly-available|air-gapped …]
  *
- * Of each value set: all pods start, `helm test` passes, the main job of the system tests passes, it passes again while each
- * service and each worker is killed once, no connection was refused, and all pods stop gracefully.
+ * Of each value set: all pods start, `helm test` and `millwright doctor` pass, the main job of the system tests passes, it
+ * passes again while each service and each worker is killed once, no connection was refused, and all pods stop gracefully.
  *
  * Not as in a cluster: PostgreSQL is the embedded one, buckets are a local server, pods that need the Kubernetes API are not
  * started, names are in a hosts file, and images are their files without a container runtime.
@@ -16,6 +16,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { SERVICES } from "./chart-settings.ts";
 import { imagesOf, isolatedDirectory, runIsolated, writeImages } from "./namespaces.ts";
 import { install, LOCAL_VALUES, type Installation } from "./operator.ts";
 import { render, VALUE_SETS, type ValueSet } from "./render.ts";
@@ -62,6 +63,8 @@ async function test(installation: Installation): Promise<void> {
   for (const name of skipped) report(`not started: ${name}`);
   await cluster.test();
   report("helm test passes");
+  await runDoctor(installation);
+  report("millwright doctor passes in a pod of each service");
   execFileSync("mount", ["--bind", cluster.network.hostsFile, "/etc/hosts"]);
   try {
     await runMainJob(installation, "existing");
@@ -72,6 +75,15 @@ async function test(installation: Installation): Promise<void> {
   }
   await cluster.test();
   checkEdges(installation);
+}
+
+/** Runs the preflight checks in one pod of each service. Throws if one fails. */
+async function runDoctor({ cluster }: Installation): Promise<void> {
+  for (const service of SERVICES) {
+    const pod = cluster.podsOf(service)[0]!;
+    const code = await cluster.execute(pod, ["node", "/opt/millwright/apps/cli/dist/main.js", "doctor"]);
+    if (code !== 0) throw new Error(`millwright doctor failed in ${pod.name}:\n${cluster.output(pod)}`);
+  }
 }
 
 /** Runs the system test of the main job against the installation's public URL. */
