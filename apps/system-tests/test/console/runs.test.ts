@@ -98,7 +98,7 @@ inBrowser("the console", () => {
       .getByText("npx millwright run local --title 'Continue: New prices' -- npm test")
       .waitFor();
     await expectAccessible(page);
-    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
     expect(page.problems).toEqual([]);
   });
 
@@ -122,11 +122,11 @@ inBrowser("the console", () => {
     const card = page.getByRole("complementary", { name: "Details of the run" });
     await card.getByRole("button", { name: "The plan" }).click();
     await page.getByRole("heading", { name: "First step" }).waitFor();
-    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
     await card.getByRole("button", { name: "The report" }).click();
     await page.getByRole("heading", { name: "Report <b>" }).waitFor();
     await expectAccessible(page);
-    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
     await card.getByRole("button", { name: "A dot" }).click();
     await page.getByRole("dialog").getByRole("img", { name: "A dot" }).waitFor();
     expect(page.problems).toEqual([]);
