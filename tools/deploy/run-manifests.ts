@@ -6,8 +6,9 @@
  *
  *   npm run test:deploy [-- small|highly-available|air-gapped …]
  *
- * Of each value set: all pods start, `helm test` and `millwright doctor` pass, the main job of the system tests passes, it
- * passes again while each service and each worker is killed once, no connection was refused, and all pods stop gracefully.
+ * Of each value set: all pods start, the first run of the install page succeeds, `helm test` and `millwright doctor` pass,
+ * the main job of the system tests passes, it passes again while each service and each worker is killed once, no connection
+ * was refused, and all pods stop gracefully.
  *
  * Not as in a cluster: PostgreSQL is the embedded one, buckets are a local server, pods that need the Kubernetes API are not
  * started, names are in a hosts file, and images are their files without a container runtime.
@@ -22,6 +23,7 @@ import { install, LOCAL_VALUES, type Installation } from "./operator.ts";
 import { render, VALUE_SETS, type ValueSet } from "./render.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+const CLI = ["node", "/opt/millwright/apps/cli/dist/main.js"];
 const MAIN_JOB = "apps/system-tests/test/journey.test.ts";
 
 const began = performance.now();
@@ -61,6 +63,8 @@ async function test(installation: Installation): Promise<void> {
   const { cluster, skipped } = installation;
   report(`${cluster.pods.length} pods are started and ready`);
   for (const name of skipped) report(`not started: ${name}`);
+  await startFirstRun(installation);
+  report("the first run, as the install page starts it, has succeeded");
   await cluster.test();
   report("helm test passes");
   await runDoctor(installation);
@@ -77,11 +81,20 @@ async function test(installation: Installation): Promise<void> {
   checkEdges(installation);
 }
 
+/** Starts a run with the command line client in a pod of the gateway, and waits for its end. Throws if it fails. */
+async function startFirstRun({ cluster, ownerKey }: Installation): Promise<void> {
+  const gateway = cluster.podsOf("gateway")[0]!;
+  const prompt = "```scripted\n- shell: uname -a\n- say: This is the sandbox of the run.\n```";
+  const access = ["--url", "http://127.0.0.1:8080", "--api-key", ownerKey];
+  const code = await cluster.execute(gateway, [...CLI, "run", "create", prompt, "--watch", ...access]);
+  if (code !== 0) throw new Error(`The first run failed:\n${cluster.output(gateway)}`);
+}
+
 /** Runs the preflight checks in one pod of each service. Throws if one fails. */
 async function runDoctor({ cluster }: Installation): Promise<void> {
   for (const service of SERVICES) {
     const pod = cluster.podsOf(service)[0]!;
-    const code = await cluster.execute(pod, ["node", "/opt/millwright/apps/cli/dist/main.js", "doctor"]);
+    const code = await cluster.execute(pod, [...CLI, "doctor"]);
     if (code !== 0) throw new Error(`millwright doctor failed in ${pod.name}:\n${cluster.output(pod)}`);
   }
 }
