@@ -66,7 +66,7 @@ const teamsOf = async (session: string | undefined) =>
 const isRefused = ({ status, body, session }: { status: number; body: string; session?: string | undefined }) => {
   expect(session).toBeUndefined();
   expect(body).toContain("You are not signed in");
-  return [status, body.match(/<p class="FAILED">(.*?)<\/p>/)?.[1]];
+  return [status, body.match(/<p class="problem">(.*?)<\/p>/)?.[1]];
 };
 
 describe("a sign-in", () => {

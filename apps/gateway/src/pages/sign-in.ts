@@ -9,7 +9,7 @@ export const signedInPage = (next: string): string =>
 export const signInProblemPage = (problem: string, next: string): string =>
   page(
     "Sign in",
-    markup`<h1>You are not signed in</h1><p class="FAILED">${problem}</p>
+    markup`<h1>You are not signed in</h1><p class="problem">${problem}</p>
 <p><a href="/session/oidc?again=true&amp;next=${encodeURIComponent(next)}">Sign in again</a> · <a href="${next}">Other ways to sign in</a></p>`,
   );
 
@@ -23,6 +23,6 @@ export const linkPage = (name: string): string =>
 /** The page of a link that is used, expired or unknown. */
 export const linkProblemPage: string = page(
   "Sign in",
-  markup`<h1>You are not signed in</h1><p class="FAILED">This link was used already, or has expired. It works once, within 30 minutes.</p>
+  markup`<h1>You are not signed in</h1><p class="problem">This link was used already, or has expired. It works once, within 30 minutes.</p>
 <p><a href="/">Sign in with an API key</a></p>`,
 );

@@ -2,7 +2,11 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { OpenIdProvider } from "@millwright/testing";
 import { ConsoleSession, expectAccessible, inBrowser, type ConsolePage } from "../support/browser.ts";
 
-const ADA = { sub: "ada", name: "Ada", email: "ada@example.com", email_verified: true, groups: ["developers"] };
+const PERSON = { name: "Ada", email_verified: true };
+const PEOPLE = [
+  { ...PERSON, sub: "ada", email: "ada@example.com", groups: ["developers"] },
+  { ...PERSON, sub: "bob", name: "Bob", email: "bob@example.com", groups: [] },
+];
 
 inBrowser("signing in", () => {
   let provider: OpenIdProvider;
@@ -12,6 +16,7 @@ inBrowser("signing in", () => {
     session = await ConsoleSession.start({
       workers: 0,
       env: {
+        MILLWRIGHT_BOOTSTRAP_API_KEY: "",
         MILLWRIGHT_OIDC_ISSUER: provider.issuer,
         MILLWRIGHT_OIDC_CLIENT_ID: provider.client.clientId,
         MILLWRIGHT_OIDC_CLIENT_SECRET: provider.client.clientSecret,
@@ -19,7 +24,7 @@ inBrowser("signing in", () => {
         MILLWRIGHT_OIDC_TEAMS: '{"developers": {"default": "member"}}',
       },
     });
-    await provider.register(`${session.platform.url}/session/oidc/callback`, [ADA]);
+    await provider.register(`${session.platform.url}/session/oidc/callback`, PEOPLE);
   });
   afterAll(async () => {
     await session?.remove();
@@ -42,6 +47,20 @@ inBrowser("signing in", () => {
     page.getByRole("navigation", { name: "Main" }).waitFor({ timeout: 20_000 });
   const isSignedOut = (page: ConsolePage): Promise<void> => page.getByLabel("API key").waitFor();
 
+  test("with the link of the first start works once", async () => {
+    const link = /http\S+\/session\/link\/\S+/.exec(session.platform.output())![0];
+    const page = await session.newPage();
+    await page.goto(link);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await isSignedIn(page);
+    await page.getByRole("button", { name: "Owner" }).waitFor();
+    const other = await session.newPage();
+    await other.goto(link);
+    await other.getByText("used already").waitFor();
+    expect([...page.problems, ...other.problems]).toEqual([]);
+  });
+
   test("with the provider opens the requested page, in the team that the claims give", async () => {
     const signedOut = await session.newPage();
     await signedOut.goto("/runs?state=SUCCEEDED");
@@ -54,6 +73,15 @@ inBrowser("signing in", () => {
     await page.getByRole("button", { name: "Ada" }).waitFor();
     await page.reload();
     await isSignedIn(page);
+    expect(problemsOf(page)).toEqual([]);
+  });
+
+  test("with the provider states what to do to a person in no team", async () => {
+    const page = await continueAs("bob", "/");
+    await page.getByText("Ask an owner of a team to invite bob@example.com").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "Other ways to sign in" }).click();
+    await isSignedOut(page);
     expect(problemsOf(page)).toEqual([]);
   });
 
