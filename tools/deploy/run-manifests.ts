@@ -86,7 +86,16 @@ async function startFirstRun({ cluster, ownerKey }: Installation): Promise<void>
   const gateway = cluster.podsOf("gateway")[0]!;
   const prompt = "```scripted\n- shell: uname -a\n- say: This is the sandbox of the run.\n```";
   const access = ["--url", "http://127.0.0.1:8080", "--api-key", ownerKey];
-  const code = await cluster.execute(gateway, [...CLI, "run", "create", prompt, "--watch", ...access]);
+  const code = await cluster.execute(gateway, [
+    ...CLI,
+    "run",
+    "create",
+    prompt,
+    "--model",
+    "scripted",
+    "--watch",
+    ...access,
+  ]);
   if (code !== 0) throw new Error(`The first run failed:\n${cluster.output(gateway)}`);
 }
 
