@@ -9,6 +9,8 @@ type Props = {
   readonly action: string;
   readonly isDanger?: boolean;
   readonly isPending: boolean;
+  /** Whether the input is incomplete, so that it cannot be submitted. */
+  readonly isInvalid?: boolean;
   readonly error: unknown;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
@@ -21,6 +23,7 @@ export function FormDialog({
   action,
   isDanger,
   isPending,
+  isInvalid,
   error,
   onSubmit,
   onClose,
@@ -39,7 +42,7 @@ export function FormDialog({
         </div>
         <footer>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look={isDanger ? "danger" : "primary"} type="submit" disabled={isPending}>
+          <Button look={isDanger ? "danger" : "primary"} type="submit" disabled={isPending || isInvalid}>
             {action}
           </Button>
         </footer>

@@ -1,12 +1,10 @@
-import { useState, type FormEvent, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { ErrorView } from "../../ui/error-view.tsx";
+import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 
 type Suite = components["schemas"]["BenchmarkSuiteWithTasks"];
@@ -38,66 +36,59 @@ export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => 
       });
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    launch.mutate();
-  };
   const configurations = suite.configurations?.length ?? 0;
   return (
-    <Dialog title="Launch a benchmark run" onClose={onClose}>
-      <form onSubmit={submit}>
-        <div className="body">
-          <label className="field">
-            <span>Repetitions of each task</span>
+    <FormDialog
+      title="Launch a benchmark run"
+      action="Launch"
+      isPending={launch.isPending}
+      isInvalid={tasks.length === 0}
+      error={launch.error}
+      onSubmit={() => launch.mutate()}
+      onClose={onClose}
+    >
+      <label className="field">
+        <span>Repetitions of each task</span>
+        <input
+          className="input"
+          type="number"
+          min={1}
+          required
+          value={repetitions}
+          onChange={(event) => setRepetitions(event.target.valueAsNumber)}
+        />
+      </label>
+      <label className="field">
+        <span>Concurrent trials</span>
+        <input
+          className="input"
+          type="number"
+          min={1}
+          required
+          value={parallelism}
+          onChange={(event) => setParallelism(event.target.valueAsNumber)}
+        />
+      </label>
+      <fieldset className="task-choice">
+        <legend>Tasks</legend>
+        {suite.tasks.map(({ uid, title }) => (
+          <label key={uid}>
             <input
-              className="input"
-              type="number"
-              min={1}
-              required
-              value={repetitions}
-              onChange={(event) => setRepetitions(event.target.valueAsNumber)}
-            />
+              type="checkbox"
+              checked={tasks.includes(uid)}
+              onChange={({ target }) =>
+                setTasks(target.checked ? [...tasks, uid] : tasks.filter((each) => each !== uid))
+              }
+            />{" "}
+            <SafeText>{title}</SafeText>
           </label>
-          <label className="field">
-            <span>Concurrent trials</span>
-            <input
-              className="input"
-              type="number"
-              min={1}
-              required
-              value={parallelism}
-              onChange={(event) => setParallelism(event.target.valueAsNumber)}
-            />
-          </label>
-          <fieldset className="task-choice">
-            <legend>Tasks</legend>
-            {suite.tasks.map(({ uid, title }) => (
-              <label key={uid}>
-                <input
-                  type="checkbox"
-                  checked={tasks.includes(uid)}
-                  onChange={({ target }) =>
-                    setTasks(target.checked ? [...tasks, uid] : tasks.filter((each) => each !== uid))
-                  }
-                />{" "}
-                <SafeText>{title}</SafeText>
-              </label>
-            ))}
-          </fieldset>
-          <p className="soft">
-            {tasks.length} tasks × {configurations} configurations × {repetitions || 0} repetitions:{" "}
-            <strong>{tasks.length * configurations * (repetitions || 0)} trials</strong>, each an ordinary run with its
-            cost.
-          </p>
-          {launch.error && <ErrorView error={launch.error} />}
-        </div>
-        <footer>
-          <Button onClick={onClose}>Close</Button>
-          <Button look="primary" type="submit" disabled={launch.isPending || tasks.length === 0}>
-            Launch
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+        ))}
+      </fieldset>
+      <p className="soft">
+        {tasks.length} tasks × {configurations} configurations × {repetitions || 0} repetitions:{" "}
+        <strong>{tasks.length * configurations * (repetitions || 0)} trials</strong>, each an ordinary run with its
+        cost.
+      </p>
+    </FormDialog>
   );
 }

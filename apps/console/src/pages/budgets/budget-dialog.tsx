@@ -1,12 +1,11 @@
-import { useState, type FormEvent, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { factoriesQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { ErrorView } from "../../ui/error-view.tsx";
+import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 
 type Budget = components["schemas"]["Budget"];
@@ -58,74 +57,61 @@ export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
       onClose();
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    save.mutate();
-  };
   return (
-    <Dialog title={budget ? "Change the budget" : "Create a budget"} onClose={onClose}>
-      <form onSubmit={submit}>
-        <div className="body">
-          <p className="soft">
-            Model calls beyond the limit wait until the budget is raised or its next period begins.
-          </p>
-          {!budget && (
-            <>
-              <Choice label="Covers the runs of a" value={scope} choices={SCOPES} onChange={setScope} />
-              {scope === "factory" && (
-                <label className="field">
-                  <span>Factory</span>
-                  <select
-                    className="select"
-                    required
-                    value={scopeUid}
-                    onChange={(event) => setScopeUid(event.target.value)}
-                  >
-                    <option value="">Choose a factory…</option>
-                    {factories?.factories.map(({ uid, name }) => (
-                      <option key={uid} value={uid}>
-                        {name}
-                      </option>
-                    ))}
-                  </select>
-                </label>
-              )}
-              {(scope === "schedule" || scope === "automation") && (
-                <label className="field">
-                  <span>Uid of the {scope}</span>
-                  <input
-                    className="input"
-                    required
-                    value={scopeUid}
-                    onChange={(event) => setScopeUid(event.target.value)}
-                  />
-                </label>
-              )}
-              <Choice label="Period" value={period} choices={PERIODS} onChange={setPeriod} />
-            </>
+    <FormDialog
+      title={budget ? "Change the budget" : "Create a budget"}
+      action={budget ? "Save" : "Create"}
+      isPending={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <p className="soft">Model calls beyond the limit wait until the budget is raised or its next period begins.</p>
+      {!budget && (
+        <>
+          <Choice label="Covers the runs of a" value={scope} choices={SCOPES} onChange={setScope} />
+          {scope === "factory" && (
+            <label className="field">
+              <span>Factory</span>
+              <select
+                className="select"
+                required
+                value={scopeUid}
+                onChange={(event) => setScopeUid(event.target.value)}
+              >
+                <option value="">Choose a factory…</option>
+                {factories?.factories.map(({ uid, name }) => (
+                  <option key={uid} value={uid}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </label>
           )}
-          <label className="field">
-            <span>Limit in US dollars</span>
-            <input
-              className="input"
-              type="number"
-              required
-              min="0"
-              step="any"
-              value={limit}
-              onChange={(event) => setLimit(event.target.value)}
-            />
-          </label>
-          {save.error && <ErrorView error={save.error} />}
-        </div>
-        <footer>
-          <Button onClick={onClose}>Close</Button>
-          <Button look="primary" type="submit" disabled={save.isPending}>
-            {budget ? "Save" : "Create"}
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+          {(scope === "schedule" || scope === "automation") && (
+            <label className="field">
+              <span>Uid of the {scope}</span>
+              <input
+                className="input"
+                required
+                value={scopeUid}
+                onChange={(event) => setScopeUid(event.target.value)}
+              />
+            </label>
+          )}
+          <Choice label="Period" value={period} choices={PERIODS} onChange={setPeriod} />
+        </>
+      )}
+      <TextField
+        label="Limit in US dollars"
+        type="number"
+        required
+        min="0"
+        step="any"
+        value={limit}
+        onChange={setLimit}
+      />
+    </FormDialog>
   );
 }
 

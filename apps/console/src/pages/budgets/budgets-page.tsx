@@ -8,8 +8,8 @@ import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
+import { FormDialog } from "../../ui/form-dialog.tsx";
 import { dollars } from "../../ui/money.ts";
 import { EmptyState, Page } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
@@ -147,17 +147,16 @@ function DeleteDialog({
     },
   });
   return (
-    <Dialog title="Delete the budget?" onClose={onClose}>
-      <div className="body">
-        <p>Runs that wait for it continue, and their model calls are no longer limited by it.</p>
-        {remove.error && <ErrorView error={remove.error} />}
-      </div>
-      <footer>
-        <Button onClick={onClose}>Close</Button>
-        <Button look="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>
-          Delete
-        </Button>
-      </footer>
-    </Dialog>
+    <FormDialog
+      title="Delete the budget?"
+      action="Delete"
+      isDanger
+      isPending={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate()}
+      onClose={onClose}
+    >
+      <p>Runs that wait for it continue, and their model calls are no longer limited by it.</p>
+    </FormDialog>
   );
 }

@@ -6,6 +6,7 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { agentsQuery } from "./factory-queries.ts";
 
 type Automation = components["schemas"]["Automation"];
@@ -75,15 +76,13 @@ export function AutomationDialog({ factoryUid, automation, onClose }: Props): Re
     <FormDialog
       title={automation ? "Edit the automation" : "Create an automation"}
       action={automation ? "Save" : "Create"}
-      isPending={save.isPending || typeof triggers === "string"}
+      isPending={save.isPending}
+      isInvalid={typeof triggers === "string"}
       error={save.error}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
       <label className="field">
         <span>Agent</span>
         <select className="select" value={agent} onChange={(event) => setAgent(event.target.value)}>

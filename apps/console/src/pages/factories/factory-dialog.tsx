@@ -5,6 +5,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 
 type DefinitionFile = components["schemas"]["DefinitionFile"];
 type Start = "template" | "folder" | "nothing";
@@ -67,19 +68,14 @@ export function FactoryDialog({ onClose }: { onClose: () => void }): ReactNode {
     <FormDialog
       title="Create a factory"
       action="Create"
-      isPending={create.isPending || (start === "folder" && folder.length === 0)}
+      isPending={create.isPending}
+      isInvalid={start === "folder" && folder.length === 0}
       error={create.error}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
-      <label className="field">
-        <span>Description (optional)</span>
-        <input className="input" value={description} onChange={(event) => setDescription(event.target.value)} />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
+      <TextField label="Description (optional)" value={description} onChange={setDescription} />
       <label className="field">
         <span>Begin with</span>
         <select className="select" value={start} onChange={(event) => setStart(event.target.value as Start)}>

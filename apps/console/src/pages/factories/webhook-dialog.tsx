@@ -4,6 +4,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 
 type Webhook = components["schemas"]["Webhook"];
 type WithSecret = components["schemas"]["WebhookWithSecret"];
@@ -77,10 +78,7 @@ export function WebhookDialog({ factoryUid, webhook, onClose, onCreated }: Props
       onSubmit={() => (webhook ? save.mutate(webhook.uid) : create.mutate())}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
       {!webhook && (
         <>
           <label className="field">
@@ -110,22 +108,16 @@ export function WebhookDialog({ factoryUid, webhook, onClose, onCreated }: Props
             </label>
           )}
           {mode === "signature" && scheme === "generic_hmac_sha256" && (
-            <label className="field">
-              <span>Header with the hexadecimal signature</span>
-              <input
-                className="input"
-                required
-                value={signatureHeader}
-                onChange={(event) => setSignatureHeader(event.target.value)}
-              />
-            </label>
+            <TextField
+              label="Header with the hexadecimal signature"
+              required
+              value={signatureHeader}
+              onChange={setSignatureHeader}
+            />
           )}
         </>
       )}
-      <label className="field">
-        <span>Header with the sender&apos;s event id (optional)</span>
-        <input className="input" value={idHeader} onChange={(event) => setIdHeader(event.target.value)} />
-      </label>
+      <TextField label="Header with the sender's event id (optional)" value={idHeader} onChange={setIdHeader} />
       {webhook && (
         <label className="check">
           <input type="checkbox" checked={isEnabled} onChange={(event) => setEnabled(event.target.checked)} />
@@ -175,16 +167,13 @@ export function RotateDialog({
       onClose={onClose}
     >
       <p>Deliveries with the present secret are refused from now on.</p>
-      <label className="field">
-        <span>Secret that the sender&apos;s system shows (absent: one is generated)</span>
-        <input
-          className="input"
-          type="password"
-          autoComplete="off"
-          value={secret}
-          onChange={(event) => setSecret(event.target.value)}
-        />
-      </label>
+      <TextField
+        label="Secret that the sender's system shows (absent: one is generated)"
+        type="password"
+        autoComplete="off"
+        value={secret}
+        onChange={setSecret}
+      />
     </FormDialog>
   );
 }

@@ -6,6 +6,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 import { NextTimes } from "./next-times.tsx";
 
@@ -71,29 +72,21 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: Schedule; onC
     <FormDialog
       title={schedule ? "Edit the schedule" : "Create a schedule"}
       action={schedule ? "Save" : "Create"}
-      isPending={save.isPending || problem !== undefined}
+      isPending={save.isPending}
+      isInvalid={problem !== undefined}
       error={save.error}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
-      <label className="field">
-        <span>Cron: minute, hour, day of month, month, day of week</span>
-        <input className="input mono" required value={cron} onChange={(event) => setCron(event.target.value)} />
-      </label>
-      <label className="field">
-        <span>Time zone</span>
-        <input
-          className="input"
-          required
-          list="time-zones"
-          value={zone}
-          onChange={(event) => setZone(event.target.value)}
-        />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
+      <TextField
+        label="Cron: minute, hour, day of month, month, day of week"
+        isMono
+        required
+        value={cron}
+        onChange={setCron}
+      />
+      <TextField label="Time zone" required list="time-zones" value={zone} onChange={setZone} />
       <datalist id="time-zones">
         {["UTC", ...Intl.supportedValuesOf("timeZone")].map((each) => (
           <option key={each} value={each} />

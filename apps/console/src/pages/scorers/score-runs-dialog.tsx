@@ -55,7 +55,8 @@ export function ScoreRunsDialog({ scorer, onClose }: { scorer: Scorer; onClose: 
     <FormDialog
       title="Judge runs"
       action={`Judge ${chosen.length} ${chosen.length === 1 ? "run" : "runs"}`}
-      isPending={dispatch.isPending || chosen.length === 0}
+      isPending={dispatch.isPending}
+      isInvalid={chosen.length === 0}
       error={dispatch.error}
       onSubmit={() => dispatch.mutate()}
       onClose={onClose}

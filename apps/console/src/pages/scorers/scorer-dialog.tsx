@@ -4,6 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 
 /** Creates a scorer whose model decides by a rubric, and opens it. */
 export function ScorerDialog({ factoryUid, onClose }: { factoryUid: string; onClose: () => void }): ReactNode {
@@ -42,15 +43,13 @@ export function ScorerDialog({ factoryUid, onClose }: { factoryUid: string; onCl
     <FormDialog
       title="Create a scorer"
       action="Create"
-      isPending={create.isPending || typeof parsed === "string"}
+      isPending={create.isPending}
+      isInvalid={typeof parsed === "string"}
       error={create.error}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
       <label className="field">
         <span>Rubric: what the model judges, and when it gives which label</span>
         <textarea className="textarea" required value={rubric} onChange={(event) => setRubric(event.target.value)} />
@@ -69,17 +68,14 @@ export function ScorerDialog({ factoryUid, onClose }: { factoryUid: string; onCl
           {parsed}
         </p>
       )}
-      <label className="field">
-        <span>Passes from the score</span>
-        <input
-          className="input"
-          type="number"
-          step="any"
-          required
-          value={threshold}
-          onChange={(event) => setThreshold(event.target.value)}
-        />
-      </label>
+      <TextField
+        label="Passes from the score"
+        type="number"
+        step="any"
+        required
+        value={threshold}
+        onChange={setThreshold}
+      />
       <label className="field">
         <span>Model</span>
         <select className="select" value={model} onChange={(event) => setModel(event.target.value)}>
@@ -89,19 +85,16 @@ export function ScorerDialog({ factoryUid, onClose }: { factoryUid: string; onCl
           ))}
         </select>
       </label>
-      <label className="field">
-        <span>Percent of finished runs that are judged</span>
-        <input
-          className="input"
-          type="number"
-          min="0"
-          max="100"
-          step="any"
-          required
-          value={rate}
-          onChange={(event) => setRate(event.target.value)}
-        />
-      </label>
+      <TextField
+        label="Percent of finished runs that are judged"
+        type="number"
+        min="0"
+        max="100"
+        step="any"
+        required
+        value={rate}
+        onChange={setRate}
+      />
     </FormDialog>
   );
 }

@@ -5,6 +5,7 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { useMay, type Permission } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 
 type Issued = components["schemas"]["IssuedApiKey"];
 type Holder = "me" | "worker" | `agent:${string}`;
@@ -75,10 +76,7 @@ export function CreateKeyDialog({ teamUid, onClose, onIssued }: Props): ReactNod
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Name</span>
-        <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
+      <TextField label="Name" required value={name} onChange={setName} />
       <label className="field">
         <span>For</span>
         <select className="select" value={holder} onChange={(event) => setHolder(event.target.value as Holder)}>

@@ -7,6 +7,7 @@ import { signInOptions } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 
 type Member = components["schemas"]["Member"];
@@ -93,22 +94,8 @@ export function AddMemberDialog({
           ? `The person accepts the invitation after signing in with ${provider.label}.`
           : "A person who is new to the platform joins at once and receives a first key. A person who already uses it receives an invitation."}
       </p>
-      <label className="field">
-        <span>E-mail</span>
-        <input
-          className="input"
-          type="email"
-          required
-          value={email}
-          onChange={(event) => setEmail(event.target.value)}
-        />
-      </label>
-      {!provider && (
-        <label className="field">
-          <span>Name</span>
-          <input className="input" value={name} onChange={(event) => setName(event.target.value)} />
-        </label>
-      )}
+      <TextField label="E-mail" type="email" required value={email} onChange={setEmail} />
+      {!provider && <TextField label="Name" value={name} onChange={setName} />}
       <RoleField value={role} onChange={setRole} />
     </FormDialog>
   );

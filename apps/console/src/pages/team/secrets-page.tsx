@@ -11,6 +11,7 @@ import { FormDialog } from "../../ui/form-dialog.tsx";
 import { ListView } from "../../ui/list-view.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 import { ForTeam } from "./for-team.tsx";
@@ -146,28 +147,9 @@ function SetSecretDialog({ teamUid, name: existing, onClose }: DialogProps & { n
       onClose={onClose}
     >
       {existing === undefined && (
-        <label className="field">
-          <span>Name</span>
-          <input
-            className="input mono"
-            required
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-            placeholder="GITHUB_TOKEN"
-          />
-        </label>
+        <TextField label="Name" isMono required value={name} onChange={setName} placeholder="GITHUB_TOKEN" />
       )}
-      <label className="field">
-        <span>Value</span>
-        <input
-          className="input mono"
-          type="password"
-          autoComplete="off"
-          required
-          value={value}
-          onChange={(event) => setValue(event.target.value)}
-        />
-      </label>
+      <TextField label="Value" isMono type="password" autoComplete="off" required value={value} onChange={setValue} />
       <p className="soft small">
         The value cannot be read again. For a value with line breaks use{" "}
         <code>npx millwright secret set NAME &lt; file</code>.

@@ -7,6 +7,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Card, Facts, Page } from "../../ui/page.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 import { ForTeam } from "./for-team.tsx";
@@ -90,26 +91,20 @@ function SettingsForm({ team }: { team: Team }): ReactNode {
       <fieldset className="plain-fieldset" disabled={!mayManage}>
         <Card title="General">
           <div className="form">
-            <label className="field">
-              <span>Name</span>
-              <input className="input" required value={name} onChange={(event) => setName(event.target.value)} />
-            </label>
+            <TextField label="Name" required value={name} onChange={setName} />
           </div>
         </Card>
         <Card title="Limits">
           <div className="form">
-            <label className="field">
-              <span>Runs at the same time (0: the default of the platform)</span>
-              <input
-                className="input"
-                type="number"
-                min={0}
-                step={1}
-                required
-                value={limit}
-                onChange={(event) => setLimit(event.target.value)}
-              />
-            </label>
+            <TextField
+              label="Runs at the same time (0: the default of the platform)"
+              type="number"
+              min={0}
+              step={1}
+              required
+              value={limit}
+              onChange={setLimit}
+            />
             <label className="check">
               <input type="checkbox" checked={isPaused} onChange={(event) => setPaused(event.target.checked)} />
               Pause the queue: queued runs do not start

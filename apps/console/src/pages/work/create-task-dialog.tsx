@@ -1,10 +1,9 @@
-import { useState, type FormEvent, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { ErrorView } from "../../ui/error-view.tsx";
+import { FormDialog } from "../../ui/form-dialog.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 import { STAGES, type Stage } from "./tasks.ts";
 
 const RUNS_MAX = 50;
@@ -35,59 +34,48 @@ export function CreateTaskDialog({ factoryUid, onClose }: { factoryUid: string; 
       onClose();
     },
   });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    create.mutate();
-  };
   const choose = (conversationId: string): void => {
     setConversation(conversationId);
     const run = data?.runs.find(({ conversation_id: id }) => id === conversationId);
     if (title === "" && run) setTitle(run.title);
   };
   return (
-    <Dialog title="Create task" onClose={onClose}>
-      <form onSubmit={submit}>
-        <div className="body">
-          <p className="soft">
-            A task tracks a conversation. “Dispatch work” creates the run, its conversation and the task at once.
-          </p>
-          <label className="field">
-            <span>Conversation of the run</span>
-            <select className="select" required value={conversation} onChange={(event) => choose(event.target.value)}>
-              <option value="">Choose a run…</option>
-              {data?.runs.map(
-                ({ run_id: id, title: runTitle, conversation_id: conversationId }) =>
-                  conversationId !== undefined && (
-                    <option key={id} value={conversationId}>
-                      {runTitle}
-                    </option>
-                  ),
-              )}
-            </select>
-          </label>
-          <label className="field">
-            <span>Title</span>
-            <input className="input" required value={title} onChange={(event) => setTitle(event.target.value)} />
-          </label>
-          <label className="field">
-            <span>Stage</span>
-            <select className="select" value={stage} onChange={(event) => setStage(event.target.value as Stage)}>
-              {STAGES.map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
+    <FormDialog
+      title="Create task"
+      action="Create"
+      isPending={create.isPending}
+      error={create.error}
+      onSubmit={() => create.mutate()}
+      onClose={onClose}
+    >
+      <p className="soft">
+        A task tracks a conversation. “Dispatch work” creates the run, its conversation and the task at once.
+      </p>
+      <label className="field">
+        <span>Conversation of the run</span>
+        <select className="select" required value={conversation} onChange={(event) => choose(event.target.value)}>
+          <option value="">Choose a run…</option>
+          {data?.runs.map(
+            ({ run_id: id, title: runTitle, conversation_id: conversationId }) =>
+              conversationId !== undefined && (
+                <option key={id} value={conversationId}>
+                  {runTitle}
                 </option>
-              ))}
-            </select>
-          </label>
-          {create.error && <ErrorView error={create.error} />}
-        </div>
-        <footer>
-          <Button onClick={onClose}>Close</Button>
-          <Button look="primary" type="submit" disabled={create.isPending}>
-            Create
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+              ),
+          )}
+        </select>
+      </label>
+      <TextField label="Title" required value={title} onChange={setTitle} />
+      <label className="field">
+        <span>Stage</span>
+        <select className="select" value={stage} onChange={(event) => setStage(event.target.value as Stage)}>
+          {STAGES.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+    </FormDialog>
   );
 }
