@@ -47,11 +47,9 @@ async function agents(request: Partial<NewRun> = {}): Promise<Agent[]> {
   }));
 }
 
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
-
 async function reserve(agent: Agent, tokens: number): Promise<string> {
   const { outcome } = await p.workers.reserveCost(
-    { ...lease(agent.execution), modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) },
+    { ...agent.execution.lease, modelId: MODEL, inputTokens: 0n, outputTokens: BigInt(tokens) },
     bearer(worker),
   );
   if (outcome === "granted") Object.assign(agent, { state: "calling", reserved: tokens });
@@ -62,7 +60,7 @@ async function reserve(agent: Agent, tokens: number): Promise<string> {
 async function report(agent: Agent, tokens: number): Promise<void> {
   await p.workers.reportUsage(
     {
-      ...lease(agent.execution),
+      ...agent.execution.lease,
       callId: `c${agent.calls}`,
       modelId: MODEL,
       usage: { inputTokens: 0n, outputTokens: BigInt(tokens) },

@@ -29,18 +29,14 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const reserve = (execution: ActiveExecution, tokens: number, modelId = MODEL) =>
-  p.workers.reserveCost(
-    { ...lease(execution), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) },
-    bearer(worker),
-  );
+  p.workers.reserveCost({ ...execution.lease, modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
 const outcome = async (execution: ActiveExecution, tokens = 1): Promise<string> =>
   (await reserve(execution, tokens)).outcome;
 let calls = 0;
 const report = (execution: ActiveExecution, tokens: number, callId = `c${(calls += 1)}`) =>
   p.workers.reportUsage(
-    { ...lease(execution), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    { ...execution.lease, callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
     bearer(worker),
   );
 
@@ -139,7 +135,7 @@ describe("the amount spent includes", () => {
   const stated = (execution: ActiveExecution, costMicros: bigint, access: string) =>
     p.workers.reportUsage(
       {
-        ...{ ...lease(execution), callId: `c${(calls += 1)}`, modelId: MODEL, access },
+        ...{ ...execution.lease, callId: `c${(calls += 1)}`, modelId: MODEL, access },
         usage: { inputTokens: 0n, outputTokens: 300n, costMicros },
       },
       bearer(worker),
@@ -189,7 +185,7 @@ describe("the amount spent includes", () => {
     const { uid } = await aBudget();
     const execution = await aStartedRun({ config: { cost_limit_usd: 0.0005 } });
     expect(await outcome(execution, 500)).toBe("granted");
-    await p.workers.reportUsage({ ...lease(execution), callId: "c", modelId: MODEL, usage: {} }, bearer(worker));
+    await p.workers.reportUsage({ ...execution.lease, callId: "c", modelId: MODEL, usage: {} }, bearer(worker));
     expect((await budgetNow(uid)).spentMicros).toBe(500n);
     expect(await recorded()).toEqual([{ cost_micros: null, limited_micros: 500 }]);
     expect(await outcome(execution)).toBe("exceeded");

@@ -24,15 +24,11 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const reserve = async (execution: ActiveExecution, tokens: number, modelId = MODEL) =>
-  p.workers.reserveCost(
-    { ...lease(execution), modelId, inputTokens: 0n, outputTokens: BigInt(tokens) },
-    bearer(worker),
-  );
+  p.workers.reserveCost({ ...execution.lease, modelId, inputTokens: 0n, outputTokens: BigInt(tokens) }, bearer(worker));
 const report = (execution: ActiveExecution, callId: string, tokens: number) =>
   p.workers.reportUsage(
-    { ...lease(execution), callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
+    { ...execution.lease, callId, modelId: MODEL, usage: { inputTokens: 0n, outputTokens: BigInt(tokens) } },
     bearer(worker),
   );
 const outcomes = async (all: readonly ActiveExecution[], tokens: number) =>

@@ -19,14 +19,13 @@ afterAll(() => p.close());
 
 const scoring = () => p.as(serviceCaller("scoring", newUid()));
 const describeRuns = async (...runUids: string[]) => (await p.evidence.describeRuns({ runUids }, scoring())).runs;
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 /** Completes an execution that stores its workspace. */
 async function completeWithWorkspace(execution: ActiveExecution) {
   const content = new TextEncoder().encode("tar");
   const sha256 = createHash("sha256").update(content).digest("hex");
   const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
-    { ...lease(execution), sizeBytes: 3n, sha256 },
+    { ...execution.lease, sizeBytes: 3n, sha256 },
     bearer(worker),
   );
   await p.follow("PUT", uploadUrl, content);
@@ -39,7 +38,7 @@ describe("DescribeRuns", () => {
     const execution = await startExecution(p, worker);
     await execution.append(execution.event("model_step", { step_id: "s1", text: "Done.", tool_calls: [] }));
     await p.workers.reportUsage(
-      { ...lease(execution), callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } },
+      { ...execution.lease, callId: "c1", modelId: "scripted", usage: { inputTokens: 30n, outputTokens: 12n } },
       bearer(worker),
     );
     await completeWithWorkspace(execution);
@@ -156,7 +155,7 @@ describe("GetRunEvidence", () => {
     );
     await p.workers.createArtifact(
       {
-        ...lease(execution),
+        ...execution.lease,
         clientArtifactId: "plan",
         artifactType: "PLAN",
         data: { title: "Plan" },
@@ -190,7 +189,7 @@ describe("GetRunEvidence", () => {
     await inner.append(...edit(inner, "c1", "write_file", { path: "part.txt", content: "part" }));
     await p.workers.createArtifact(
       {
-        ...lease(inner),
+        ...inner.lease,
         clientArtifactId: "plan",
         artifactType: "PLAN",
         data: { title: "Part" },

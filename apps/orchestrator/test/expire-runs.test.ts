@@ -4,10 +4,10 @@ import type { Caller } from "@millwright/caller";
 import { manualClock, type ManualClock } from "@millwright/clock";
 import { newUid } from "@millwright/ids";
 import { aCaller, domainError } from "@millwright/testing";
-import { enqueueSweep } from "../src/storage/store/blob-work.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
 import { teamOf } from "./support/platform.ts";
+import { deleteUnlinkedBlobs, runSweep } from "./support/sweeps.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -24,32 +24,17 @@ async function start(retention: { runEventDays?: number; artifactDays?: number }
 }
 afterEach(() => p.close());
 
-let sweeps = 0;
-async function sweep(): Promise<void> {
-  await p.work.drain();
-  await enqueueSweep(p.database.sql, new Date(sweeps++));
-  await p.work.drain();
-  expect(
-    (await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows,
-  ).toEqual([]);
-}
-/** Makes work due that waits for the expiry of the last signed link, an hour later. */
-async function whenLinksHaveEnded(): Promise<void> {
-  await p.database.sql.query(
-    "UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'",
-  );
-  await p.work.drain();
-}
+const sweep = (): Promise<void> => runSweep(p);
+const whenLinksHaveEnded = (): Promise<void> => deleteUnlinkedBlobs(p);
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const announced = (text: string) => ({
   sizeBytes: BigInt(text.length),
   sha256: createHash("sha256").update(text).digest("hex"),
 });
 const report = (execution: ActiveExecution, over: object) =>
-  p.workers.createArtifact({ ...lease(execution), clientArtifactId: newUid(), ...over }, bearer(worker));
+  p.workers.createArtifact({ ...execution.lease, clientArtifactId: newUid(), ...over }, bearer(worker));
 const follow = (runUid: string) =>
-  p.life.createFollowup(caller, { target: { runUid }, message: "Go on.", mode: "normal", attachmentUids: [] });
+  p.life.createFollowup(caller, { target: { runUid }, message: "Continue.", mode: "normal", attachmentUids: [] });
 
 /** Executes the next queued run, with one command, to its end. */
 async function execute(): Promise<void> {
@@ -154,7 +139,7 @@ describe("the events of ended runs", () => {
     const run = await p.run(caller);
     const execution = await startExecution(p, worker);
     const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
-      { ...lease(execution), ...announced("tar") },
+      { ...execution.lease, ...announced("tar") },
       bearer(worker),
     );
     await p.follow("PUT", uploadUrl, bytes("tar"));
@@ -210,7 +195,7 @@ test("the transcript of a third-party harness expires with the run's events", as
   await start({ runEventDays: 7 }, "claude");
   const run = await p.run(caller, { config: { harness: { type: "claude" } } });
   const execution = await startExecution(p, worker);
-  const { uploadUrl } = await p.workers.putTranscript({ ...lease(execution), ...announced("native") }, bearer(worker));
+  const { uploadUrl } = await p.workers.putTranscript({ ...execution.lease, ...announced("native") }, bearer(worker));
   await p.follow("PUT", uploadUrl, bytes("native"));
   await execution.complete("DONE");
   await p.work.drain();

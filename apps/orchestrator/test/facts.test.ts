@@ -25,7 +25,6 @@ const asMetrics = () => p.as(serviceCaller("metrics", newUid()));
 const listFacts = async (...runUids: string[]) => (await p.runFacts.listRunFacts({ runUids }, asMetrics())).runs;
 const factsOf = async (uid: string) => (await listFacts(uid))[0]!;
 const walk = (pageSize = 0, pageToken = "") => p.runFacts.walkRuns({ pageSize, pageToken }, asMetrics());
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const timeOf = (at: Timestamp | undefined) => at && timestampDate(at);
 const rowsOf = async (text: string, ...params: unknown[]) => (await p.database.sql.query<any>(text, params)).rows;
 const useModel = (
@@ -33,7 +32,7 @@ const useModel = (
   callId: string,
   modelId = "priced",
   usage: object = { inputTokens: 30n, outputTokens: 12n },
-) => p.workers.reportUsage({ ...lease(execution), callId, modelId, usage }, bearer(worker));
+) => p.workers.reportUsage({ ...execution.lease, callId, modelId, usage }, bearer(worker));
 
 function anAgent(agentType: string, factoryUid: string = newUid()) {
   const uid = newUid();

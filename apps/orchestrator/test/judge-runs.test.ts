@@ -34,7 +34,6 @@ const judgeRun = (request: Partial<NewRun> = {}) =>
   p.run(scoring, { ...owned(), source: "RUN_SCORER", judge, config: SCRIPTED, ...request });
 const owned = () => ({ owner: { type: "team" as const, uid: teamOf(person) } });
 const sent = (execution: ActiveExecution) => assignmentMessage(execution.assignment, DEFAULT_TIMINGS, 0);
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 
 /** Creates a run that worked on a repository and ended. Its workspace is saved, unchanged since the clone, or lost. */
 async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = person) {
@@ -52,7 +51,7 @@ async function endedRun(workspace: "saved" | "unchanged" | "lost", owner = perso
   const announced = { sizeBytes: BigInt(content.length), sha256: createHash("sha256").update(content).digest("hex") };
   const snapshotKey =
     workspace === "saved"
-      ? (await p.workers.putSnapshot({ ...lease(execution), ...announced }, bearer(worker))).snapshotKey
+      ? (await p.workers.putSnapshot({ ...execution.lease, ...announced }, bearer(worker))).snapshotKey
       : undefined;
   await execution.complete("DONE", {
     snapshotKey,

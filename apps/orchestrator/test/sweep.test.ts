@@ -9,7 +9,6 @@ import type { Sql } from "@millwright/database";
 import { newUid } from "@millwright/ids";
 import { BLOB_FOLDERS } from "../src/storage/domain/blob-keys.ts";
 import { artifactStore } from "../src/artifacts/store/artifact-store.ts";
-import { enqueueSweep } from "../src/storage/store/blob-work.ts";
 import { requireLease } from "../src/leases/store/lease-store.ts";
 import { appendRunEvents } from "../src/runs/store/run-events-store.ts";
 import { commitArtifact } from "../src/artifacts/usecases/commit-artifact.ts";
@@ -18,6 +17,7 @@ import type { Transaction } from "../src/storage/store/transaction.ts";
 import { nextSweep } from "../src/artifacts/usecases/sweep-blobs.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { startExecution, type ActiveExecution } from "./support/fake-worker.ts";
+import { deleteUnlinkedBlobs, runSweep } from "./support/sweeps.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -35,26 +35,8 @@ beforeEach(async () => {
 });
 afterEach(() => p.close());
 
-let sweeps = 0;
-/**
- * Runs one sweep by the work queue, after all other work. Files are stored with the machine's time, and the test clock
- * is ahead of it.
- */
-async function sweep(): Promise<void> {
-  await p.work.drain();
-  await enqueueSweep(p.database.sql, new Date(sweeps++));
-  await p.work.drain();
-  expect(
-    (await p.database.sql.query("SELECT kind, last_error FROM stream.work_items WHERE last_error IS NOT NULL")).rows,
-  ).toEqual([]);
-}
-/** Makes work due that waits for the expiry of the last signed link, an hour later. */
-async function whenLinksHaveEnded(): Promise<void> {
-  await p.database.sql.query(
-    "UPDATE stream.work_items SET due_at = now() - interval '1 second' WHERE kind = 'delete_blob'",
-  );
-  await p.work.drain();
-}
+const sweep = (): Promise<void> => runSweep(p);
+const whenLinksHaveEnded = (): Promise<void> => deleteUnlinkedBlobs(p);
 const follow = (runUid: string) =>
   p.life.createFollowup(caller, { target: { runUid }, message: "Go on.", mode: "normal", attachmentUids: [] });
 const isThere = async (key: string): Promise<boolean> => {
@@ -64,11 +46,10 @@ const isThere = async (key: string): Promise<boolean> => {
 };
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
-const lease = ({ ref }: ActiveExecution) => ({ executionId: BigInt(ref.executionId), attempt: ref.attempt });
 const announced = (text: string) => ({ sizeBytes: BigInt(text.length), sha256: sha256(text) });
 const report = (execution: ActiveExecution, over: object) =>
   p.workers.createArtifact(
-    { ...lease(execution), clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over },
+    { ...execution.lease, clientArtifactId: newUid(), artifactType: "FILE", data: { filepath: "a.txt" }, ...over },
     bearer(worker),
   );
 const keyOf = async (artifactUid: string): Promise<string> =>
@@ -79,7 +60,7 @@ describe("an announced upload that is not committed", () => {
   let execution: ActiveExecution;
   let artifactUid: string;
   let key: string;
-  const commit = () => p.workers.commitArtifact({ ...lease(execution), artifactUid }, bearer(worker));
+  const commit = () => p.workers.commitArtifact({ ...execution.lease, artifactUid }, bearer(worker));
   beforeEach(async () => {
     await p.run(caller);
     execution = await startExecution(p, worker);
@@ -179,9 +160,9 @@ test("unreferenced files are deleted after a day, in every folder; referenced on
   const runUid = created!.run.uid;
   const execution = await startExecution(p, worker);
   const { artifactUid } = await report(execution, { content: bytes("small") });
-  const snapshot = await p.workers.putSnapshot({ ...lease(execution), ...announced("tar") }, bearer(worker));
+  const snapshot = await p.workers.putSnapshot({ ...execution.lease, ...announced("tar") }, bearer(worker));
   await p.follow("PUT", snapshot.uploadUrl, bytes("tar"));
-  const transcript = await p.workers.putTranscript({ ...lease(execution), ...announced("lines") }, bearer(worker));
+  const transcript = await p.workers.putTranscript({ ...execution.lease, ...announced("lines") }, bearer(worker));
   await p.follow("PUT", transcript.uploadUrl, bytes("lines"));
   await execution.complete("DONE", { snapshotKey: snapshot.snapshotKey });
   await p.work.drain(); // writes the transcript
@@ -246,7 +227,7 @@ describe("a workspace", () => {
   async function storeWorkspace(content: string, { isNamed = true, isCheckpoint = false } = {}): Promise<string> {
     const execution = await startExecution(p, worker);
     const { snapshotKey, uploadUrl } = await p.workers.putSnapshot(
-      { ...lease(execution), ...announced(content) },
+      { ...execution.lease, ...announced(content) },
       bearer(worker),
     );
     await p.follow("PUT", uploadUrl, bytes(content));

@@ -25,6 +25,11 @@ export class ActiveExecution {
     return { executionId: this.assignment.executionId, attempt: this.assignment.attempt };
   }
 
+  /** The execution and its attempt, as in messages of the worker protocol. */
+  get lease() {
+    return { executionId: BigInt(this.assignment.executionId), attempt: this.assignment.attempt };
+  }
+
   event(kind: WorkerEventKind, payload: JsonObject = {}) {
     return { clientSeq: ++this.clientSeq, at: new Date(), kind, payload };
   }
