@@ -333,7 +333,7 @@ describe("a person in no team", () => {
   const accountsWith = async (email: string | undefined) =>
     (await g.database.sql.query("SELECT uid FROM users WHERE email = $1", [email])).rows.length;
 
-  test("is told what to do, and gets no account and no session", async () => {
+  test("sees what to do, and gets no account and no session", async () => {
     const who = person();
     expect(isRefused(await signIn(who))).toEqual([
       403,

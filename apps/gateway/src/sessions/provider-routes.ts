@@ -127,6 +127,6 @@ function explain(error: unknown): [status: number, message: string] {
   if (isFailure || code === "OAUTH_TIMEOUT" || error instanceof TypeError) return [503, UNAVAILABLE];
   return [
     400,
-    "The response of the sign-in provider is not valid. Start again. If it fails again, tell the operator of this platform.",
+    "The response of the sign-in provider is not valid. Start again. If it fails again, report it to the operator of this platform.",
   ];
 }

@@ -129,7 +129,7 @@ async function synchroniseTeams(
     else if (current.role === "owner" && (await countOwners(tx, teamUid)) === 1)
       log.warn(
         { component: "sign-in", teamUid, principalUid: userUid },
-        "the claims no longer make the last owner one: role kept",
+        "the claims no longer give the last owner of a team that role; the role is unchanged",
       );
     else if (role) await setRole(deps, by, { teamUid, userUid, role });
     else await removeFromTeam(deps, by, { teamUid, userUid, version: current.version });
