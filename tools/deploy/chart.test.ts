@@ -141,12 +141,12 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     test("allows each connection that an address in a variable names, and both of its ends agree", () => {
       const policies = rendered[values].filter(({ kind }) => kind === "NetworkPolicy");
       const named = rendered[values]
-        .filter(({ kind }) => kind === "ConfigMap")
-        .flatMap(({ metadata, data }) =>
-          Object.entries(data as Record<string, string>).flatMap(([variable, text]) =>
-            variable === "MILLWRIGHT_PUBLIC_URL"
+        .filter(({ kind }) => kind === "Deployment")
+        .flatMap(({ metadata }) =>
+          environmentOf(rendered[values], metadata.name).flatMap(({ name, value = "" }) =>
+            name === "MILLWRIGHT_PUBLIC_URL"
               ? []
-              : [...text.matchAll(/\/\/mw-millwright-([a-z-]+?)(-http)?(?::(\d+))?(?=[/,]|$)/g)].map(
+              : [...value.matchAll(/\/\/mw-millwright-([a-z-]+?)(-http)?(?::(\d+))?(?=[/,]|$)/g)].map(
                   ([, target, isHttp, port]) => ({
                     from: metadata.labels!["app.kubernetes.io/component"]!,
                     to: target!,
@@ -296,6 +296,32 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     },
   );
 
+  test.each(VALUE_SETS)("keeps each variable that containers of 0.1.0 read when they restart: %s", async (values) => {
+    const fixtures = join(import.meta.dirname, "fixtures/0.1.0");
+    const before = JSON.parse(readFileSync(join(fixtures, "config-maps.json"), "utf8")) as Record<ValueSet, object>;
+    const after = (await renderFile(4, join(fixtures, `${values}.yaml`))).filter(({ kind }) => kind === "ConfigMap");
+    expect(Object.fromEntries(after.map(({ metadata, data }) => [metadata.name, data]))).toMatchObject(before[values]);
+  });
+
+  test("unsets the variables that ConfigMaps have for containers of 0.1.0 only", () => {
+    const inherited = ["orchestrator", "factories", "webhook-ingress"].flatMap((service) => {
+      const { data } = rendered.small.find(
+        ({ kind, metadata }) => kind === "ConfigMap" && metadata.name === `mw-millwright-${service}`,
+      )!;
+      const set = new Set(namesOf(environmentOf(rendered.small, `mw-millwright-${service}`)));
+      return Object.keys(data as object)
+        .filter((name) => !set.has(name))
+        .map((name) => `${service} ${name}`);
+    });
+    expect(inherited).toEqual([
+      "orchestrator SCHEDULER_URL",
+      "orchestrator SCORING_URL",
+      "orchestrator METRICS_URL",
+      "factories METRICS_URL",
+      "webhook-ingress METRICS_URL",
+    ]);
+  });
+
   test("an upgrade may not change a selector, nor drop a volume", () => {
     const before = { "Deployment/a": { selector: 1 }, "PersistentVolumeClaim/b": {}, "Service/c": {} };
     expect(upgradeFaults(before, { "Deployment/a": { selector: 2 } })).toEqual([
@@ -404,7 +430,7 @@ const namesOf = (variables: readonly Variable[]): string[] => variables.map(({ n
 
 type Variable = { readonly name: string; readonly value?: string };
 
-/** Returns the variables of a Deployment's own container; those of Secrets have no value. */
+/** Returns the variables of a Deployment's own container that are not empty; those of Secrets have no value. */
 function environmentOf(manifests: readonly Manifest[], name: string): Variable[] {
   const deployment = manifests.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === name);
   if (!deployment) return [];
@@ -415,7 +441,10 @@ function environmentOf(manifests: readonly Manifest[], name: string): Variable[]
     ) as unknown as { readonly data: Readonly<Record<string, string>> };
     return Object.entries(data).map(([variable, value]) => ({ name: variable, value }));
   });
-  return [...shared, ...(container.env as Variable[])];
+  const variables = [...shared, ...(container.env as Variable[])];
+  return [...new Map(variables.map((variable) => [variable.name, variable])).values()].filter(
+    ({ value }) => value !== "",
+  );
 }
 
 type Pod = { readonly name: string; readonly spec: any };
