@@ -500,7 +500,7 @@ describe("the list of runs", () => {
   });
   test("is read with every filter", async () => {
     api.respondWith(page);
-    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&sort_by=title&sort_order=asc&limit=500&cursor=c`;
+    const query = `state=QUEUED&state=ERROR&created_after=2026-11-20&created_before=${encodeURIComponent("2026-11-20T10:00:00+02:00")}&updated_after=2026-11-20T08:00:00Z&ancestor_run_id=${RUN}&factory_uid=a&factory_uid=b&name=nightly&model_id=gpt-5&creator=${USER}&source=API&source=CLI&environment_id=empty-environment&skill=s&schedule_id=sch&artifact_type=PLAN&q=leak&task_status=running&task_status=failed&executor=${AGENT}&execution_location=LOCAL&conversation_id=conv&sort_by=title&sort_order=asc&limit=500&cursor=c`;
     await api.call("GET", `${RUNS}?${query}`, { headers: { "x-service-team-uid": OTHER_TEAM } });
     const { createdAfter, createdBefore, updatedAfter, ...rest } = api.calls[0]!.request;
     expect(rest).toMatchObject({
@@ -526,6 +526,7 @@ describe("the list of runs", () => {
       taskStatuses: ["running", "failed"],
       executorUid: AGENT,
       executionLocation: "LOCAL",
+      conversationUid: "conv",
       metadata: {},
     });
     expect([createdAfter, createdBefore, updatedAfter].map((time) => Number(time.seconds))).toEqual(

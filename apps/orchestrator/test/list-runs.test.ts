@@ -146,6 +146,21 @@ describe("filters", () => {
       await expect(walk({ ancestorRunUid: uid })).rejects.toEqual(domainError({ reason: "run_not_found" }));
   });
 
+  test("a conversation's runs that the caller may see", async () => {
+    const [first, theirs] = [await p.run(caller), await p.run(aCaller())];
+    await p.run(caller);
+    const ofConversation = ({ conversationUid }: { conversationUid: string }) => walk({ conversationUid });
+    expect(await ofConversation(first)).toEqual([first.uid]);
+    for (const uid of [theirs.conversationUid, newUid(), "nonsense"])
+      expect(await walk({ conversationUid: uid })).toEqual([]);
+    await p.database.sql.query("UPDATE runs SET conversation_uid = $1 WHERE uid <> $2", [
+      first.conversationUid,
+      first.uid,
+    ]);
+    expect(await ofConversation(first)).toHaveLength(2);
+    expect(await ofConversation(first)).not.toContain(theirs.uid);
+  });
+
   test.each<[string, Ask]>([
     ["the name of the configuration", { name: "nightly" }],
     ["a model", { modelId: "other-model" }],

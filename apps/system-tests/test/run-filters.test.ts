@@ -63,6 +63,7 @@ describe("an empty value", () => {
     "schedule_id",
     "factory_uid",
     "automation_id",
+    "conversation_id",
   ];
 
   test.each(FILTERS)("of the filter %s is a 400", async (name) => {

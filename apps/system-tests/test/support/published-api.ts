@@ -74,6 +74,7 @@ export const PUBLISHED: readonly Operation[] = [
     ok: [200],
     errors: [400, 401, 403, 404],
     hasTeam: true,
+    ours: ["conversation_id"],
     query: {
       limit: { min: 1, max: 500, default: 20 },
       cursor: TEXT,

@@ -28,10 +28,6 @@ export const runRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/conversations/$conversationId",
-    validateSearch: v.object({
-      /** The run that linked to the page. */
-      run: searchText,
-    }),
     staticData: { parents: [{ label: "Runs", to: "/runs" }] },
     component: lazyRouteComponent(() => import("./conversation-page.tsx")),
   }),

@@ -59,11 +59,7 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
           run.conversation_id && (
             <span key="conversation" className="line">
               {!isLinkViewer && (
-                <Link
-                  to="/conversations/$conversationId"
-                  params={{ conversationId: run.conversation_id }}
-                  search={{ run: run.run_id }}
-                >
+                <Link to="/conversations/$conversationId" params={{ conversationId: run.conversation_id }}>
                   Open
                 </Link>
               )}

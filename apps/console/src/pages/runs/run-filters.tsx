@@ -34,6 +34,7 @@ const TEXTS: readonly (readonly [name: keyof RunsSearch, label: string])[] = [
   ["skill", "Skill"],
   ["skill_spec", "Skill spec"],
   ["ancestor_run_id", "Ancestor run"],
+  ["conversation_id", "Conversation"],
 ];
 
 type Props = {

@@ -14,6 +14,7 @@ export const runsSearch = v.object({
   factory_only: searchChoice("true"),
   automation_id: searchText,
   schedule_id: searchText,
+  conversation_id: searchText,
   ancestor_run_id: searchText,
   name: searchText,
   model_id: searchText,

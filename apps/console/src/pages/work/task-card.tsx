@@ -57,12 +57,7 @@ export function TaskCard({ task, onMove }: { task: Task; onMove: ((stage: Stage)
             <SafeText>{task.ticket_id}</SafeText>
           </span>
         )}
-        <Link
-          to="/conversations/$conversationId"
-          params={{ conversationId: task.conversation_id }}
-          search={{ run: task.current_run?.run_id ?? task.run_id }}
-          className="small"
-        >
+        <Link to="/conversations/$conversationId" params={{ conversationId: task.conversation_id }} className="small">
           Conversation
         </Link>
         <span className="soft small">

@@ -4,6 +4,7 @@ import { DomainError, invalidArgument } from "@millwright/errors";
 import { omitUndefined } from "@millwright/json";
 import {
   cursor,
+  EXTENSION,
   instant,
   PageInfo,
   pageInfo,
@@ -73,6 +74,9 @@ export function listRunRoutes({
         automation_id: queryText()
           .optional()
           .meta({ description: "Runs that this automation started, and their descendants." }),
+        conversation_id: queryText()
+          .optional()
+          .meta({ description: "Runs of this conversation.", ...EXTENSION }),
         name: queryText().optional(),
         model_id: queryText().optional(),
         creator: queryText().optional(),
@@ -123,6 +127,7 @@ export function listRunRoutes({
             skillSpec: skillOf(query),
             factoryOnly: query.factory_only ?? false,
             automationUid: query.automation_id ?? "",
+            conversationUid: query.conversation_id ?? "",
             ...omitUndefined({
               name: query.name,
               modelId: query.model_id,

@@ -35,6 +35,8 @@ export type RunListQuery = {
   readonly factoryOnly?: true;
   /** Only descendants of this run, at any depth. */
   readonly ancestorRunUid?: string;
+  /** Only runs of this conversation. A uid that is no UUID matches nothing. */
+  readonly conversationUid?: string;
   readonly name?: string;
   readonly modelId?: string;
   readonly creatorUid?: string;

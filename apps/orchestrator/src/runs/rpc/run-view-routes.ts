@@ -53,7 +53,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
     executionLocation,
     metadata,
   } = request;
-  const { factoryOnly, automationUid } = request;
+  const { factoryOnly, automationUid, conversationUid } = request;
   return {
     ...{
       states,
@@ -71,6 +71,7 @@ function listRequest(request: orchestrator.ListRunsRequest): RunListRequest {
     ...nonEmptyTexts({
       teamUid,
       ancestorRunUid,
+      conversationUid,
       name,
       modelId,
       creatorUid,

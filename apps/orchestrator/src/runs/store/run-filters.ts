@@ -1,3 +1,4 @@
+import { isUuid } from "@millwright/ids";
 import {
   EMPTY_ENVIRONMENT,
   type RunListQuery,
@@ -136,13 +137,16 @@ export function conditionsAfter(
 }
 
 function columnConditions(query: RunListQuery, bind: Bind): string[] {
-  const { states, factoryUids, factoryOnly, sources, environmentUid, metadata } = query;
+  const { states, factoryUids, factoryOnly, sources, environmentUid, metadata, conversationUid } = query;
   const equal = (column: string, value: string | undefined): string[] =>
     value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
     ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
     ...(factoryOnly ? ["r.factory_uid IS NOT NULL"] : []),
+    ...(conversationUid === undefined
+      ? []
+      : [isUuid(conversationUid) ? `r.conversation_uid = ${bind(conversationUid, "uuid")}` : "false"]),
     ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
     ...equal("r.config_name", query.name),
     ...equal("r.model_id", query.modelId),

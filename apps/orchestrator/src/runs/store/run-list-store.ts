@@ -63,13 +63,14 @@ export async function listRuns(
     const { params, bind } = binding();
     return (await inTime(sql.query<ListedRow>(statement(request, bind), params))).rows;
   };
-  const isOneTree =
+  const isSmall =
     query.runUids !== undefined ||
     (caller.run && !caller.run.factoryUid) ||
     query.ancestorRunUid !== undefined ||
+    query.conversationUid !== undefined ||
     (query.search && "runUid" in query.search);
   const rows =
-    (isOneTree || (sample && hasFewMatches(query, sample)) ? undefined : await readByWalks(request, select)) ??
+    (isSmall || (sample && hasFewMatches(query, sample)) ? undefined : await readByWalks(request, select)) ??
     (await select(sortStatement));
   // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
   // could see.
