@@ -190,6 +190,7 @@ export class LocalCluster {
       this.#update();
     };
     const endpoints = forgetEndpoints();
+    // Pods of 0.1.0 have this hook.
     await pause((pod.spec.containers[0].lifecycle?.preStop?.sleep?.seconds ?? 0) * 1_000);
     const killer = setTimeout(() => child.kill("SIGKILL"), endMs - performance.now());
     process.kill(processOf(child), "SIGTERM");

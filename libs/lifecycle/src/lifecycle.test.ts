@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { describe, expect, test } from "@jest/globals";
-import { Lifecycle, stopOnSignals } from "./index.ts";
+import { Lifecycle, stopOnSignals, type Readiness } from "./index.ts";
 
 function recorder() {
   const steps: string[] = [];
@@ -109,10 +109,27 @@ describe("a signal", () => {
     const lifecycle = new Lifecycle().add("a", part("a"));
     await lifecycle.start();
     const { exited, process } = target();
-    stopOnSignals(lifecycle, quiet, process);
+    stopOnSignals(lifecycle, quiet, { target: process });
     process.emit(signal);
     expect(await exited).toEqual([0]);
     expect(steps).toEqual(["start a", "stop a"]);
+  });
+
+  test("drains the parts before they stop, unready and still serving", async () => {
+    const { steps, part } = recorder();
+    const readiness: Promise<Readiness>[] = [];
+    const drain = () => {
+      steps.push("drain a");
+      readiness.push(lifecycle.ready());
+    };
+    const lifecycle = new Lifecycle().add("a", { ...part("a"), drain }).add("b", part("b"));
+    await lifecycle.start();
+    const { exited, process } = target();
+    stopOnSignals(lifecycle, quiet, { drainMs: 1, target: process });
+    process.emit("SIGTERM");
+    expect(await exited).toEqual([0]);
+    expect(steps).toEqual(["start a", "start b", "drain a", "stop b", "stop a"]);
+    expect(await readiness[0]).toEqual({ ready: false, checks: { a: "ok", b: "ok" } });
   });
 
   test("exits at once when it comes again", async () => {
@@ -121,7 +138,7 @@ describe("a signal", () => {
     const lifecycle = new Lifecycle().add("slow", { stop: () => blocked });
     await lifecycle.start();
     const { exited, process } = target();
-    stopOnSignals(lifecycle, quiet, process);
+    stopOnSignals(lifecycle, quiet, { target: process });
     process.emit("SIGTERM");
     process.emit("SIGINT");
     expect(await exited).toEqual([1]);

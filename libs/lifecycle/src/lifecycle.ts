@@ -1,6 +1,10 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 /** A part of a process: how it starts, how it stops, and whether it is ready. */
 export type Part = {
   readonly start?: () => void | Promise<void>;
+  /** From now on tells its clients to use another process, and still serves. */
+  readonly drain?: () => void;
   readonly stop?: () => void | Promise<void>;
   /** Throws, or returns false, if the process should get no new work because of this part. */
   readonly ready?: () => boolean | void | Promise<boolean | void>;
@@ -18,7 +22,7 @@ const STOP_GRACE_MS = 10_000;
 export class Lifecycle {
   readonly #parts: { name: string; part: Part }[] = [];
   readonly #started: { name: string; part: Part }[] = [];
-  #state: "new" | "starting" | "started" | "stopping" = "new";
+  #state: "new" | "starting" | "started" | "draining" | "stopping" = "new";
   /** The part that is starting; settles when it has started or failed. */
   #starting: { name: string; settled: Promise<unknown> } | undefined;
   #stopping: Promise<string[]> | undefined;
@@ -46,6 +50,17 @@ export class Lifecycle {
       this.#starting = undefined;
     }
     if (!this.#isStopping()) this.#state = "started";
+  }
+
+  /**
+   * Makes a started process unready and drains its parts for `ms`, in which it still serves, while load balancers and DNS
+   * forget it. Does nothing in another state.
+   */
+  async drain(ms: number): Promise<void> {
+    if (this.#state !== "started") return;
+    this.#state = "draining";
+    for (const { part } of this.#started) part.drain?.();
+    await pause(ms);
   }
 
   /**

@@ -11,13 +11,21 @@ type SignalProcess = {
   exit(code: number): void;
 };
 
-/** Time limit for the whole stop. */
+/** Time limit for the whole stop after draining. */
 const STOP_MS = 15_000;
 
-/** Stops the lifecycle on SIGTERM or SIGINT within 15 s and exits with 0; a second signal exits at once with 1. */
-export function stopOnSignals(lifecycle: Lifecycle, log: SignalLog, target: SignalProcess = process): void {
+/**
+ * On SIGTERM or SIGINT drains the lifecycle for `drainMs`, stops it within 15 s and exits with 0; a second signal exits at
+ * once with 1.
+ */
+export function stopOnSignals(
+  lifecycle: Lifecycle,
+  log: SignalLog,
+  { drainMs = 0, target = process }: { readonly drainMs?: number; readonly target?: SignalProcess } = {},
+): void {
   let signalled = false;
   const stopAndExit = async (): Promise<void> => {
+    if (drainMs > 0) await lifecycle.drain(drainMs);
     for (const component of await lifecycle.stop(STOP_MS))
       log.warn({ component }, "component did not stop cleanly within 15 s");
     target.exit(0);

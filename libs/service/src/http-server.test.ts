@@ -16,3 +16,9 @@ test("announces a keep-alive timeout of more than a minute", async () => {
     "timeout=75",
   ]);
 });
+
+test("serves while it drains, and responses close their connections", async () => {
+  server.drain();
+  const response = await fetch(`http://127.0.0.1:${server.port}/`);
+  expect([await response.text(), response.headers.get("connection")]).toEqual(["served", "close"]);
+});

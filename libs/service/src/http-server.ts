@@ -18,6 +18,8 @@ export type HttpServer = {
   readonly port: number;
   /** Also serves requests that arrived before. */
   serve(listener: RequestListener): void;
+  /** From now on responses close their connections, so that clients open the next one to another replica. */
+  drain(): void;
   /** Stops accepting, lets responses finish, then destroys the remaining connections. */
   stop(): Promise<void>;
 };
@@ -26,10 +28,11 @@ export type HttpServer = {
 export async function listen(host: string, port: number): Promise<HttpServer> {
   let begin: (listener: RequestListener) => void = () => {};
   const listening = new Promise<RequestListener>((resolve) => (begin = resolve));
-  const server = createServer(
-    { maxHeaderSize: REQUEST_HEAD_BYTES_MAX },
-    (request, response) => void listening.then((listener) => listener(request, response)),
-  );
+  let isDraining = false;
+  const server = createServer({ maxHeaderSize: REQUEST_HEAD_BYTES_MAX }, (request, response) => {
+    if (isDraining) response.setHeader("connection", "close");
+    void listening.then((listener) => listener(request, response));
+  });
   server.headersTimeout = HEADERS_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
@@ -39,6 +42,7 @@ export async function listen(host: string, port: number): Promise<HttpServer> {
   return {
     port: (server.address() as AddressInfo).port,
     serve: (listener) => begin(listener),
+    drain: () => void (isDraining = true),
     stop: () => stop(server),
   };
 }

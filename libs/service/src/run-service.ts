@@ -75,7 +75,7 @@ export type ServicePlan<C extends ServiceSettings, N extends string> = {
 
 /**
  * Runs the process of one service: configuration, keys, operations port, migrations, its object graph, its ports;
- * SIGTERM stops them in reverse. A failure to start is printed to standard error, with exit code 1.
+ * SIGTERM drains it and stops them in reverse. A failure to start is printed to standard error, with exit code 1.
  */
 export async function runService<C extends ServiceSettings, N extends string>(plan: ServicePlan<C, N>): Promise<void> {
   ignoreStandardStreamErrors(process);
@@ -91,7 +91,7 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
       metrics,
       tracing,
     });
-    stopOnSignals(lifecycle, log);
+    stopOnSignals(lifecycle, log, { drainMs: config.drainSeconds * 1_000 });
     await lifecycle.start();
     log.info("the service has started");
   } catch (error) {
@@ -189,6 +189,7 @@ async function processOf<C extends ServiceSettings, N extends string>(
         http = await listen(host, service.http.port);
         http.serve(service.http.listener);
       },
+      drain: () => http?.drain(),
       stop: () => http?.stop(),
     })
     .add("check of upstreams", {

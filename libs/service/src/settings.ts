@@ -41,6 +41,11 @@ export const serviceSettings = {
     ...PORT,
     default: 9091,
   }),
+  drainSeconds: optional.int(
+    "MILLWRIGHT_DRAIN_SECONDS",
+    "Seconds after SIGTERM in which a service still serves, while it is unready and load balancers and DNS forget it. Responses of public ports close their connections.",
+    { default: 0, min: 0, max: 3_600 },
+  ),
   publicUrl: required.url("MILLWRIGHT_PUBLIC_URL", "Origin of links and signed URLs: where users reach the gateways."),
   masterKey: optional.secret(
     "MASTER_KEY",
