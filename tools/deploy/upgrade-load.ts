@@ -38,13 +38,19 @@ const long = (seconds: number): string =>
     "finish: Done.",
   );
 
-/** Sends requests at a constant rate through the public addresses, without retries, and counts what fails. */
+/** Sends requests at a constant rate through the public addresses, and counts what fails. */
 export class Load {
   readonly failures: Failure[] = [];
   readonly runs: string[] = [];
   readonly agents: string[] = [];
   deliveries = 0;
   sent = 0;
+  /**
+   * Whether a request is sent once more if its connection is closed without a response. Each of them is idempotent, by its
+   * method, its key or its delivery id.
+   */
+  isRepeating = false;
+  repeated = 0;
   readonly #durations: number[] = [];
   readonly #options: LoadOptions;
   readonly #began = performance.now();
@@ -52,6 +58,7 @@ export class Load {
   #factory = "";
   #webhooks: readonly Webhook[] = [];
   #isStopped = false;
+  #startedDeliveries = 0;
   #loop: Promise<void> | undefined;
 
   constructor(options: LoadOptions) {
@@ -127,7 +134,7 @@ export class Load {
     const request = at(RUNS_PER_100, 3)
       ? this.#create(SHORT).then((uid) => void this.runs.push(uid))
       : at(DELIVERIES_PER_100, 5)
-        ? this.#deliver(turn)
+        ? this.#deliver()
         : this.must("GET", at(METRICS_PER_100, 7) ? `/factory/${this.#factory}/metrics` : this.#readOf(turn));
     const watched = this.#watch(request).finally(() => this.#open.delete(watched));
     this.#open.add(watched);
@@ -166,10 +173,12 @@ export class Load {
     return (await this.must("POST", "/agent/runs", { prompt })).run_id;
   }
 
-  async #deliver(turn: number): Promise<void> {
-    const { path, secret } = this.#webhooks[turn % this.#webhooks.length]!;
+  async #deliver(): Promise<void> {
+    const delivery = this.#startedDeliveries++;
+    const { path, secret } = this.#webhooks[delivery % this.#webhooks.length]!;
     const headers = { authorization: `Bearer ${secret}`, "x-service-delivery-id": randomUUID() };
-    await fetchText(`${this.#options.webhookUrl}${path}`, { method: "POST", headers, body: JSON.stringify({ turn }) });
+    const body = JSON.stringify({ delivery });
+    await this.#fetch(`${this.#options.webhookUrl}${path}`, { method: "POST", headers, body });
     this.deliveries++;
   }
 
@@ -181,9 +190,24 @@ export class Load {
       ...(body && { "idempotency-key": randomUUID() }),
     };
     const url = `${this.#options.url}/api/v1${path}`;
-    return JSON.parse(await fetchText(url, { method, headers, ...(body && { body: JSON.stringify(body) }) }));
+    return JSON.parse(await this.#fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) }));
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<string> {
+    try {
+      return await fetchText(url, init);
+    } catch (error) {
+      if (!this.isRepeating || !isClosedConnection(error as Error)) throw error;
+      this.repeated++;
+      return fetchText(url, init);
+    }
   }
 }
+
+const CLOSED = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
+const isClosedConnection = ({ cause }: Error & { readonly code?: string }): boolean =>
+  cause instanceof Error && (CLOSED.has((cause as { code?: string }).code ?? "") || isClosedConnection(cause));
 
 const causesOf = ({ cause }: Error): string[] => (cause instanceof Error ? [cause.message, ...causesOf(cause)] : []);
 
