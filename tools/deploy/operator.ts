@@ -37,14 +37,20 @@ const OUTSIDE: Readonly<Record<ValueSet, readonly OutsideHost[]>> = {
   ],
 };
 
-/** Values that the local bucket needs. The sets refer to it, and to its certificate's authority, as an operator would. */
+/** The models of the air-gapped set, whose server does not exist here: runs take the steps of their scripts instead. */
+const ALIASES = ["auto", "openai-compatible/local-large"].map((model) => `${model}=scripted`).join("\\,");
+
+/** Values for what exists here: a local bucket with its certificate's authority, and no model server. */
 export const LOCAL_VALUES: Readonly<Record<ValueSet, readonly string[]>> = {
   small: ["--set", "defaults.replicas=2,workerDefaults.replicas=2"],
   "highly-available": [
     ...["--set", "blobs.url=s3://millwright?region=eu-central-1&endpoint=https://bucket.example.com"],
     ...["--set", "certificateAuthorities.configMap=authorities"],
   ],
-  "air-gapped": ["--set", "defaults.replicas=2,workerDefaults.replicas=2"],
+  "air-gapped": [
+    ...["--set", "defaults.replicas=2,workerDefaults.replicas=2"],
+    ...["--set-string", `services.orchestrator.settings.MILLWRIGHT_MODEL_ALIASES=${ALIASES}`],
+  ],
 };
 
 /** A started deployment of a value set. */
