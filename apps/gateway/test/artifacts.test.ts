@@ -1,5 +1,9 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import {
+  PUBLIC_URL,
   testRejectedBeforeUpstreams,
   startRestApi,
   upstreamError,
@@ -76,16 +80,67 @@ describe("an artifact", () => {
       body,
     ]).toEqual([302, file.downloadUrl, "private, no-store", "nosniff", ""]);
   });
-  test("returns 404 for the file of a plan", async () => {
+  test.each(["download", "content"])("returns 404 for the %s of a plan", async (what) => {
     api.respondWith({ getArtifact: plan });
-    expect(await api.call("GET", `${PATH}/download`)).toMatchObject({
+    expect(await api.call("GET", `${PATH}/${what}`)).toMatchObject({
       status: 404,
       body: { error_code: "resource_not_found" },
     });
   });
+  describe("in a bucket", () => {
+    let bucket: Server;
+    let url: string;
+    beforeAll(async () => {
+      bucket = createServer(({ url: path }, response) =>
+        path === "/out.txt"
+          ? response
+              .writeHead(200, {
+                "content-type": "text/plain",
+                "content-disposition": "inline",
+                "set-cookie": "a=b",
+                "content-length": "5",
+              })
+              .end("hello")
+          : response.writeHead(404).end("<Error/>"),
+      );
+      bucket.listen(0, "127.0.0.1");
+      await once(bucket, "listening");
+      url = `http://127.0.0.1:${(bucket.address() as AddressInfo).port}`;
+    });
+    afterAll(() => void bucket.close());
+
+    test("has its content on this server, which never runs as a page", async () => {
+      api.respondWith({ getArtifact: { ...file, downloadUrl: `${url}/out.txt` } });
+      const { status, headers, body } = await api.call("GET", `${PATH}/content`);
+      expect([status, body]).toEqual([200, "hello"]);
+      expect(Object.fromEntries(headers)).toMatchObject({
+        "content-type": "text/plain",
+        "content-disposition": "inline",
+        "content-length": "5",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, no-store",
+      });
+      expect(headers.has("set-cookie")).toBe(false);
+    });
+    test.each(["an absent file", "no bucket"])("returns 500 for %s, which may be repeated", async (what) => {
+      const downloadUrl = what === "no bucket" ? "http://127.0.0.1:1/out.txt" : `${url}/absent`;
+      api.respondWith({ getArtifact: { ...file, downloadUrl } });
+      expect(await api.call("GET", `${PATH}/content`)).toMatchObject({
+        status: 500,
+        body: { reason: "service_unavailable", retryable: true },
+      });
+    });
+  });
+  test("in a directory has its content at the signed URL of this server", async () => {
+    const downloadUrl = `${PUBLIC_URL}/blobs/a?sig=x`;
+    api.respondWith({ getArtifact: { ...file, downloadUrl } });
+    const { status, headers } = await api.call("GET", `${PATH}/content`);
+    expect([status, headers.get("location")]).toEqual([302, downloadUrl]);
+  });
 });
 
-describe.each([PATH, `${PATH}/download`])("GET %s", (path) => {
+describe.each([PATH, `${PATH}/download`, `${PATH}/content`])("GET %s", (path) => {
   test("accepts requests without a key and reports them to the owner", async () => {
     api.respondWith({ getArtifact: file });
     expect((await api.call("GET", path, { key: null })).status).toBeLessThan(400);
@@ -147,6 +202,7 @@ describe("PATCH", () => {
 testRejectedBeforeUpstreams(() => api, 400, [
   ["GET", "/api/v1/agent/artifacts/x"],
   ["GET", "/api/v1/agent/artifacts/x/download"],
+  ["GET", "/api/v1/agent/artifacts/x/content"],
   ["PATCH", "/api/v1/agent/artifacts/x", { public: true }],
   ...[{}, { public: null }, { public: "true" }, [], "x"].map((body) => ["PATCH", PATH, body] as const),
 ]);

@@ -57,6 +57,15 @@ onDeployments(["standalone", "processes"], (deployment) => {
     expect((await fetch(link.split("?")[0]!)).status).toBe(403);
   });
 
+  test("an artifact's content is also on this server, where browsers can show it", async () => {
+    const { status, headers, body } = await api.call("GET", `/agent/artifacts/${uidOf("a.txt")}/content`);
+    expect([status, headers.get("content-type"), body]).toEqual([200, "text/plain", "hello"]);
+    const page = await api.fetch(`${platform.url}/runs/${run.run_id}/artifacts/${uidOf("a.txt")}`, {
+      headers: { authorization: `Bearer ${api.key}` },
+    });
+    expect(page.text).toBe("hello");
+  });
+
   test("the worker uploads a large artifact directly; it is private until it is made public", async () => {
     const { data } = await api.get(`/agent/artifacts/${uidOf("big.bin")}`);
     const file = await fetch(data.download_url);

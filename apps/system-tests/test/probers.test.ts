@@ -279,6 +279,7 @@ describe("anonymous callers", () => {
       .map(({ method, path, access }) => `${method} ${path} ${access}`);
     expect(isOpen.toSorted((a, b) => a.localeCompare(b))).toEqual([
       "GET /agent/artifacts/{artifactUid} optional",
+      "GET /agent/artifacts/{artifactUid}/content optional",
       "GET /agent/artifacts/{artifactUid}/download optional",
       "GET /openapi.json none",
     ]);

@@ -10,6 +10,7 @@ type ViewedRun = { readonly uid: string; readonly ownerType: string; readonly ow
  * Builds and verifies links to our pages. `runUrl` is stable; `sessionLink` opens without signing in until it expires.
  */
 export type PageLinks = {
+  readonly publicUrl: string;
   runUrl(runUid: string): string;
   sessionLink(run: ViewedRun): string;
   /** Returns the permission of a token if its signature is valid, it is for this run and it has not expired. */
@@ -40,6 +41,7 @@ export function pageLinks({
   const sign = (payload: string, signer = key) => createHmac("sha256", signer).update(payload).digest("base64url");
   const runUrl = (runUid: string) => `${publicUrl}/runs/${runUid}`;
   return {
+    publicUrl,
     runUrl,
     sessionLink(run) {
       const expires = Math.ceil(clock.now().getTime() / HOUR_MS) + VIEW_HOURS;

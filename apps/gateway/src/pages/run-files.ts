@@ -2,9 +2,10 @@ import { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { onBehalf, type Upstreams } from "../clients/upstreams.ts";
-import { pathUid, redirect, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
+import { pathUid, Reply, route, type RequestInfo, type Route } from "../rest/index.ts";
 import { asText } from "./markup.ts";
 import type { PageLinks } from "./page-links.ts";
+import { storedContent } from "./stored-content.ts";
 import { linkViewer } from "../sessions/link-viewer.ts";
 
 const viewQuery = z.object({ view: z.string().optional() });
@@ -23,7 +24,7 @@ export function runFileRoutes({ artifacts }: Pick<Upstreams, "artifacts">, links
       path: "/runs/{runId}/artifacts/{artifactUid}",
       root: true,
       auth: "none",
-      summary: "A run's plan as text, its files and screenshots as a download",
+      summary: "The content of a run's plan, file or screenshot",
       params: z.object({ runId: pathUid("run"), artifactUid: pathUid("artifact") }),
       query: viewQuery,
       handler: async ({ params, query, request }) => {
@@ -33,7 +34,9 @@ export function runFileRoutes({ artifacts }: Pick<Upstreams, "artifacts">, links
           onBehalf({ caller, request }),
         );
         if (artifact!.runUid !== params.runId) throw notFound("artifact");
-        return downloadUrl ? redirect(downloadUrl) : plainText(asText(data?.["content"]));
+        return downloadUrl
+          ? storedContent(downloadUrl, links.publicUrl, request.signal)
+          : plainText(asText(data?.["content"]));
       },
     }),
     route({

@@ -147,7 +147,7 @@ export async function snapshot(
   const readable = operations.filter(
     ({ method, query, path }) =>
       method === "GET" &&
-      !/openapi|\/transcript$|\/download$|\/audit|\/metrics$/.test(path) &&
+      !/openapi|\/transcript$|\/download$|\/content$|\/audit|\/metrics$/.test(path) &&
       query.every((one) => !one.isRequired),
   );
   const shown: string[] = [];

@@ -10,6 +10,7 @@ import { ErrorView } from "../../ui/error-view.tsx";
 import { Markdown } from "../../ui/markdown.tsx";
 import { SafeText, safeHref } from "../../ui/safe-text.tsx";
 import { saveFile } from "../../ui/save-file.ts";
+import { artifactContentUrl } from "./artifact-href.ts";
 import { sizeText } from "./size-text.ts";
 
 type Artifact = components["schemas"]["Artifact"];
@@ -76,24 +77,21 @@ function ArtifactContent({ artifact }: { artifact: Artifact }): ReactNode {
   );
 }
 
-/**
- * The content of an image or a text. It is read into memory, so the browser never interprets it as a page. Files of
- * another server are only downloaded: the content security policy permits requests to this server only.
- */
+/** The content of an image or a text. It is read into memory, so the browser never interprets it as a page. */
 function Preview({ artifact }: { artifact: StoredFile }): ReactNode {
-  const { download_url: url, content_type: type } = artifact.data;
+  const { content_type: type } = artifact.data;
+  const url = artifactContentUrl(artifact.artifact_uid);
   const size = "size_bytes" in artifact.data ? artifact.data.size_bytes : undefined;
   const kind = kindOf(type);
-  const isOurs = new URL(url, location.origin).origin === location.origin;
   const sizeMax = kind === "image" ? IMAGE_BYTES_MAX : TEXT_BYTES_MAX;
   const { data, error } = useQuery({
     queryKey: ["artifact", artifact.artifact_uid, "content"],
-    enabled: isOurs && kind !== undefined && (size ?? 0) <= sizeMax,
+    enabled: kind !== undefined && (size ?? 0) <= sizeMax,
     staleTime: Infinity,
     gcTime: 0,
     queryFn: async ({ signal }) => {
       const response = await fetch(url, { signal });
-      if (!response.ok) throw await errorOf(`GET ${new URL(url).pathname}`, response);
+      if (!response.ok) throw await errorOf(`GET ${url}`, response);
       return kind === "image" ? new Blob([await response.arrayBuffer()], { type }) : response.text();
     },
   });

@@ -56,7 +56,7 @@ export default function ConversationPage(): ReactNode {
           {conversation.steps.length === 0 ? (
             <EmptyState title="No messages yet">Messages appear when an agent has received the first one.</EmptyState>
           ) : (
-            <ConversationSteps steps={conversation.steps} conversationId={conversationId} />
+            <ConversationSteps steps={conversation.steps} />
           )}
           <FollowupBox target={{ conversationId }} />
         </section>

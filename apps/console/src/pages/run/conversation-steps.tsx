@@ -5,6 +5,7 @@ import type { components } from "../../gen/api.ts";
 import { Markdown } from "../../ui/markdown.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
+import { artifactContentUrl } from "./artifact-href.ts";
 import { textOf } from "./timeline.ts";
 import { ToolCall } from "./tool-call.tsx";
 
@@ -14,18 +15,12 @@ type Block = components["schemas"]["ContentBlock"];
 type Result = Block & { readonly type: "action_result" };
 
 /** The steps of a conversation in order. A child run is below the step that started it. */
-export function ConversationSteps({
-  steps,
-  conversationId,
-}: {
-  steps: readonly Step[];
-  conversationId: string;
-}): ReactNode {
+export function ConversationSteps({ steps }: { steps: readonly Step[] }): ReactNode {
   return (
     <ol className="plain-list">
       {steps.map((step) => (
         <li key={step.id}>
-          <StepMessages messages={step.messages} conversationId={conversationId} />
+          <StepMessages messages={step.messages} />
           {step.steps.map((child) => (
             <details key={child.id} className="child-conversation">
               <summary>
@@ -37,8 +32,8 @@ export function ConversationSteps({
               <Link to="/runs/$runId" params={{ runId: child.id }}>
                 Open its run
               </Link>
-              <StepMessages messages={child.messages} conversationId={conversationId} />
-              <ConversationSteps steps={child.steps} conversationId={conversationId} />
+              <StepMessages messages={child.messages} />
+              <ConversationSteps steps={child.steps} />
             </details>
           ))}
         </li>
@@ -47,9 +42,7 @@ export function ConversationSteps({
   );
 }
 
-type MessagesProps = { readonly messages: readonly Message[]; readonly conversationId: string };
-
-function StepMessages({ messages, conversationId }: MessagesProps): ReactNode {
+function StepMessages({ messages }: { messages: readonly Message[] }): ReactNode {
   const results = new Map<string, Result>();
   for (const { content } of messages)
     for (const block of content) if (block.type === "action_result") results.set(block.action_id, block);
@@ -64,7 +57,7 @@ function StepMessages({ messages, conversationId }: MessagesProps): ReactNode {
         <div className="step-body">
           <span className="visually-hidden">{message.role}: </span>
           {blocks.map((block, position) => (
-            <BlockView key={position} block={block} results={results} conversationId={conversationId} />
+            <BlockView key={position} block={block} results={results} />
           ))}
         </div>
         <div className="step-side">{message.timestamp !== undefined && <Time at={message.timestamp} />}</div>
@@ -73,13 +66,9 @@ function StepMessages({ messages, conversationId }: MessagesProps): ReactNode {
   });
 }
 
-type BlockProps = {
-  readonly block: Block;
-  readonly results: ReadonlyMap<string, Result>;
-  readonly conversationId: string;
-};
+type BlockProps = { readonly block: Block; readonly results: ReadonlyMap<string, Result> };
 
-function BlockView({ block, results, conversationId }: BlockProps): ReactNode {
+function BlockView({ block, results }: BlockProps): ReactNode {
   switch (block.type) {
     case "text":
       return <Markdown>{block.text}</Markdown>;
@@ -95,7 +84,7 @@ function BlockView({ block, results, conversationId }: BlockProps): ReactNode {
             progress: "",
             durationMs: undefined,
           }}
-          screenshotUrl={(uid) => `/api/v1/agent/conversations/${conversationId}/screenshots/${uid}/download`}
+          screenshotUrl={artifactContentUrl}
         />
       );
     }

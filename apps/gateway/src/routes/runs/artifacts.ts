@@ -2,6 +2,7 @@ import { z } from "zod";
 import { serviceCaller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
 import type { PageLinks } from "../../pages/page-links.ts";
+import { storedContent } from "../../pages/stored-content.ts";
 import { redirect, route, timestamp, uuid, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { omitUndefined } from "@millwright/json";
@@ -60,7 +61,7 @@ const artifactParams = z.object({ artifactUid: uuid() });
 /** Returns the routes of artifacts of runs. Public artifacts are readable without a credential. */
 export function artifactRoutes(
   { artifacts, tasks }: Pick<Upstreams, "artifacts" | "tasks">,
-  links: Pick<PageLinks, "runUrl">,
+  links: Pick<PageLinks, "runUrl" | "publicUrl">,
 ): Route[] {
   /** Returns whether a live task is bound to the root run; false if the caller may not view tasks. */
   const isOfTask = async (
@@ -86,6 +87,16 @@ export function artifactRoutes(
       { artifactUid: input.params.artifactUid, anonymous: input.caller === undefined },
       onBehalf({ caller, request: input.request }),
     );
+  };
+  /** Returns the signed URL of a file. Errors: those of `read`, artifact_not_downloadable. */
+  const readUrl = async (input: Parameters<typeof read>[0]): Promise<string> => {
+    const { downloadUrl } = await read(input);
+    if (downloadUrl) return downloadUrl;
+    throw new DomainError({
+      kind: "not_found",
+      reason: "artifact_not_downloadable",
+      message: "This artifact has no file to download.",
+    });
   };
   return [
     route({
@@ -127,16 +138,26 @@ export function artifactRoutes(
       errors: [403],
       params: artifactParams,
       responses: { 302: { description: "`Location` is a signed, time-limited URL" } },
-      handler: async (input) => {
-        const { downloadUrl } = await read(input);
-        if (!downloadUrl)
-          throw new DomainError({
-            kind: "not_found",
-            reason: "artifact_not_downloadable",
-            message: "This artifact has no file to download.",
-          });
-        return redirect(downloadUrl, { "cache-control": "private, no-store" });
+      handler: async (input) => redirect(await readUrl(input), { "cache-control": "private, no-store" }),
+    }),
+    route({
+      method: "GET",
+      path: "/agent/artifacts/{artifactUid}/content",
+      summary: "Read the content of a file or screenshot from this server",
+      description:
+        "For pages that may not load files of other hosts, such as those of a bucket. Other clients use the download.",
+      extension: true,
+      verbs: ["run.view"],
+      auth: "optional",
+      errors: [403],
+      params: artifactParams,
+      responses: {
+        200: { description: "The content, if files are stored in a bucket", contentType: "*/*" },
+        302: {
+          description: "`Location` is a signed, time-limited URL of this server, if files are stored in a directory",
+        },
       },
+      handler: async (input) => storedContent(await readUrl(input), links.publicUrl, input.request.signal),
     }),
     route({
       method: "PATCH",
