@@ -7,6 +7,7 @@ import {
   CircleDollarSign,
   Factory,
   FileClock,
+  Files,
   FlaskConical,
   GitPullRequest,
   KeyRound,
@@ -31,6 +32,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     entries: [
       { label: "Work", to: "/work", icon: SquareKanban },
       { label: "Runs", to: "/runs", icon: Play },
+      { label: "Artifacts", to: "/artifacts", icon: Files },
       { label: "Factories", to: "/factories", icon: Factory },
       { label: "Schedules", to: "/schedules", icon: CalendarClock },
       { label: "Waiting", to: "/waiting", icon: Bell },

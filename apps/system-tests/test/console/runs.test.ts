@@ -134,6 +134,29 @@ inBrowser("the console", () => {
     await page.getByRole("button", { name: "Retry" }).waitFor();
   });
 
+  test("lists the artifacts of all runs by type", async () => {
+    await page.goto("/artifacts");
+    await page.getByRole("button", { name: "The report" }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Plans" }).click();
+    await page.getByRole("button", { name: "The plan" }).click();
+    await page.getByRole("heading", { name: "First step" }).waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
+    await page.getByRole("button", { name: "Pull requests" }).click();
+    await page
+      .getByRole("row", { name: /New prices/ })
+      .getByRole("link", { name: /open/ })
+      .waitFor();
+    await page.reload();
+    await page.getByRole("row", { name: /New prices/ }).waitFor();
+    await page.getByLabel("Search runs").fill("no such run");
+    await page.getByText("No artifact matches the filters").waitFor();
+    await expectAccessible(page);
+    expect(page.problems).toEqual([]);
+    await page.goto(`/runs/${runId}`);
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+  });
+
   test("links to a step", async () => {
     await page.getByRole("button", { name: "All events" }).click();
     const link = page.getByRole("link", { name: /^Link to step/ }).last();

@@ -2,6 +2,7 @@ import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import * as v from "valibot";
 import { rootRoute } from "../../app/root-route.tsx";
 import { searchChoice, searchText } from "../../ui/search-params.ts";
+import { artifactsSearch } from "./artifacts-search.ts";
 
 export const runRoutes = [
   createRoute({
@@ -24,6 +25,12 @@ export const runRoutes = [
     validateSearch: v.object({ view: searchText }),
     staticData: { parents: [{ label: "Runs", to: "/runs" }] },
     component: lazyRouteComponent(() => import("./pull-request-page.tsx")),
+  }),
+  createRoute({
+    getParentRoute: () => rootRoute,
+    path: "/artifacts",
+    validateSearch: artifactsSearch,
+    component: lazyRouteComponent(() => import("./artifacts-page.tsx")),
   }),
   createRoute({
     getParentRoute: () => rootRoute,

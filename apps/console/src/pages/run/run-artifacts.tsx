@@ -29,7 +29,8 @@ export function RunArtifacts({ run, title = "Artifacts" }: { run: RunItem; title
   );
 }
 
-function ArtifactRow({ artifact, runId }: { artifact: ArtifactItem; runId: string }): ReactNode {
+/** One artifact of a run: a link, or a button that shows it. */
+export function ArtifactRow({ artifact, runId }: { artifact: ArtifactItem; runId: string }): ReactNode {
   switch (artifact.artifact_type) {
     case "PULL_REQUEST":
       return (

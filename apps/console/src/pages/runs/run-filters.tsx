@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { FactoryFilter } from "../../app/factory-filter.tsx";
 import { ChoiceFilter, ChoicesFilter, ClearFilters, DateFilter, TextFilter } from "../../ui/filters.tsx";
 import { RUN_STATES, stateText } from "../../ui/state-badge.tsx";
 import { hasFilters, type RunsSearch } from "./runs-search.ts";
@@ -66,6 +67,10 @@ export function RunFilters({ search, onChange }: Props): ReactNode {
           choices={TASK_STATUSES}
           onChange={(status) => onChange({ task_status: status })}
         />
+        <FactoryFilter
+          value={search.factory_uid?.[0]}
+          onChange={(uid) => onChange({ factory_uid: uid === undefined ? undefined : [uid] })}
+        />
         <ChoiceFilter
           label="Artifact"
           value={search.artifact_type}
@@ -86,7 +91,7 @@ export function RunFilters({ search, onChange }: Props): ReactNode {
 function MoreFilters({ search, onChange }: Props): ReactNode {
   const isActive =
     TEXTS.some(([name]) => search[name] !== undefined) ||
-    [search.execution_location, search.created_after, search.created_before, search.metadata, search.factory_uid].some(
+    [search.execution_location, search.created_after, search.created_before, search.metadata].some(
       (value) => value !== undefined,
     );
   return (
@@ -101,11 +106,6 @@ function MoreFilters({ search, onChange }: Props): ReactNode {
             onChange={(value) => onChange({ [name]: value })}
           />
         ))}
-        <TextFilter
-          label="Factory"
-          value={search.factory_uid?.[0]}
-          onChange={(uid) => onChange({ factory_uid: uid === undefined ? undefined : [uid] })}
-        />
         <TextFilter
           label="Metadata"
           placeholder="Metadata: name=value"
