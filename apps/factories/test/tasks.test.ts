@@ -387,3 +387,61 @@ describe("the list", () => {
     expect(timestampDate((await aTask("ms")).createdAt!).getUTCMilliseconds()).toBe(7);
   });
 });
+
+describe("the tasks of a team", () => {
+  const ofTeam = (request: { teamUid?: string; stage?: string; pageSize?: number; pageToken?: string }, by = VIEWER) =>
+    w.tasks.listTeamTasks({ teamUid: TEAM, stage: "REVIEW", ...request }, call(by));
+  const names = async (request = {}, by = VIEWER) => (await ofTeam(request, by)).tasks.map(({ title }) => title);
+  const inReview = async (title: string, more: { factoryUid?: string } = {}): Promise<factories.Task> => {
+    const task = await aTask(title, more);
+    w.clock.advance(1_000);
+    const ref = { factoryUid: task.factoryUid, task: { uid: task.uid, stage: "REVIEW" } };
+    return (await w.tasks.updateTask({ ...ref, updateMask: { paths: ["stage"] } }, call(MEMBER))).task!;
+  };
+
+  test("are those of all its factories in one stage, most recently changed first", async () => {
+    const other = (await w.aFactory({ name: "Other" })).uid;
+    await aTask("Triage");
+    await inReview("First");
+    await inReview("Second", { factoryUid: other });
+    expect(await names()).toEqual(["Second", "First"]);
+    expect(await names({ stage: "TRIAGE" })).toEqual(["Triage"]);
+  });
+
+  test("are paged, each once, with a cursor that is bound to team and stage", async () => {
+    for (const title of ["a", "b", "c", "d", "e"]) await inReview(title);
+    const first = await ofTeam({ pageSize: 2 });
+    await inReview("later");
+    const second = await ofTeam({ pageSize: 2, pageToken: first.nextPageToken });
+    const third = await ofTeam({ pageSize: 2, pageToken: second.nextPageToken });
+    expect([first, second, third].flatMap(({ tasks }) => tasks.map(({ title }) => title))).toEqual([
+      "e",
+      "d",
+      "c",
+      "b",
+      "a",
+    ]);
+    expect(third.nextPageToken).toBe("");
+    await expect(ofTeam({ stage: "SPEC", pageToken: first.nextPageToken })).rejects.toEqual(
+      domainError({ reason: "invalid_cursor" }),
+    );
+  });
+
+  test("leave out deleted tasks and those of deleted factories", async () => {
+    const gone = (await w.aFactory({ name: "Gone" })).uid;
+    await inReview("Gone", { factoryUid: gone });
+    const { uid } = await inReview("Deleted");
+    await w.tasks.deleteTask({ factoryUid, taskUid: uid }, call(MEMBER));
+    await w.factories.deleteFactory({ uid: gone, cancelRuns: true }, call(OWNER));
+    expect(await names()).toEqual([]);
+  });
+
+  test("are hidden from other teams and from run tokens", async () => {
+    await inReview("Ours");
+    const { uid: run } = w.orchestrator.created({ teamUid: TEAM, factoryUid });
+    const hidden = domainError({ kind: "not_found", reason: "team_not_found" });
+    for (const by of [OTHER_TEAM_OWNER, aRun(run)]) await expect(ofTeam({}, by)).rejects.toEqual(hidden);
+    for (const teamUid of [newUid(), "nonsense"]) await expect(ofTeam({ teamUid })).rejects.toEqual(hidden);
+    await expect(ofTeam({ stage: "DONE" })).rejects.toEqual(domainError({ reason: "invalid_stage" }));
+  });
+});

@@ -183,6 +183,40 @@ describe("the list of tasks", () => {
   );
 });
 
+describe("the tasks of a team in one stage", () => {
+  const OF_TEAM = `/api/v1/team/${TEAM}/tasks`;
+  test("are listed with the run of each, if requested", async () => {
+    const conversation = { conversationUid: CONVERSATION, runUid: RUN, state: "CLAIMED", isRunTypeCancellable: true };
+    api.respondWith({
+      listTeamTasks: { tasks: [aTask({ stage: "REVIEW" })], nextPageToken: "n" },
+      describeConversations: { conversations: [conversation] },
+    });
+    const { body } = await api.call("GET", `${OF_TEAM}?stage=REVIEW&limit=2&cursor=c&include_current_run=true`);
+    expect(body).toMatchObject({
+      tasks: [{ stage: "REVIEW", current_run: { run_id: RUN } }],
+      page_info: { has_next_page: true, next_cursor: "n" },
+    });
+    expect(api.calls[0]!.request).toMatchObject({ teamUid: TEAM, stage: "REVIEW", pageSize: 2, pageToken: "c" });
+  });
+  testRejectedBeforeUpstreams(
+    () => api,
+    400,
+    ["", "?stage=DONE", "?stage=", "?stage=REVIEW&limit=0", "?stage=REVIEW&limit=101"].map(
+      (query) => ["GET", `${OF_TEAM}${query}`] as const,
+    ),
+  );
+  testUpstreamErrors(
+    () => api,
+    () => api.call("GET", `${OF_TEAM}?stage=REVIEW`),
+    [
+      "listTeamTasks",
+      upstreamError("not_found", "team_not_found"),
+      upstreamError("invalid_argument", "invalid_cursor"),
+      upstreamError("permission_denied", "not_authorized"),
+    ],
+  );
+});
+
 describe("PATCH", () => {
   const patch = (body: unknown) => api.call("PATCH", `${TASKS}/${TASK}`, { body });
   test.each<[object, string[], object]>([

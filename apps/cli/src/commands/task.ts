@@ -1,6 +1,7 @@
 import { table } from "@millwright/terminal";
 import { CHOICES } from "../choices.ts";
 import { textOption, type Command } from "../command.ts";
+import { teamOf } from "./access.ts";
 import { FACTORY, factoryUid } from "../which-factory.ts";
 
 type Task = { uid: string; title: string; stage: string; created_at: string };
@@ -20,6 +21,25 @@ export const taskCommands: Command[] = [
         table(
           ["TASK", "STAGE", "CREATED", "TITLE"],
           tasks.map((task) => [task.uid, task.stage, task.created_at, task.title]),
+        ),
+      );
+    },
+  },
+  {
+    words: "task review",
+    args: [],
+    summary: "List the tasks in review of all factories of the team, most recently changed first.",
+    run: async (cli, _args, values) => {
+      const { tasks } = await cli
+        .api()
+        .get<{ tasks: (Task & { updated_at: string })[] }>(
+          `/team/${await teamOf(cli, textOption(values, "team"))}/tasks`,
+          { stage: "REVIEW" },
+        );
+      cli.show(tasks, () =>
+        table(
+          ["TASK", "CHANGED", "TITLE"],
+          tasks.map((task) => [task.uid, task.updated_at, task.title]),
         ),
       );
     },

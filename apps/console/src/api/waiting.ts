@@ -1,13 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
+import { activeTeam } from "./active-team.ts";
 import { api, dataOf } from "./client.ts";
 import type { components } from "../gen/api.ts";
 
-export type WaitingTask = components["schemas"]["FactoryTask"] & { readonly factoryName: string };
+export type WaitingTask = components["schemas"]["FactoryTask"];
 
 const REFRESH_MS = 30_000;
 export const WAITING_MAX = 50;
-/** Factories whose tasks are read, because the API lists tasks by factory. */
-const FACTORIES_MAX = 20;
 
 /** What waits for people: blocked runs, tasks in review, and schedules whose last run did not start. */
 export function useWaiting() {
@@ -22,7 +21,7 @@ export function useWaiting() {
     refetchInterval: REFRESH_MS,
   });
   const reviews = useQuery({
-    queryKey: ["waiting", "tasks"],
+    queryKey: ["tasks", "waiting"],
     queryFn: ({ signal }) => tasksInReview(signal),
     refetchInterval: REFRESH_MS,
   });
@@ -43,17 +42,8 @@ export function useWaiting() {
 }
 
 async function tasksInReview(signal: AbortSignal): Promise<WaitingTask[]> {
-  const { factories } = await dataOf(
-    api.GET("/api/v1/factory", { params: { query: { limit: FACTORIES_MAX } }, signal }),
-  );
-  const lists = await Promise.all(
-    factories.map(async ({ uid, name }) => {
-      const query = { stage: ["REVIEW" as const], include_current_run: true, limit: WAITING_MAX };
-      const { tasks } = await dataOf(
-        api.GET("/api/v1/factory/{uid}/tasks", { params: { path: { uid }, query }, signal }),
-      );
-      return tasks.map((task) => ({ ...task, factoryName: name }));
-    }),
-  );
-  return lists.flat().sort((left, right) => right.updated_at.localeCompare(left.updated_at));
+  const uid = activeTeam.get();
+  if (uid === undefined) return [];
+  const query = { stage: "REVIEW" as const, include_current_run: true, limit: WAITING_MAX };
+  return (await dataOf(api.GET("/api/v1/team/{uid}/tasks", { params: { path: { uid }, query }, signal }))).tasks;
 }

@@ -14,6 +14,7 @@ import { getDrift } from "../usecases/get-drift.ts";
 import { getSource } from "../usecases/get-source.ts";
 import { listFactories, type ListFactoriesDeps } from "../usecases/list-factories.ts";
 import { listTasks, type ListTasksDeps } from "../usecases/list-tasks.ts";
+import { listTeamTasks, type ListTeamTasksDeps } from "../usecases/list-team-tasks.ts";
 import { putSource, type PutSourceDeps } from "../usecases/put-source.ts";
 import { findFactory } from "../usecases/scope.ts";
 import { updateFactory, type UpdateFactoryDeps } from "../usecases/update-factory.ts";
@@ -40,6 +41,7 @@ export type RoutesDeps = CreateFactoryDeps &
   ApplySourceDeps &
   BranchRoutesDeps &
   ListTasksDeps &
+  ListTeamTasksDeps &
   FindTaskDeps &
   UpdateTaskDeps &
   CreateTaskDeps &
@@ -114,6 +116,10 @@ export function factoryRoutes(router: ConnectRouter, deps: RoutesDeps): void {
   router.service(factories.TaskService, {
     listTasks: served(async (request: factories.ListTasksRequest, caller) => {
       const page = await listTasks(deps, caller, readListTasks(request));
+      return { tasks: page.tasks.map(toTaskMessage), nextPageToken: page.nextPageToken };
+    }),
+    listTeamTasks: served(async (request: factories.ListTeamTasksRequest, caller) => {
+      const page = await listTeamTasks(deps, caller, request);
       return { tasks: page.tasks.map(toTaskMessage), nextPageToken: page.nextPageToken };
     }),
     getTask: served(async ({ factoryUid, taskUid }: factories.GetTaskRequest, caller) => ({

@@ -4,7 +4,7 @@ import { notFound } from "@millwright/errors";
 import { appendEvents, type NewEvent } from "@millwright/events";
 import type { IdempotentRequest } from "@millwright/idempotency";
 import type { ConversationUid, FactoryUid, RunUid, TaskUid, TeamUid } from "@millwright/ids";
-import { conversationBound, type Task, type TaskQuery } from "../domain/task.ts";
+import { conversationBound, type Task, type TaskQuery, type TaskStage } from "../domain/task.ts";
 import { responses } from "./idempotency.ts";
 
 const COLUMNS = `uid, factory_uid AS "factoryUid", team_uid AS "teamUid", conversation_uid AS "conversationUid", run_uid AS "runUid",
@@ -108,6 +108,33 @@ export function taskStore(database: Database, clock: Clock) {
             query.starterUids ?? null,
           ],
         ],
+      );
+      return rows;
+    },
+
+    /** Returns the tasks of one stage of a team's factories, most recently changed first. */
+    async listOfTeam({
+      teamUid,
+      stage,
+      limit,
+      notAfter,
+      after,
+    }: {
+      teamUid: TeamUid;
+      stage: TaskStage;
+      limit: number;
+      notAfter?: Date;
+      after?: { at: Date; uid: string };
+    }): Promise<Task[]> {
+      const { rows } = await sql.query<Task>(
+        `SELECT ${COLUMNS} FROM tasks t
+          WHERE team_uid = $1 AND stage = $2 AND deleted_at IS NULL
+            AND EXISTS (SELECT 1 FROM factories f WHERE f.uid = t.factory_uid AND f.deleted_at IS NULL)
+            AND ($4::timestamptz IS NULL OR updated_at <= $4)
+            AND ($5::timestamptz IS NULL OR (updated_at, uid) < ($5, $6::uuid))
+          ORDER BY updated_at DESC, uid DESC
+          LIMIT $3`,
+        [teamUid, stage, limit, notAfter ?? null, after?.at ?? null, after?.uid ?? null],
       );
       return rows;
     },

@@ -33,7 +33,11 @@ const GROUPS: readonly Group[] = [
     paths: /^\/agent\/identities(\/|$)/,
   },
   { name: "Agents", description: "Models, workers and other resources of runs.", paths: /^\/agent(\/|$)/ },
-  { name: "Factory tasks", description: "Tracked work of a factory.", paths: /^\/factory\/\{\w+\}\/task/ },
+  {
+    name: "Factory tasks",
+    description: "Tracked work of factories.",
+    paths: /^\/(factory\/\{\w+\}\/task|team\/\{\w+\}\/tasks$)/,
+  },
   {
     name: "Factory definitions",
     description: "Factories as code: validate, plan, apply.",

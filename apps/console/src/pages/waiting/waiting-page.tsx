@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { factoriesQuery } from "../../api/queries.ts";
 import { useWaiting, WAITING_MAX, type WaitingTask } from "../../api/waiting.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands } from "../../ui/copy.tsx";
@@ -45,11 +47,7 @@ const TASKS: readonly Column<WaitingTask>[] = [
   { title: "Run", cell: ({ current_run: run }) => (run ? <StateBadge state={run.state} /> : "–") },
   {
     title: "Board",
-    cell: ({ factory_uid: factory, factoryName }) => (
-      <Link to="/work" search={{ factory }}>
-        <SafeText>{factoryName}</SafeText>
-      </Link>
-    ),
+    cell: ({ factory_uid: factory }) => <FactoryLink uid={factory} />,
   },
   { title: "Since", cell: ({ updated_at: at }) => <Time at={at} /> },
 ];
@@ -74,6 +72,16 @@ const SCHEDULES: readonly Column<Schedule>[] = [
     ),
   },
 ];
+
+/** A link to the board of a factory, with its name. */
+function FactoryLink({ uid }: { uid: string }): ReactNode {
+  const { data } = useQuery(factoriesQuery);
+  return (
+    <Link to="/work" search={{ factory: uid }}>
+      <SafeText>{data?.factories.find((factory) => factory.uid === uid)?.name ?? uid}</SafeText>
+    </Link>
+  );
+}
 
 /** What waits for people: blocked runs, tasks in review, failed schedules. */
 export default function WaitingPage(): ReactNode {
@@ -103,7 +111,7 @@ export default function WaitingPage(): ReactNode {
         </Card>
       )}
       {reviews.data && reviews.data.length > 0 && (
-        <Card title="Tasks in review">
+        <Card title={reviews.data.length < WAITING_MAX ? "Tasks in review" : `The last ${WAITING_MAX} tasks in review`}>
           <DataTable caption="Tasks in review" columns={TASKS} rows={reviews.data} keyOf={({ uid }) => uid} />
         </Card>
       )}

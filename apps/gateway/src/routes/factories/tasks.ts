@@ -23,7 +23,7 @@ export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "conversatio
 
 const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
 
-/** Returns the routes of a factory's tasks. */
+/** Returns the routes of tasks, of a factory and of a team. */
 export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }: TaskRoutesDeps): Route[] {
   const { taskWithOutputs, tasksInList } = taskRecords(conversations, findProfiles);
   return [
@@ -75,6 +75,35 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
           { full: query.full_list, currentRun: query.include_current_run },
           input,
         );
+        return { tasks: listed, page_info: pageInfo(page.nextPageToken) };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/team/{uid}/tasks",
+      extension: true,
+      summary: "List the tasks of all factories of a team in one stage",
+      description: "Most recently changed first. `REVIEW` lists what waits for people.",
+      verbs: ["factory.view"],
+      errors: [403],
+      params: z.object({ uid: pathUid("team") }),
+      query: z.object({
+        stage: Stage,
+        limit: pageLimit(50),
+        cursor: cursor(),
+        include_current_run: queryFlag(
+          false,
+          "Includes the newest top-level run of the bound conversation, if the caller may view it",
+        ),
+      }),
+      response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
+      handler: async (input) => {
+        const { query, params } = input;
+        const page = await tasks.listTeamTasks(
+          { teamUid: params.uid, stage: query.stage, pageSize: query.limit, pageToken: query.cursor ?? "" },
+          onBehalf(input),
+        );
+        const listed = await tasksInList(page.tasks, { full: false, currentRun: query.include_current_run }, input);
         return { tasks: listed, page_info: pageInfo(page.nextPageToken) };
       },
     }),
