@@ -28,6 +28,7 @@ export class Relay {
   readonly #deps: RelayDeps;
   readonly #loop: BackgroundLoop;
   #stopping = new AbortController();
+  #hasCursor = false;
   #hasStream = false;
 
   constructor(deps: RelayDeps) {
@@ -54,6 +55,7 @@ export class Relay {
 
   async #step(): Promise<"again" | "idle"> {
     const { signal } = this.#stopping;
+    if (!this.#hasCursor) await this.#createCursor();
     const nats = await unlessAborted(this.#deps.nats.connection(), signal);
     if (!nats) return "idle";
     const cursor = await this.#readCursor();
@@ -72,6 +74,15 @@ export class Relay {
     await publish(nats.jetstream(), page.events);
     await this.#writeCursor(page.logUid, page.events.at(-1)?.position ?? cursor.position);
     return "again";
+  }
+
+  /** Creates the cursor before the first connection, so that the lag of a relay that never connects is measured. */
+  async #createCursor(): Promise<void> {
+    await this.#deps.database.sql.query(
+      "INSERT INTO stream.feed_cursors (reader, source) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+      [...CURSOR],
+    );
+    this.#hasCursor = true;
   }
 
   async #readCursor(): Promise<{ logUid: string | null; position: number }> {

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { Relay } from "@millwright/events";
+import { readFeedState, Relay } from "@millwright/events";
 import type { EventLog, NatsLink } from "@millwright/events";
 import { eventually, memoryLog } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
@@ -30,5 +30,20 @@ test("an idle relay does not accumulate listeners", async () => {
   relay.start();
   await eventually(() => expect(signals.length).toBeGreaterThan(5));
   expect(getEventListeners(signals[0] as AbortSignal, "abort").length).toBeLessThan(3);
+  await relay.stop();
+});
+
+test("the lag of a relay that has never reached NATS is measured", async () => {
+  expect((await readFeedState(t.database.sql)).relayLag).toBeUndefined();
+  const unreachable: Pick<NatsLink, "connection"> = { connection: () => new Promise(() => {}) };
+  const relay = new Relay({
+    eventLog: {} as EventLog,
+    database: t.database,
+    nats: unreachable as NatsLink,
+    log: memoryLog(),
+  });
+  relay.start();
+  await t.database.sql.query("UPDATE stream.event_meta SET head = 3");
+  await eventually(async () => expect((await readFeedState(t.database.sql)).relayLag).toBe(3));
   await relay.stop();
 });

@@ -19,7 +19,7 @@ export type Watched = {
 export function watchService({ service, metrics, database, consumers, work }: Watched): () => void {
   const connections = metrics.scrapedGauge(
     "millwright_database_connections",
-    "Connections to the service's database; waiting: statements that wait for one.",
+    "Connections to the service's database; waiting: statements for which none is free and none can be opened.",
     ["service", "state"],
   );
   const head = metrics.scrapedGauge("millwright_events_head", "Events in the service's log, ever.", ["service"]);
@@ -72,11 +72,13 @@ export function watchService({ service, metrics, database, consumers, work }: Wa
 
   const readers = {
     connections: () => {
-      const { totalCount, idleCount, waitingCount } = database.pool;
+      const { totalCount, idleCount, waitingCount, options } = database.pool;
       connections.set({ service, state: "in_use" }, totalCount - idleCount);
       connections.set({ service, state: "idle" }, idleCount);
-      connections.set({ service, state: "waiting" }, waitingCount);
-      connections.set({ service, state: "max" }, database.pool.options.max);
+      // The pool counts each new statement for a moment, those of this scrape included.
+      const available = idleCount + options.max - totalCount;
+      connections.set({ service, state: "waiting" }, Math.max(0, waitingCount - available));
+      connections.set({ service, state: "max" }, options.max);
     },
     feeds: () => {
       for (const progress of consumers.map((each) => each.progress())) {

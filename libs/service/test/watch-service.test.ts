@@ -109,3 +109,21 @@ test("a service reports its log, the progress of its consumers, dead-lettered ev
   stop();
   expect(await metricLines("millwright_events_head")).toEqual([]);
 });
+
+test("a statement waits for a connection if all are in use, and not if one is free", async () => {
+  const stop = watchService({ service: "factories", metrics, database: t.database, consumers: [] });
+  const waiting = async () =>
+    (await metricLines("millwright_database_connections")).find((line) => /waiting/.test(line));
+  const { pool } = t.database;
+  const free = [pool.query("SELECT 1"), pool.query("SELECT 1")];
+  expect(await waiting()).toBe('millwright_database_connections{state="waiting"} 0');
+  await Promise.all(free);
+
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  const blocked = [pool.query("SELECT 1"), pool.query("SELECT 1")];
+  const text = waiting();
+  for (const client of clients) client.release();
+  expect(await text).toBe('millwright_database_connections{state="waiting"} 2');
+  await Promise.all(blocked);
+  stop();
+});
