@@ -76,19 +76,22 @@ function existingPlatform(hasChaos: boolean): Deployment {
   };
 }
 
-let started: Deployment | undefined;
+/** The platform of this test file. A test may start another one beside it. */
+let first: Deployment | undefined;
 
-/** Starts the platform of this test file. */
+/** Starts a platform. */
 export async function startPlatform(options: DeploymentOptions = {}, name = nameOf()): Promise<Deployment> {
   if (!Object.hasOwn(DEPLOYMENTS, name))
     throw new Error(`MILLWRIGHT_SYSTEM is one of ${Object.keys(DEPLOYMENTS).join(", ")}.`);
-  return (started = await DEPLOYMENTS[name as DeploymentName](options));
+  const started = await DEPLOYMENTS[name as DeploymentName](options);
+  first ??= started;
+  return started;
 }
 
 /** Returns the platform of this test file, whose processes are killed repeatedly. Throws if there is none. */
 export function chaosCluster(): ChaosCluster {
-  if (!(started instanceof ChaosCluster)) throw new Error("No platform with chaos has been started.");
-  return started;
+  if (!(first instanceof ChaosCluster)) throw new Error("No platform with chaos has been started.");
+  return first;
 }
 
 /** Returns the addresses that serve metrics. */
