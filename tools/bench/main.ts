@@ -1,6 +1,6 @@
 // npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--data <dir>]
-// [--profile <dir>]: see docs/performance.md. Exits within the time limit: with 0, with 1 if a scenario was left out or failed, or with 2 if
-// the arguments are invalid.
+// [--profile <dir>]: see docs/performance.md. Exits within the time limit: with 0,
+// with 1 if a scenario was left out or failed, or with 2 if the arguments are invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -9,6 +9,7 @@ import { killAll, processesWith } from "@millwright/test-platform";
 import { startBaseline } from "./baseline/start.ts";
 import type { Bench } from "./bench.ts";
 import { chartOf } from "./chart.ts";
+import { CostMeter } from "./cost.ts";
 import { Deadline, OutOfTime } from "./deadline.ts";
 import { measureMemory } from "./memory.ts";
 import { startPlatform } from "./platform.ts";
@@ -26,6 +27,7 @@ import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
 import { measureSchedules } from "./scenarios/schedules.ts";
 import { measureScoring } from "./scenarios/scoring.ts";
+import { measureStart } from "./scenarios/start.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWork } from "./scenarios/work.ts";
 import { evaluateTargets } from "./targets.ts";
@@ -54,17 +56,21 @@ const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>>
  */
 const ON_DEMAND = ["claims", "listing", "scoring", "metrics"];
 const WITH_WORKER = ["memory", "sandbox"];
+/** Starts the standalone platform itself. */
+const START_SCENARIO = "start";
+/** Scenarios that `--quick` leaves out unless they are selected. */
+const SLOW = ["memory", START_SCENARIO];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;
 /** Maximum time for stopping after the deadline, in milliseconds. */
 const STOP_MS = 60_000;
 
 const options = readOptions();
-const scenarioNames = [...Object.keys(SCENARIOS), ...WITH_WORKER];
+const scenarioNames = [...Object.keys(SCENARIOS), ...WITH_WORKER, START_SCENARIO];
 const wanted = selectNames(
   "scenario",
   scenarioNames,
-  options.only ?? scenarioNames.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && name === "memory")),
+  options.only ?? scenarioNames.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && SLOW.includes(name))),
 );
 const setups = selectNames("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
@@ -93,6 +99,12 @@ process.once("exit", () => {
 setTimeout(() => process.exit(1), limitMs + STOP_MS).unref();
 for (const on of setups) await measureRates(on);
 for (const on of setups) await measureWithWorker(on);
+if (wanted.includes(START_SCENARIO) && setups.includes("standalone"))
+  await inTime(
+    `${START_SCENARIO} on standalone`,
+    async () =>
+      void rows.push(...(await measureStart(join(dir, "start"))).map((row) => ({ ...row, on: "standalone" as const }))),
+  );
 const results: Results = {
   isQuick: options.quick,
   unmeasured,
@@ -117,17 +129,19 @@ async function measureRates(on: Setup): Promise<void> {
   const platform = await START[on](home, { workers: 0, flags });
   try {
     const baseline = await startBaseline(home, platform);
+    const meter = await CostMeter.open(platform.databaseUrl("postgres"));
     try {
       for (const [name, measure] of scenarios) {
         await inTime(
           `${name} on ${on}`,
           async () =>
             void rows.push(
-              ...(await measure({ platform, baseline, isQuick: options.quick })).map((row) => ({ ...row, on })),
+              ...(await measure({ platform, baseline, meter, isQuick: options.quick })).map((row) => ({ ...row, on })),
             ),
         );
       }
     } finally {
+      await meter.close();
       await baseline.stop();
     }
   } finally {

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Platform } from "./platform.ts";
+import { childrenOf } from "./process-stat.ts";
 import type { MemoryUse } from "./results.ts";
 
 /** The platform releases the memory of its start about ten seconds after it. */
@@ -29,23 +30,4 @@ const residentMb = (pid: number): number => Math.round(Number.parseInt(field(pid
 function nameOf(pid: number): string {
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
   return command.includes("postgres") ? "postgres" : command.includes("worker") ? "worker" : field(pid, "Name");
-}
-
-/** Returns the ids of all descendants of a process. */
-function childrenOf(root: number): number[] {
-  const parents = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .map((pid): [number, number] => [pid, parentOf(pid)]);
-  const below = (of: number): number[] =>
-    parents.filter(([, parent]) => parent === of).flatMap(([pid]) => [pid, ...below(pid)]);
-  return below(root);
-}
-
-function parentOf(pid: number): number {
-  try {
-    return Number(field(pid, "PPid"));
-  } catch {
-    return -1; // the process has just ended
-  }
 }

@@ -4,9 +4,11 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { EmbeddedPostgres, freePort } from "@millwright/database";
+import { preparePostgres } from "./cost.ts";
+import type { NamedProcess } from "./process-stat.ts";
 import type { Setup } from "./results.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
+export const ROOT = join(import.meta.dirname, "../..");
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 20_000;
 /** Node flags of every program of this repository. */
@@ -74,13 +76,19 @@ export type Platform = {
   readonly url: string;
   /** Origin to which webhooks are delivered. */
   readonly webhookUrl: string;
-  readonly natsUrl?: string;
+  readonly nats?: { readonly url: string; readonly pid: number };
   /** Returns the processes of the platform, without those of PostgreSQL and NATS. */
-  processes(): { readonly name: string; readonly pid: number }[];
+  processes(): NamedProcess[];
   /** Returns the URL of a database on the platform's PostgreSQL server. */
   databaseUrl(name: string): string;
   stop(): Promise<void>;
 };
+
+/** Returns the processes whose processor time an operation of the platform uses, besides those of PostgreSQL. */
+export const serversOf = (platform: Platform): NamedProcess[] => [
+  ...platform.processes(),
+  ...(platform.nats ? [{ name: "nats", pid: platform.nats.pid }] : []),
+];
 
 /**
  * Starts the standalone platform in a separate process, with its embedded PostgreSQL in the default configuration
@@ -99,6 +107,7 @@ export async function startPlatform(
     MILLWRIGHT_BOOTSTRAP_API_KEY: API_KEY,
     MILLWRIGHT_WORKERS: String(options.workers),
   };
+  await preparePostgres(join(dataDir, "postgres"));
   const program = startProgram("apps/standalone/src/main.ts", dir, env, options.flags);
   try {
     await untilReady(program, `${url}/readyz`);

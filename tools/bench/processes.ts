@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { Cluster } from "@millwright/test-platform";
+import { Cluster, processesWith } from "@millwright/test-platform";
+import { preparePostgres } from "./cost.ts";
 import { API_KEY, type Platform } from "./platform.ts";
 
 /**
@@ -12,19 +13,22 @@ export async function startProcesses(
   { workers, flags = [] }: { workers: number; flags?: readonly string[] },
 ): Promise<Platform> {
   const env = { DATABASE_POOL: "10", ...(flags.length > 0 && { NODE_OPTIONS: flags.join(" ") }) };
+  const home = join(dir, "processes");
+  await preparePostgres(join(home, "data", "postgres"));
   const cluster = await Cluster.start({
-    dir: join(dir, "processes"),
+    dir: home,
     replicas: 1,
     workers,
     isDurable: true,
     ownerKey: API_KEY,
     env,
   });
+  const nats = processesWith(home).find(({ command }) => command.startsWith("nats-server"));
   return {
     setup: "processes",
     url: cluster.gatewayUrls()[0]!,
     webhookUrl: cluster.ingressUrls()[0]!,
-    natsUrl: cluster.nats?.url,
+    ...(cluster.nats && nats ? { nats: { url: cluster.nats.url, pid: nats.pid } } : {}),
     processes: () => cluster.members.map(({ name, pid }) => ({ name, pid })),
     databaseUrl: (name) => cluster.serverUrl(name),
     stop: async () => void (await cluster.stop()),

@@ -19,10 +19,21 @@ export type Row = {
    * platform's if only latency was measured.
    */
   readonly ours?: number;
+  readonly cost?: Cost;
+};
+
+/** What one operation costs on the servers, its consequences included. The measuring process is not counted. */
+export type Cost = {
+  /** Processor time in microseconds of each process, and of all processes of PostgreSQL together (`postgres`). */
+  readonly cpuUs: Readonly<Record<string, number>>;
+  readonly walBytes: number;
+  /** Statements in PostgreSQL, BEGIN and COMMIT included; absent if they were not counted. */
+  readonly statements?: number;
 };
 
 /** A performance target of the platform, and whether it was met. */
 export type Target = {
+  readonly on: Setup;
   readonly name: string;
   readonly wanted: string;
   readonly measured: string;

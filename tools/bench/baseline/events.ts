@@ -26,7 +26,7 @@ export class EventFloor {
 
   /** Creates a run. Returns a function that appends events to it; `from` is the number of the first event. */
   async run(): Promise<(from: number, count: number) => Promise<void>> {
-    const uid = await transaction(this.#pool, (tx) => insertRows(tx, { prompt: "Append.", title: "Append" }));
+    const { uid } = await transaction(this.#pool, (tx) => insertRows(tx, { prompt: "Append.", title: "Append" }));
     return (from, count) =>
       transaction(this.#pool, async (tx) => {
         await tx.query({ name: "counters", text: UPDATE, values: [uid, from + count, from + count - 1] });

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { PoolClient, Pool } from "pg";
 
 /** The owner of all runs that the reference implementation creates. */
-const OWNER = randomUUID();
-const [OWNER_TEXT, HARNESS] = ["the-owner", "oz"];
+export const OWNER = randomUUID();
+const [OWNER_TEXT, HARNESS] = ["the-owner", "oz"] as const;
 
 /** Inserts the lane and capacity rows, which exist on the platform, too, before the first request. */
 export async function prepareRows(pool: Pool): Promise<void> {
@@ -29,19 +30,52 @@ export async function transaction<T>(pool: Pool, f: (tx: PoolClient) => Promise<
 
 export type NewRow = { readonly prompt: string; readonly title: string };
 
+/** The columns of a run that a response contains. */
+export type RunRow = {
+  readonly uid: string;
+  readonly root_run_uid: string;
+  readonly title: string;
+  readonly state: string;
+  readonly submitted_prompt: string;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly source: string;
+  readonly execution_location: string;
+  readonly creator_uid: string;
+  readonly executor_uid: string;
+  readonly owner_type: string;
+  readonly owner_uid: string;
+  readonly agent_config: JsonObject;
+  readonly metadata: Record<string, string>;
+  readonly conversation_uid: string;
+  readonly mode: string;
+};
+
+/** Reads a run by one prepared statement. */
+export async function readRow(pool: Pool, uid: string): Promise<RunRow | undefined> {
+  const { rows } = await pool.query<RunRow>({
+    name: "read",
+    text: "SELECT * FROM runs WHERE uid = $1",
+    values: [uid],
+  });
+  return rows[0];
+}
+
 /**
  * Writes the rows that the creation of a run writes in the platform's database (the same tables, indexes and
  * constraints), by one prepared statement per row, without authentication, validation, configuration and notifications.
+ * Returns the run as it was inserted.
  */
-export async function insertRows(tx: PoolClient, { prompt, title }: NewRow): Promise<string> {
+export async function insertRows(tx: PoolClient, { prompt, title }: NewRow): Promise<RunRow> {
   const uid = randomUUID();
+  const conversationUid = randomUUID();
   const query = (name: string, text: string, values: unknown[]) => tx.query({ name, text, values });
   await query(
     "run",
     `INSERT INTO runs (uid, root_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, title, state, prompt, submitted_prompt, mode,
                        interactive, source, conversation_uid, model_id, agent_config, frozen, metadata)
      VALUES ($1, $1, 0, 'team', $2, 'user', $3, $3, $4, 'QUEUED', $5, $5, 'normal', false, 'API', $6, 'scripted', $7, $8, '{}')`,
-    [uid, OWNER, OWNER_TEXT, title, prompt, randomUUID(), AGENT_CONFIG, FROZEN],
+    [uid, OWNER, OWNER_TEXT, title, prompt, conversationUid, AGENT_CONFIG, FROZEN],
   );
   await query(
     "execution",
@@ -72,10 +106,30 @@ export async function insertRows(tx: PoolClient, { prompt, title }: NewRow): Pro
       JSON.stringify({ run_uid: uid, root_run_uid: uid, title, source: "API" }),
     ],
   );
-  return uid;
+  const now = new Date();
+  return {
+    uid,
+    root_run_uid: uid,
+    title,
+    state: "QUEUED",
+    submitted_prompt: prompt,
+    created_at: now,
+    updated_at: now,
+    source: "API",
+    execution_location: "REMOTE",
+    creator_uid: OWNER_TEXT,
+    executor_uid: OWNER_TEXT,
+    owner_type: "team",
+    owner_uid: OWNER,
+    agent_config: CONFIG,
+    metadata: {},
+    conversation_uid: conversationUid,
+    mode: "normal",
+  };
 }
 
-const AGENT_CONFIG = JSON.stringify({ model_id: "scripted", idle_timeout_minutes: 10, harness: { type: "oz" } });
+const CONFIG = { model_id: "scripted", idle_timeout_minutes: 10, harness: { type: HARNESS } };
+const AGENT_CONFIG = JSON.stringify(CONFIG);
 const FROZEN = JSON.stringify({
   agent_prompt: "",
   base_prompt: "",

@@ -5,7 +5,8 @@ import { makeWorkerUtils } from "graphile-worker";
 import Koa from "koa";
 import { Pool } from "pg";
 import { PgBoss } from "pg-boss";
-import { insertRows, prepareRows, transaction, type NewRow } from "./rows.ts";
+import { bodyOf } from "./body.ts";
+import { insertRows, prepareRows, readRow, transaction, type NewRow, type RunRow } from "./rows.ts";
 
 const { BASELINE_DATABASE_URL: connectionString = "", PORT = "" } = process.env;
 const QUEUE = "runs";
@@ -25,12 +26,12 @@ const creates = (path: string, create: (row: NewRow) => Promise<unknown>): unkno
     const row = JSON.parse(await bodyOf(ctx.req)) as NewRow;
     ctx.body = { run_id: await create(row), state: "QUEUED" };
   });
-creates("/floor", (row) => transaction(pool, (tx) => insertRows(tx, row)));
+creates("/floor", async (row) => (await transaction(pool, (tx) => insertRows(tx, row))).uid);
 creates("/pg-boss", (row) => boss.send(QUEUE, row));
 creates("/graphile-worker", async (row) => (await graphile.addJob(TASK, row)).id);
 creates("/floor-with-pg-boss", (row) =>
   transaction(pool, async (tx) => {
-    const uid = await insertRows(tx, row);
+    const { uid } = await insertRows(tx, row);
     await boss.send(
       QUEUE,
       { uid },
@@ -41,7 +42,7 @@ creates("/floor-with-pg-boss", (row) =>
 );
 creates("/floor-with-graphile-worker", (row) =>
   transaction(pool, async (tx) => {
-    const uid = await insertRows(tx, row);
+    const { uid } = await insertRows(tx, row);
     await tx.query({
       name: "job",
       text: "SELECT graphile_worker.add_job($1, $2::json)",
@@ -51,23 +52,13 @@ creates("/floor-with-graphile-worker", (row) =>
   }),
 );
 router.get("/floor/:uid", async (ctx) => {
-  const { rows } = await pool.query({
-    name: "read",
-    text: "SELECT * FROM runs WHERE uid = $1",
-    values: [ctx["params"].uid],
-  });
-  if (!rows[0]) return;
-  const { frozen: _, ...row } = rows[0];
+  const found = await readRow(pool, ctx["params"].uid ?? "");
+  if (!found) return;
+  const { frozen: _, ...row } = found as RunRow & { frozen: unknown };
   ctx.body = row;
 });
 router.get("/ready", (ctx) => void (ctx.body = "ready"));
 
 new Koa().use(router.routes() as unknown as Koa.Middleware).listen(Number(PORT), "127.0.0.1");
-
-async function bodyOf(request: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
 
 process.once("SIGTERM", () => process.exit(0));

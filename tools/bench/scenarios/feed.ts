@@ -82,8 +82,8 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
  * event. Returns no rows without nats-server.
  */
 async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> {
-  if (platform.natsUrl === undefined) return [];
-  const nats = await connect({ servers: platform.natsUrl });
+  if (platform.nats === undefined) return [];
+  const nats = await connect({ servers: platform.nats.url });
   const arrivals = new Map<string, number>();
   let notifyArrival: () => void = () => {};
   nats.subscribe(TYPE, {

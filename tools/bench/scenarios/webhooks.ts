@@ -10,7 +10,9 @@ import { api } from "../api.ts";
 import { DeliveryFloor } from "../baseline/deliveries.ts";
 import type { Bench } from "../bench.ts";
 import { Connections } from "../connections.ts";
-import { startProgram, untilReady, type Platform } from "../platform.ts";
+import { costPerOperation, type Usage } from "../cost.ts";
+import { serversOf, startProgram, untilReady, type Platform } from "../platform.ts";
+import type { NamedProcess } from "../process-stat.ts";
 import type { Measured } from "../results.ts";
 import { median, round, summarize } from "../samples.ts";
 
@@ -44,7 +46,7 @@ type Sample = { readonly perSecond: number; readonly latencies: readonly number[
  * deliveries wait for them. In addition, the same insert is measured behind `node:http`, with the same requests as the
  * platform, to show the cost of HTTP.
  */
-export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Measured[]> {
+export async function measureWebhooks({ platform, meter, isQuick }: Bench): Promise<Measured[]> {
   const hooks = await createWebhooks(platform.url, isQuick ? 6 : FACTORIES);
   const floor = await startFloor(platform);
   const connections = new Connections(platform.webhookUrl);
@@ -56,15 +58,19 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
     for (const { size, bytes, atOnce } of LOADS) {
       const bodies = bodyOf(bytes);
       const who = [
-        ["millwright", deliver],
-        ["floor", floor.insert],
-        ["floor behind http", floor.post],
+        ["millwright", deliver, serversOf(platform)],
+        ["floor", floor.insert, []],
+        ["floor behind http", floor.post, floor.processes],
       ] as const;
       for (const [, implementation] of who) await deliverFor(implementation, bodies, atOnce, isQuick ? 0.3 : 1);
       const samples = who.map((): Sample[] => []);
+      const usages = who.map((): Usage[] => []);
       for (let turn = 0; turn < 2; turn++)
-        for (const [n, [, implementation]] of who.entries())
-          samples[n]!.push(await deliverFor(implementation, bodies, atOnce, seconds));
+        for (const [n, [, implementation, processes]] of who.entries()) {
+          const measured = await meter.measure(processes, () => deliverFor(implementation, bodies, atOnce, seconds));
+          samples[n]!.push(measured.result);
+          usages[n]!.push(measured.usage);
+        }
       found.push(
         ...who.map(([name], n) => ({
           what: `deliver ${size} to webhooks, ${atOnce} at a time`,
@@ -75,6 +81,10 @@ export async function measureWebhooks({ platform, isQuick }: Bench): Promise<Mea
             n > 0
               ? round(median(samples[n]!.map((sample, turn) => samples[0]![turn]!.perSecond / sample.perSecond)))
               : undefined,
+          cost: costPerOperation(
+            usages[n]!,
+            samples[n]!.reduce((sum, { latencies }) => sum + latencies.length, 0),
+          ),
         })),
       );
     }
@@ -144,7 +154,9 @@ async function accepted(answer: Promise<number>): Promise<void> {
  * Starts the reference implementation on the platform's PostgreSQL: in this process, and behind `node:http` in a
  * separate one.
  */
-async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: Deliver; close(): Promise<void> }> {
+async function startFloor(
+  platform: Platform,
+): Promise<{ insert: Deliver; post: Deliver; processes: readonly NamedProcess[]; close(): Promise<void> }> {
   const databaseUrl = await ensureDatabase(platform.databaseUrl("postgres"), DATABASE);
   await migrate(databaseUrl, MIGRATIONS);
   const floor = new DeliveryFloor(databaseUrl, FLOOR_CONNECTIONS);
@@ -161,6 +173,7 @@ async function startFloor(platform: Platform): Promise<{ insert: Deliver; post: 
   return {
     insert: async (body) => void (await floor.insert(body)),
     post: (body) => accepted(connections.post("/", `x-service-delivery-id: ${randomUUID()}\r\n`, body)),
+    processes: [{ name: "floor", pid: program.child.pid ?? 0 }],
     close: async () => {
       connections.close();
       await Promise.all([floor.close(), program.stop()]);

@@ -3,7 +3,9 @@ import { Logger, makeWorkerUtils, run as runGraphile, type TaskList } from "grap
 import { PgBoss } from "pg-boss";
 import { createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
-import type { Measured } from "../results.ts";
+import { costPerOperation } from "../cost.ts";
+import { serversOf } from "../platform.ts";
+import type { Cost, Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { ProtocolWorker, type OwnedLease } from "../worker.ts";
 
@@ -32,7 +34,7 @@ export async function measureWork(bench: Bench): Promise<Measured[]> {
       latencyMs: summarize(theirs.latencies),
       ours: round(summarize(theirs.latencies).p50 / summarize(ours.latencies).p50),
     },
-    { what: FINISHED, who: "millwright", perSecond: round(ours.finished) },
+    { what: FINISHED, who: "millwright", perSecond: round(ours.finished), cost: ours.cost },
     {
       what: FINISHED,
       who: "graphile-worker",
@@ -54,9 +56,13 @@ type Figures = { readonly latencies: number[]; readonly finished: number };
 
 /**
  * Measures from before the request until the worker has claimed the run, which includes two HTTP calls of the worker
- * and two commits.
+ * and two commits; then how fast a backlog is finished, and what that costs.
  */
-async function measureOurs({ platform }: Bench, runs: number, backlog: number): Promise<Figures> {
+async function measureOurs(
+  { platform, meter }: Bench,
+  runs: number,
+  backlog: number,
+): Promise<Figures & { readonly cost: Cost }> {
   const worker = await ProtocolWorker.register(platform.url, await createWorkerKey(platform.url), SLOTS);
   const latencies: number[] = [];
   for (let n = 0; n < runs + WARM_UP; n++) {
@@ -73,6 +79,12 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
   }
   for (let n = 0; n < backlog; n += SLOTS)
     await Promise.all(Array.from({ length: Math.min(SLOTS, backlog - n) }, () => createRun(platform.url)));
+  const { result: seconds, usage } = await meter.measure(serversOf(platform), () => finishAll(worker, backlog));
+  return { latencies, finished: backlog / seconds, cost: costPerOperation([usage], backlog) };
+}
+
+/** Claims and completes runs that are queued. Returns how long this took, in seconds. */
+async function finishAll(worker: ProtocolWorker, backlog: number): Promise<number> {
   const beganMs = performance.now();
   for (let done = 0; done < backlog;) {
     const leases = await worker.claim(SLOTS, WAIT_MS);
@@ -80,7 +92,7 @@ async function measureOurs({ platform }: Bench, runs: number, backlog: number): 
     await worker.complete(leases);
     done += leases.length;
   }
-  return { latencies, finished: backlog / ((performance.now() - beganMs) / 1000) };
+  return (performance.now() - beganMs) / 1000;
 }
 
 /** Measures from before addJob until the task's function is called. */
