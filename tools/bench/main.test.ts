@@ -42,6 +42,17 @@ test.each([
     ["--only", "sleeping"],
     expect.stringMatching(/^Unknown scenario sleeping. Known: work, .*\n$/),
   ],
+  [
+    "an unknown revision",
+    ["--against", "no-such-revision"],
+    "--against no-such-revision is not a revision of this repository.\n",
+  ],
+  [
+    "a revision that looks like an option",
+    ["--against=--all"],
+    "--against --all is not a revision of this repository.\n",
+  ],
+  ["zero turns", ["--against", "HEAD", "--turns", "0"], "--turns must be a positive integer (got 0).\n"],
   ["an unknown option", ["--outt", dir], expect.stringMatching(/^Unknown option '--outt'[^\n]*\n$/)],
 ])("%s is rejected with its reason before anything is measured", async (_what, words, stderr) => {
   expect(await run(...words)).toEqual({ code: 2, stdout: "", stderr });

@@ -1,11 +1,12 @@
 // npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--data <dir>]
-// [--profile <dir>]: see docs/performance.md. Exits within the time limit: with 0,
+// [--profile <dir>] [--against <revision> [--turns <n>]]: see docs/performance.md. Exits within the time limit: with 0,
 // with 1 if a scenario was left out or failed, or with 2 if the arguments are invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { killAll, processesWith } from "@millwright/test-platform";
+import { commitOf, compareWith } from "./against.ts";
 import { startBaseline } from "./baseline/start.ts";
 import type { Bench } from "./bench.ts";
 import { chartOf } from "./chart.ts";
@@ -62,6 +63,8 @@ const START_SCENARIO = "start";
 const SLOW = ["memory", START_SCENARIO];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
 const MINUTES = { whole: 12, quick: 4 } as const;
+/** Default number of turns of `--against`. */
+const TURNS = 3;
 /** Maximum time for stopping after the deadline, in milliseconds. */
 const STOP_MS = 60_000;
 
@@ -75,6 +78,7 @@ const wanted = selectNames(
 const setups = selectNames("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
+if (options.against !== undefined) await compareRevisions(options.against);
 const out = directoryAt("--out", options.out);
 
 const startedMs = performance.now();
@@ -183,6 +187,22 @@ async function inTime(what: string, measure: () => Promise<void>): Promise<void>
   }
 }
 
+/** Compares the working tree with a revision, prints the differences and exits. */
+async function compareRevisions(revision: string): Promise<never> {
+  const turns = Number(options.turns ?? TURNS);
+  if (!(Number.isInteger(turns) && turns > 0)) refuse(`--turns must be a positive integer (got ${options.turns}).`);
+  const commit = commitOf(revision);
+  if (commit === undefined) refuse(`--against ${revision} is not a revision of this repository.`);
+  const passed = [
+    ...(options.quick ? ["--quick"] : []),
+    ...(options.only ?? []).flatMap((name) => ["--only", name]),
+    ...(options.on ?? []).flatMap((on) => ["--on", on]),
+    ...(options.minutes === undefined ? [] : ["--minutes", options.minutes]),
+  ];
+  process.stdout.write(`${await compareWith(commit, turns, passed)}\n`);
+  process.exit(0);
+}
+
 function selectNames<T extends string>(kind: string, all: readonly T[], names: readonly string[]): T[] {
   const unknown = names.filter((name) => !all.some((known) => known === name));
   if (unknown.length > 0) refuse(`Unknown ${kind} ${unknown.join(", ")}. Known: ${all.join(", ")}.`);
@@ -200,6 +220,7 @@ function readOptions() {
         },
         ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" } },
         ...{ data: { type: "string" }, profile: { type: "string" } },
+        ...{ against: { type: "string" }, turns: { type: "string" } },
       },
     }).values;
   } catch (error) {
