@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { eventually } from "@millwright/testing";
 import { serveApi } from "./support/api.ts";
 import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
@@ -210,4 +211,38 @@ test("sessions that have ended are deleted when another one starts", async () =>
   await cookieOf();
   const { rows } = await g.database.sql.query("SELECT count(*)::int AS count FROM sessions");
   expect(rows).toEqual([{ count: 1 }]);
+});
+
+describe("the audit log of a team", () => {
+  const sessionsIn = async (team: { uid: string; key: string }) => {
+    const { body } = await g.api.call("GET", `/api/v1/team/${team.uid}/audit`, { key: team.key });
+    return body.entries
+      .filter(({ entity }: any) => entity === "session")
+      .map(({ type, actor, payload, request_id: requestId }: any) => ({
+        what: type.split(".")[2],
+        actor: actor.type,
+        payload,
+        hasRequest: requestId !== "",
+      }));
+  };
+  const entry = (what: string, payload: object) => ({ what, actor: "user", payload, hasRequest: true });
+
+  test("has sign-ins and sign-outs of its members, and none of other teams", async () => {
+    const [team, other] = [await g.newTeam("signing-in"), await g.newTeam("not-signing-in")];
+    const [first] = [await cookieOf(team.key), await cookieOf(team.key)];
+    await g.api.call("DELETE", "/session", { key: null, headers: { ...OWN, cookie: first } });
+    await g.api.call("DELETE", "/session?everywhere=true", {
+      key: null,
+      headers: { ...OWN, cookie: await cookieOf(team.key) },
+    });
+    const started = entry("started", { method: "key" });
+    const ended = entry("ended", { everywhere: true });
+    await eventually(async () =>
+      expect(await sessionsIn(team)).toEqual(
+        expect.arrayContaining([started, started, started, entry("ended", { everywhere: false }), ended, ended]),
+      ),
+    );
+    expect(await sessionsIn(team)).toHaveLength(6);
+    expect(await sessionsIn(other)).toEqual([]);
+  });
 });

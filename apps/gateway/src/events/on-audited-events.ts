@@ -8,6 +8,7 @@ const AUDITED: Readonly<Record<Source, Readonly<Record<string, readonly string[]
     member: ["added", "updated", "removed"],
     invitation: ["created", "accepted", "deleted"],
     key: ["created", "revoked"],
+    session: ["started", "ended"],
     secret: ["changed"],
     agent: ["created", "updated", "deleted"],
   },

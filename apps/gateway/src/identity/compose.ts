@@ -42,11 +42,11 @@ export type IdentityOptions = Pick<
 /** Sessions of browsers. */
 export type SessionOperations = {
   /** Starts a session that acts with a key, and ends with it. Errors: key_invalid (unauthenticated). */
-  startWithKey(key: string): Promise<SessionToken>;
+  startWithKey(key: string, requestId: string): Promise<SessionToken>;
   /** Returns a new token for the caller's session, or undefined without a session or if its token is recent. */
   rotate(caller: Caller): Promise<SessionToken | undefined>;
   /** Ends the session of a token. */
-  end(token: string): Promise<void>;
+  end(token: string, requestId: string): Promise<void>;
   /** Ends all sessions of the caller. */
   endAll(caller: Caller): Promise<void>;
 };
@@ -56,7 +56,7 @@ export type SignInLinks = {
   /** Returns the name of the person whom a link signs in, or undefined if it is used or expired. */
   describe(token: string): Promise<string | undefined>;
   /** Uses up a link and starts a session of its person. Returns undefined if the link is used or expired. */
-  redeem(token: string): Promise<SessionToken | undefined>;
+  redeem(token: string, requestId: string): Promise<SessionToken | undefined>;
 };
 
 export type ProviderSettings = ProviderOptions & Pick<ProviderSignInDeps, "teamsClaim" | "roles">;
@@ -120,16 +120,16 @@ export function composeIdentity(o: IdentityOptions): Identity {
   return {
     authenticator,
     sessions: {
-      startWithKey: async (key) => sessions.startWithKey(await authenticator.findKey(key)),
+      startWithKey: async (key, requestId) => sessions.startWithKey(await authenticator.findKey(key), requestId),
       rotate: async (caller) => sessions.rotate(authenticator.credentialOf(caller)),
-      end: (token) => sessions.end(token),
+      end: (token, requestId) => sessions.end(token, requestId),
       endAll: (caller) => sessions.endAll(caller, authenticator.credentialOf(caller)),
     },
     signInLinks: {
       describe: (token) => describeSignInLink({ sql: database.sql, clock }, token),
-      async redeem(token) {
+      async redeem(token, requestId) {
         const userUid = await redeemSignInLink({ sql: database.sql, clock }, token);
-        return userUid === undefined ? undefined : sessions.startForUser(userUid);
+        return userUid === undefined ? undefined : sessions.startForUser(userUid, "link", requestId);
       },
     },
     providerSignIn: provider && {
@@ -137,7 +137,8 @@ export function composeIdentity(o: IdentityOptions): Identity {
       async complete(query, checks, options) {
         const claims = await provider.redeem(query, checks);
         const { teamsClaim, roles } = o.provider!;
-        return sessions.startForUser(await signInWithProvider({ db, clock, log, teamsClaim, roles }, claims, options));
+        const userUid = await signInWithProvider({ db, clock, log, teamsClaim, roles }, claims, options);
+        return sessions.startForUser(userUid, "provider", options.requestId);
       },
       accountToConnect: (caller) => accountToConnect(caller, authenticator.credentialOf(caller)),
     },

@@ -10,9 +10,9 @@ export type BrowserSessions = RequestSessions & {
   /** Returns a `Set-Cookie` value for a session that has started. */
   cookieOf(session: SessionToken): string;
   /** Starts a session with a key, and ends the one in a Cookie header. Returns a `Set-Cookie` value. Errors: key_invalid. */
-  signIn(key: string, cookies: string | undefined): Promise<string>;
+  signIn(key: string, cookies: string | undefined, requestId: string): Promise<string>;
   /** Ends the session in a Cookie header. Returns a `Set-Cookie` value. */
-  signOut(cookies: string | undefined): Promise<string>;
+  signOut(cookies: string | undefined, requestId: string): Promise<string>;
   /** Ends all sessions of the caller. Returns a `Set-Cookie` value. */
   signOutEverywhere(caller: Caller): Promise<string>;
 };
@@ -32,20 +32,20 @@ export function browserSessions({
   const cookie = sealedCookie({ vault, name: "millwright_session", isHttps, sameSite: "Strict" });
   const cookieOf: BrowserSessions["cookieOf"] = ({ token, expiresAt }) =>
     cookie.set(token, Math.round((expiresAt.getTime() - clock.now().getTime()) / 1000));
-  const end = async (cookies: string | undefined): Promise<void> => {
+  const end = async (cookies: string | undefined, requestId: string): Promise<void> => {
     const token = cookie.read(cookies);
-    if (token !== undefined) await store.end(token);
+    if (token !== undefined) await store.end(token, requestId);
   };
   return {
     credential: cookie.read,
     cookieOf,
-    async signIn(key, cookies) {
-      const session = await store.startWithKey(key);
-      await end(cookies);
+    async signIn(key, cookies, requestId) {
+      const session = await store.startWithKey(key, requestId);
+      await end(cookies, requestId);
       return cookieOf(session);
     },
-    async signOut(cookies) {
-      await end(cookies);
+    async signOut(cookies, requestId) {
+      await end(cookies, requestId);
       return cookie.clear;
     },
     async signOutEverywhere(caller) {

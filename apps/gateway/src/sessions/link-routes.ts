@@ -39,11 +39,11 @@ export function linkRoutes({
       auth: "none",
       summary: "Sign in with the link",
       params,
-      handler: async ({ params: { token }, request: { headers } }) => {
+      handler: async ({ params: { token }, request: { headers, requestId } }) => {
         assertSameOrigin(headers, publicUrl);
-        const session = await links.redeem(token);
+        const session = await links.redeem(token, requestId);
         if (!session) return html(404, linkProblemPage);
-        await sessions.signOut(headers.cookie);
+        await sessions.signOut(headers.cookie, requestId);
         return new Reply(303, null, { location: "/", "set-cookie": sessions.cookieOf(session) });
       },
     }),

@@ -34,9 +34,9 @@ export function sessionRoutes({
       auth: "none",
       summary: "Start a browser session with an API key",
       body: z.object({ key: z.string().min(1).max(1000) }),
-      handler: async ({ body: { key }, request: { headers } }) => {
+      handler: async ({ body: { key }, request: { headers, requestId } }) => {
         assertSameOrigin(headers, publicUrl);
-        return new Reply(204, null, { "set-cookie": await sessions.signIn(key.trim(), headers.cookie) });
+        return new Reply(204, null, { "set-cookie": await sessions.signIn(key.trim(), headers.cookie, requestId) });
       },
     }),
     route({
@@ -47,11 +47,11 @@ export function sessionRoutes({
       summary: "End the browser session, or all sessions of its person",
       query: z.object({ everywhere: queryFlag(false, "Ends all sessions of the person.") }),
       handler: async ({ query, request }) => {
-        const { headers } = request;
+        const { headers, requestId } = request;
         assertSameOrigin(headers, publicUrl);
         const cookie = query.everywhere
           ? await sessions.signOutEverywhere(await request.authenticateAgain())
-          : await sessions.signOut(headers.cookie);
+          : await sessions.signOut(headers.cookie, requestId);
         return new Reply(204, null, { "set-cookie": cookie });
       },
     }),

@@ -43,6 +43,10 @@ export const facts = {
   /** Payload: name, kind. */
   keyCreated: fact("key", "created"),
   keyRevoked: fact("key", "revoked"),
+  /** Payload: method (key, link, provider). One event for each team of the principal; the uid is `<team>:<session>`. */
+  sessionStarted: fact("session", "started"),
+  /** Payload: everywhere. Of sign-outs, not of sessions that expire or end with their key. */
+  sessionEnded: fact("session", "ended"),
   /** Payload: name, change (created, updated, deleted). */
   secretChanged: fact("secret", "changed"),
   /** Payload: name, agent_type, factory_uid?, concurrency_limit, queue_priority, queue_paused. */

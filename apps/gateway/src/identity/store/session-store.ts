@@ -9,12 +9,37 @@ export type NewSession = {
   expiresAt: Date;
 };
 
-export async function insertSession(sql: Sql, session: NewSession): Promise<void> {
-  await sql.query(
-    `INSERT INTO sessions (uid, token_hash, user_uid, key_uid, created_at, rotated_at, last_used_at, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $5, $5, $6)`,
+/** A session in one of the teams in which its principal acts. */
+export type SessionInTeam = {
+  readonly uid: string;
+  readonly teamUid: string;
+  readonly actorType: "user" | "agent" | "worker";
+  readonly actorUid: string;
+};
+
+/** Returns the statement that changes sessions, and selects them once for each of their teams. */
+const inTeams = (change: string): string => `
+  WITH changed AS (${change} RETURNING uid, user_uid, key_uid)
+  SELECT s.uid, t.team_uid AS "teamUid", coalesce(s.user_uid, k.agent_uid, k.uid) AS "actorUid",
+         CASE WHEN s.user_uid IS NOT NULL THEN 'user' WHEN k.agent_uid IS NOT NULL THEN 'agent' ELSE 'worker' END AS "actorType"
+    FROM changed s
+    LEFT JOIN api_keys k ON k.uid = s.key_uid
+    JOIN LATERAL (
+           SELECT m.team_uid
+             FROM memberships m
+            WHERE m.user_uid = s.user_uid AND (k.uid IS NULL OR k.all_teams OR m.team_uid = k.team_uid)
+            UNION ALL
+           SELECT k.team_uid
+            WHERE s.user_uid IS NULL AND k.team_uid IS NOT NULL) t ON true`;
+
+export async function insertSession(sql: Sql, session: NewSession): Promise<SessionInTeam[]> {
+  const { rows } = await sql.query<SessionInTeam>(
+    inTeams(`
+    INSERT INTO sessions (uid, token_hash, user_uid, key_uid, created_at, rotated_at, last_used_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $5, $5, $6)`),
     [session.uid, session.tokenHash, session.userUid, session.keyUid, session.now, session.expiresAt],
   );
+  return rows;
 }
 
 /**
@@ -56,14 +81,18 @@ export async function rotateSession(
 }
 
 /** Deletes the session of a token's hash. */
-export async function deleteSessionOf(sql: Sql, tokenHash: string): Promise<void> {
-  await sql.query("DELETE FROM sessions WHERE token_hash = $1 OR previous_hash = $1", [tokenHash]);
+export async function deleteSessionOf(sql: Sql, tokenHash: string): Promise<SessionInTeam[]> {
+  const text = inTeams("DELETE FROM sessions WHERE token_hash = $1 OR previous_hash = $1");
+  return (await sql.query<SessionInTeam>(text, [tokenHash])).rows;
 }
 
 /** Deletes all sessions of a person, including those with the person's keys, or those of a key. */
-export async function deleteSessionsOf(sql: Sql, owner: { userUid: string } | { keyUid: string }): Promise<void> {
-  if ("userUid" in owner) await sql.query("DELETE FROM sessions WHERE user_uid = $1", [owner.userUid]);
-  else await sql.query("DELETE FROM sessions WHERE key_uid = $1", [owner.keyUid]);
+export async function deleteSessionsOf(
+  sql: Sql,
+  owner: { userUid: string } | { keyUid: string },
+): Promise<SessionInTeam[]> {
+  const [column, uid] = "userUid" in owner ? ["user_uid", owner.userUid] : ["key_uid", owner.keyUid];
+  return (await sql.query<SessionInTeam>(inTeams(`DELETE FROM sessions WHERE ${column} = $1`), [uid])).rows;
 }
 
 /** Deletes sessions that have expired, or were not used after `idleSince`. */

@@ -1,8 +1,11 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
 import type { Database } from "@millwright/database";
+import { appendEvents, type NewEvent } from "@millwright/events";
 import { bestEffort, DomainError, type WarnLog } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
+import { facts } from "../events/facts.ts";
 import { hashOfKey, newSessionToken } from "../domain/credentials.ts";
 import { findCredentialOfSession, type Credential } from "../store/credential-store.ts";
 import {
@@ -12,6 +15,7 @@ import {
   insertSession,
   recordSessionUse,
   rotateSession,
+  type SessionInTeam,
 } from "../store/session-store.ts";
 
 export type SessionLimits = {
@@ -32,7 +36,7 @@ const USE_RECORDED_EVERY_MS = 60_000;
 const PREVIOUS_VALID_MS = 60_000;
 
 type SessionDeps = {
-  readonly database: Pick<Database, "sql" | "lookups">;
+  readonly database: Pick<Database, "sql" | "lookups" | "transaction">;
   readonly clock: Clock;
   readonly log: WarnLog;
   readonly limits: SessionLimits;
@@ -50,22 +54,30 @@ export class Sessions {
   }
 
   /** Starts a session that acts with a key, and ends with it. */
-  async startWithKey({ keyUid, user }: Credential): Promise<SessionToken> {
-    return this.#start({ keyUid, userUid: user?.uid ?? null });
+  async startWithKey({ keyUid, user }: Credential, requestId: string): Promise<SessionToken> {
+    return this.#start({ keyUid, userUid: user?.uid ?? null }, "key", requestId);
   }
 
   /** Starts a session of a person who has proved their identity. It has all their rights. */
-  async startForUser(userUid: string): Promise<SessionToken> {
-    return this.#start({ keyUid: null, userUid });
+  async startForUser(userUid: string, method: "link" | "provider", requestId: string): Promise<SessionToken> {
+    return this.#start({ keyUid: null, userUid }, method, requestId);
   }
 
-  async #start(owner: { keyUid: string | null; userUid: string | null }): Promise<SessionToken> {
+  async #start(
+    owner: { keyUid: string | null; userUid: string | null },
+    method: "key" | "link" | "provider",
+    requestId: string,
+  ): Promise<SessionToken> {
     const { clock, database, limits } = this.#deps;
     const now = clock.now();
     const token = newSessionToken();
     const expiresAt = new Date(now.getTime() + limits.lifetimeMs);
     await deleteExpiredSessions(database.sql, now, this.#idleSince(now));
-    await insertSession(database.sql, { uid: newUid(), tokenHash: hashOfKey(token), ...owner, now, expiresAt });
+    const session = { uid: newUid(), tokenHash: hashOfKey(token), ...owner, now, expiresAt };
+    await database.transaction(async (tx) => {
+      const started = await insertSession(tx, session);
+      await appendEvents(tx, eventsOf("sessionStarted", started, requestId, { method }));
+    });
     return { token, expiresAt };
   }
 
@@ -103,18 +115,38 @@ export class Sessions {
   }
 
   /** Ends the session of a token. */
-  async end(token: string): Promise<void> {
-    await deleteSessionOf(this.#deps.database.sql, hashOfKey(token));
+  async end(token: string, requestId: string): Promise<void> {
+    await this.#deps.database.transaction(async (tx) => {
+      const ended = await deleteSessionOf(tx, hashOfKey(token));
+      await appendEvents(tx, eventsOf("sessionEnded", ended, requestId, { everywhere: false }));
+    });
   }
 
   /** Ends all sessions of the caller: of the person, with any key, or of the key of an agent or a worker. */
-  async endAll({ principal }: Caller, credential: Credential | undefined): Promise<void> {
-    const { sql } = this.#deps.database;
-    if (principal.type === "user") await deleteSessionsOf(sql, { userUid: principal.uid });
-    else if (credential) await deleteSessionsOf(sql, { keyUid: credential.keyUid });
+  async endAll({ principal, requestId }: Caller, credential: Credential | undefined): Promise<void> {
+    const owner = principal.type === "user" ? { userUid: principal.uid } : credential && { keyUid: credential.keyUid };
+    if (!owner) return;
+    await this.#deps.database.transaction(async (tx) => {
+      const ended = await deleteSessionsOf(tx, owner);
+      await appendEvents(tx, eventsOf("sessionEnded", ended, requestId, { everywhere: true }));
+    });
   }
 
   #idleSince(now: Date): Date {
     return new Date(now.getTime() - this.#deps.limits.idleMs);
   }
 }
+
+/** Returns an event for each team, which is in the audit log of that team. */
+const eventsOf = (
+  happened: "sessionStarted" | "sessionEnded",
+  sessions: readonly SessionInTeam[],
+  requestId: string,
+  payload: JsonObject,
+): NewEvent[] =>
+  sessions.map(({ uid, teamUid, actorType, actorUid }) =>
+    facts[happened](
+      { actor: { type: actorType, uid: actorUid }, requestId },
+      { uid: `${teamUid}:${uid}`, teamUid, version: happened === "sessionStarted" ? 1 : 2, payload },
+    ),
+  );
