@@ -4,6 +4,7 @@ import { factoriesQuery } from "../api/queries.ts";
 import type { components } from "../gen/api.ts";
 import { ErrorView } from "../ui/error-view.tsx";
 import { EmptyState, Page } from "../ui/page.tsx";
+import { Select } from "../ui/select-field.tsx";
 
 export type Factory = components["schemas"]["Factory"];
 
@@ -35,18 +36,12 @@ export function FactoryPage({ title, uid, onChoose, actions, filters, children }
       {factory && (
         <>
           <div className="filters">
-            <select
-              className="select"
-              aria-label="Factory"
+            <Select
+              label="Factory"
               value={factory.uid}
-              onChange={(event) => onChoose(event.target.value)}
-            >
-              {factories.map((each) => (
-                <option key={each.uid} value={each.uid}>
-                  {each.name}
-                </option>
-              ))}
-            </select>
+              choices={factories.map((each) => ({ value: each.uid, label: each.name }))}
+              onChange={onChoose}
+            />
             {filters}
           </div>
           {children(factory)}

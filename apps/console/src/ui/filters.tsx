@@ -2,6 +2,7 @@ import { useEffect, useState, type ReactNode } from "react";
 import { X } from "lucide-react";
 import { Button } from "./button.tsx";
 import { Menu, MenuChoice } from "./menu.tsx";
+import { Select, type Choice } from "./select-field.tsx";
 
 const TYPING_MS = 300;
 
@@ -37,8 +38,6 @@ export function TextFilter({
   );
 }
 
-type Choice = { readonly value: string; readonly label: string };
-
 /** A filter with one of several values. */
 export function ChoiceFilter({
   label,
@@ -52,19 +51,12 @@ export function ChoiceFilter({
   onChange: (value: string | undefined) => void;
 }): ReactNode {
   return (
-    <select
-      className="select"
-      aria-label={label}
+    <Select
+      label={label}
       value={value ?? ""}
-      onChange={(event) => onChange(event.target.value || undefined)}
-    >
-      <option value="">{label}: all</option>
-      {choices.map((choice) => (
-        <option key={choice.value} value={choice.value}>
-          {choice.label}
-        </option>
-      ))}
-    </select>
+      choices={[{ value: "", label: `${label}: all` }, ...choices]}
+      onChange={(next) => onChange(next || undefined)}
+    />
   );
 }
 

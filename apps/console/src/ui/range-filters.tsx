@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { ClearFilters, DateFilter } from "./filters.tsx";
 import { PERIODS, type RangeSearch } from "./periods.ts";
+import { Select } from "./select-field.tsx";
 
 /** The range and the periods of the charts. */
 export function RangeFilters({
@@ -14,18 +15,12 @@ export function RangeFilters({
     <>
       <DateFilter label="From (UTC)" value={search.from} onChange={(from) => onChange({ from })} />
       <DateFilter label="Before" value={search.before} onChange={(before) => onChange({ before })} />
-      <select
-        className="select"
-        aria-label="Period"
+      <Select
+        label="Period"
         value={search.period ?? "day"}
-        onChange={(event) => onChange({ period: event.target.value as RangeSearch["period"] })}
-      >
-        {PERIODS.map((period) => (
-          <option key={period} value={period}>
-            Per {period}
-          </option>
-        ))}
-      </select>
+        choices={PERIODS.map((period) => ({ value: period, label: `Per ${period}` }))}
+        onChange={(period) => onChange({ period })}
+      />
       <ClearFilters
         isActive={[search.from, search.before, search.period].some((value) => value !== undefined)}
         onClear={() => onChange({ from: undefined, before: undefined, period: undefined })}

@@ -7,6 +7,7 @@ import { count } from "../../ui/money.ts";
 import { Card } from "../../ui/page.tsx";
 import { orDash, percent } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { Select } from "../../ui/select-field.tsx";
 import { Verdict } from "./matrix.tsx";
 
 type Path = { readonly factory_uid: string; readonly suite_uid: string; readonly run_uid: string };
@@ -41,19 +42,18 @@ export function Comparison({ path }: { path: Path }): ReactNode {
     <Card title="Compare with another run">
       {choices.length === 0 && <p className="soft">The suite has no other run. Launch it again to compare two runs.</p>}
       {choices.length > 0 && (
-        <select
-          className="select"
-          aria-label="Other run"
+        <Select
+          label="Other run"
           value={other}
-          onChange={(event) => setOther(event.target.value)}
-        >
-          <option value="">Choose a run…</option>
-          {choices.map(({ uid, created_at: at, state, suite_version: version }) => (
-            <option key={uid} value={uid}>
-              {at.slice(0, 16).replace("T", " ")} UTC, {state}, version {version}
-            </option>
-          ))}
-        </select>
+          choices={[
+            { value: "", label: "Choose a run…" },
+            ...choices.map(({ uid, created_at: at, state, suite_version: version }) => ({
+              value: uid,
+              label: `${at.slice(0, 16).replace("T", " ")} UTC, ${state}, version ${version}`,
+            })),
+          ]}
+          onChange={setOther}
+        />
       )}
       {error && <ErrorView error={error} />}
       {data && (

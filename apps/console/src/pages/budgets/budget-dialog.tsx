@@ -5,12 +5,13 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { factoriesQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { choicesOf, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 
 type Budget = components["schemas"]["Budget"];
-const SCOPES = ["team", "factory", "schedule", "automation"] as const;
-const PERIODS = ["month", "week", "day", "total"] as const;
+const SCOPES = choicesOf({ team: "team", factory: "factory", schedule: "schedule", automation: "automation" });
+const PERIODS = choicesOf({ month: "month", week: "week", day: "day", total: "total" });
 const DEFAULT_LIMIT_USD = 100;
 
 type Props = {
@@ -69,37 +70,23 @@ export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
       <p className="soft">Model calls beyond the limit wait until the budget is raised or its next period begins.</p>
       {!budget && (
         <>
-          <Choice label="Covers the runs of a" value={scope} choices={SCOPES} onChange={setScope} />
+          <SelectField label="Covers the runs of a" value={scope} choices={SCOPES} onChange={setScope} />
           {scope === "factory" && (
-            <label className="field">
-              <span>Factory</span>
-              <select
-                className="select"
-                required
-                value={scopeUid}
-                onChange={(event) => setScopeUid(event.target.value)}
-              >
-                <option value="">Choose a factory…</option>
-                {factories?.factories.map(({ uid, name }) => (
-                  <option key={uid} value={uid}>
-                    {name}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <SelectField
+              label="Factory"
+              required
+              value={scopeUid}
+              choices={[
+                { value: "", label: "Choose a factory…" },
+                ...(factories?.factories ?? []).map(({ uid, name }) => ({ value: uid, label: name })),
+              ]}
+              onChange={setScopeUid}
+            />
           )}
           {(scope === "schedule" || scope === "automation") && (
-            <label className="field">
-              <span>Uid of the {scope}</span>
-              <input
-                className="input"
-                required
-                value={scopeUid}
-                onChange={(event) => setScopeUid(event.target.value)}
-              />
-            </label>
+            <TextField label={`Uid of the ${scope}`} required value={scopeUid} onChange={setScopeUid} />
           )}
-          <Choice label="Period" value={period} choices={PERIODS} onChange={setPeriod} />
+          <SelectField label="Period" value={period} choices={PERIODS} onChange={setPeriod} />
         </>
       )}
       <TextField
@@ -114,23 +101,3 @@ export function BudgetDialog({ teamUid, budget, onClose }: Props): ReactNode {
     </FormDialog>
   );
 }
-
-type ChoiceProps<Value extends string> = {
-  readonly label: string;
-  readonly value: Value;
-  readonly choices: readonly Value[];
-  readonly onChange: (value: Value) => void;
-};
-
-const Choice = <Value extends string>({ label, value, choices, onChange }: ChoiceProps<Value>): ReactNode => (
-  <label className="field">
-    <span>{label}</span>
-    <select className="select" value={value} onChange={(event) => onChange(event.target.value as Value)}>
-      {choices.map((choice) => (
-        <option key={choice} value={choice}>
-          {choice}
-        </option>
-      ))}
-    </select>
-  </label>
-);

@@ -6,6 +6,7 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { Select, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { agentsQuery } from "./factory-queries.ts";
 
@@ -83,17 +84,15 @@ export function AutomationDialog({ factoryUid, automation, onClose }: Props): Re
       onClose={onClose}
     >
       <TextField label="Name" required value={name} onChange={setName} />
-      <label className="field">
-        <span>Agent</span>
-        <select className="select" value={agent} onChange={(event) => setAgent(event.target.value)}>
-          <option value="">Foreman</option>
-          {agents?.agents.map(({ uid, name: each }) => (
-            <option key={uid} value={each}>
-              {each}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Agent"
+        value={agent}
+        choices={[
+          { value: "", label: "Foreman" },
+          ...(agents?.agents ?? []).map(({ name: each }) => ({ value: each, label: each })),
+        ]}
+        onChange={setAgent}
+      />
       <label className="field">
         <span>Prompt</span>
         <textarea className="textarea" required value={prompt} onChange={(event) => setPrompt(event.target.value)} />
@@ -140,18 +139,14 @@ function TriggerFields({
     <fieldset className="trigger">
       <legend>Trigger {number}</legend>
       <div className="filters">
-        <select
-          className="select"
-          aria-label="Provider"
+        <Select
+          label="Provider"
           value={provider}
-          onChange={({ target: { value } }) =>
+          choices={[...new Set([...PROVIDERS, provider])].map((each) => ({ value: each, label: each }))}
+          onChange={(value) =>
             onChange({ provider: value, event: FIRST_EVENT[value] ?? "", ...(value === "schedule" && { filter: "" }) })
           }
-        >
-          {[...new Set([...PROVIDERS, provider])].map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
+        />
         <input
           className="input"
           aria-label="Event"

@@ -5,6 +5,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { choicesOf, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 
 type DefinitionFile = components["schemas"]["DefinitionFile"];
@@ -76,16 +77,7 @@ export function FactoryDialog({ onClose }: { onClose: () => void }): ReactNode {
     >
       <TextField label="Name" required value={name} onChange={setName} />
       <TextField label="Description (optional)" value={description} onChange={setDescription} />
-      <label className="field">
-        <span>Begin with</span>
-        <select className="select" value={start} onChange={(event) => setStart(event.target.value as Start)}>
-          {Object.entries(STARTS).map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField label="Begin with" value={start} choices={choicesOf(STARTS)} onChange={setStart} />
       {start === "folder" && (
         <label className="field">
           <span>Folder with factory.yaml</span>

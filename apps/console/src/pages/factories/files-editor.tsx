@@ -2,6 +2,7 @@ import { useState, type ReactNode, type RefObject } from "react";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { visibleText } from "../../ui/safe-text.tsx";
+import { Select } from "../../ui/select-field.tsx";
 
 type DefinitionFile = components["schemas"]["DefinitionFile"];
 
@@ -32,19 +33,16 @@ export function FilesEditor({ files, path, onPath, onFiles, textRef }: Props): R
   return (
     <div className="stack">
       <div className="filters">
-        <select
-          className="select"
-          aria-label="File"
+        <Select
+          label="File"
           value={path ?? ""}
-          onChange={(event) => onPath(event.target.value)}
-        >
-          {files.length === 0 && <option value="">No files</option>}
-          {files.map((each) => (
-            <option key={each.path} value={each.path}>
-              {visibleText(each.path)}
-            </option>
-          ))}
-        </select>
+          choices={
+            files.length === 0
+              ? [{ value: "", label: "No files" }]
+              : files.map((each) => ({ value: each.path, label: each.path }))
+          }
+          onChange={onPath}
+        />
         <Button isSmall disabled={!file} onClick={remove}>
           Remove file
         </Button>

@@ -7,7 +7,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Card } from "../../ui/page.tsx";
-import { visibleText } from "../../ui/safe-text.tsx";
+import { Select } from "../../ui/select-field.tsx";
 import { Why } from "./decision-table.tsx";
 import { automationChoices } from "./factory-queries.ts";
 
@@ -58,18 +58,12 @@ export function ReplayForm({ factoryUid, webhookUid, deliveryUid }: Props): Reac
           automation matches.
         </p>
         <div className="filters">
-          <select
-            className="select"
-            aria-label="Automation"
+          <Select
+            label="Automation"
             value={automationUid}
-            onChange={(event) => setChosen(event.target.value)}
-          >
-            {automations.map(({ uid, name }) => (
-              <option key={uid} value={uid}>
-                {visibleText(name)}
-              </option>
-            ))}
-          </select>
+            choices={automations.map(({ uid, name }) => ({ value: uid, label: name }))}
+            onChange={setChosen}
+          />
           <Button disabled={!mayRun || replay.isPending} onClick={() => run(true)}>
             Dry replay
           </Button>

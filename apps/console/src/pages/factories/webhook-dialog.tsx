@@ -4,6 +4,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { choicesOf, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 
 type Webhook = components["schemas"]["Webhook"];
@@ -81,31 +82,14 @@ export function WebhookDialog({ factoryUid, webhook, onClose, onCreated }: Props
       <TextField label="Name" required value={name} onChange={setName} />
       {!webhook && (
         <>
-          <label className="field">
-            <span>Senders authenticate with</span>
-            <select
-              className="select"
-              value={mode}
-              onChange={(event) => setMode(event.target.value as Webhook["auth_mode"])}
-            >
-              {Object.entries(MODES).map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </select>
-          </label>
+          <SelectField label="Senders authenticate with" value={mode} choices={choicesOf(MODES)} onChange={setMode} />
           {mode === "signature" && (
-            <label className="field">
-              <span>Signature of</span>
-              <select className="select" value={scheme} onChange={(event) => setScheme(event.target.value as Scheme)}>
-                {SCHEMES.map((value) => (
-                  <option key={value} value={value}>
-                    {value.replaceAll("_", " ")}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <SelectField
+              label="Signature of"
+              value={scheme}
+              choices={SCHEMES.map((value) => ({ value, label: value.replaceAll("_", " ") }))}
+              onChange={setScheme}
+            />
           )}
           {mode === "signature" && scheme === "generic_hmac_sha256" && (
             <TextField

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { Select } from "../../ui/select-field.tsx";
 
 /** Chooses the dimension of a breakdown. */
 export function DimensionChoice<Dimension extends string>({
@@ -14,16 +15,15 @@ export function DimensionChoice<Dimension extends string>({
 }): ReactNode {
   return (
     <div className="filters">
-      <label className="date-filter">
-        {label}
-        <select className="select" value={value} onChange={(event) => onChange(event.target.value as Dimension)}>
-          {choices.map((choice) => (
-            <option key={choice} value={choice}>
-              {choice.replaceAll("_", " ")}
-            </option>
-          ))}
-        </select>
-      </label>
+      <span className="date-filter">
+        <span aria-hidden>{label}</span>
+        <Select
+          label={label}
+          value={value}
+          choices={choices.map((choice) => ({ value: choice, label: choice.replaceAll("_", " ") }))}
+          onChange={onChange}
+        />
+      </span>
     </div>
   );
 }

@@ -13,6 +13,7 @@ import { ClearFilters, TextFilter } from "../../ui/filters.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { stringifySearch } from "../../ui/search-params.ts";
+import { choicesOf, Select } from "../../ui/select-field.tsx";
 import { Time } from "../../ui/time.tsx";
 import { EnvironmentDialog } from "./environment-dialog.tsx";
 import { environmentName } from "./environment-name.ts";
@@ -83,20 +84,12 @@ export default function EnvironmentsPage(): ReactNode {
           value={search.q}
           onChange={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
         />
-        <select
-          className="select"
-          aria-label="Order"
+        <Select
+          label="Order"
           value={order}
-          onChange={(event) =>
-            void navigate({
-              search: (old) => ({ ...old, sort_by: event.target.value as typeof order }),
-              replace: true,
-            })
-          }
-        >
-          <option value="last_updated">Last changed first</option>
-          <option value="name">By name</option>
-        </select>
+          choices={choicesOf({ last_updated: "Last changed first", name: "By name" })}
+          onChange={(by) => void navigate({ search: (old) => ({ ...old, sort_by: by }), replace: true })}
+        />
         <ClearFilters
           isActive={search.q !== undefined}
           onClear={() => void navigate({ search: (old) => ({ ...old, q: undefined }) })}

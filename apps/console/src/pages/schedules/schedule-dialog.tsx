@@ -6,6 +6,7 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { choicesOf, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 import { NextTimes } from "./next-times.tsx";
@@ -96,27 +97,21 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: Schedule; onC
         <span>Prompt</span>
         <textarea className="textarea" required value={prompt} onChange={(event) => setPrompt(event.target.value)} />
       </label>
-      <label className="field">
-        <span>Agent</span>
-        <select className="select" value={agent} onChange={(event) => setAgent(event.target.value)}>
-          <option value="">None: the team&apos;s defaults</option>
-          {agents?.agents.map(({ uid, name: each }) => (
-            <option key={uid} value={uid}>
-              {each}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="field">
-        <span>If a run is still active</span>
-        <select className="select" value={overlap} onChange={(event) => setOverlap(event.target.value as Overlap)}>
-          {Object.entries(OVERLAPS).map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Agent"
+        value={agent}
+        choices={[
+          { value: "", label: "None: the team's defaults" },
+          ...(agents?.agents ?? []).map(({ uid, name: each }) => ({ value: uid, label: each })),
+        ]}
+        onChange={setAgent}
+      />
+      <SelectField
+        label="If a run is still active"
+        value={overlap}
+        choices={choicesOf(OVERLAPS)}
+        onChange={setOverlap}
+      />
       {problem === undefined ? (
         <NextTimes cron={cron.trim()} zone={zone} />
       ) : (

@@ -4,6 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 
 /** Creates a scorer whose model decides by a rubric, and opens it. */
@@ -76,15 +77,15 @@ export function ScorerDialog({ factoryUid, onClose }: { factoryUid: string; onCl
         value={threshold}
         onChange={setThreshold}
       />
-      <label className="field">
-        <span>Model</span>
-        <select className="select" value={model} onChange={(event) => setModel(event.target.value)}>
-          <option value="">{`Default${models ? ` (${models.default_model_id})` : ""}`}</option>
-          {models?.models.map(({ id }) => (
-            <option key={id}>{id}</option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Model"
+        value={model}
+        choices={[
+          { value: "", label: `Default${models ? ` (${models.default_model_id})` : ""}` },
+          ...(models?.models ?? []).map(({ id }) => ({ value: id, label: id })),
+        ]}
+        onChange={setModel}
+      />
       <TextField
         label="Percent of finished runs that are judged"
         type="number"

@@ -5,6 +5,7 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { useMay, type Permission } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 
 type Issued = components["schemas"]["IssuedApiKey"];
@@ -77,29 +78,28 @@ export function CreateKeyDialog({ teamUid, onClose, onIssued }: Props): ReactNod
       onClose={onClose}
     >
       <TextField label="Name" required value={name} onChange={setName} />
-      <label className="field">
-        <span>For</span>
-        <select className="select" value={holder} onChange={(event) => setHolder(event.target.value as Holder)}>
-          <option value="me">Yourself</option>
-          {mayManage && <option value="worker">Workers of the team</option>}
-          {data?.agents.map(({ uid, name: agent }) => (
-            <option key={uid} value={`agent:${uid}`}>
-              Agent {agent}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="field">
-        <span>Expires</span>
-        <select className="select" value={days} onChange={(event) => setDays(event.target.value)}>
-          <option value="">Never</option>
-          {LIFETIMES.map((value) => (
-            <option key={value} value={value}>
-              In {value} days
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField<Holder>
+        label="For"
+        value={holder}
+        choices={[
+          { value: "me", label: "Yourself" },
+          ...(mayManage ? [{ value: "worker" as const, label: "Workers of the team" }] : []),
+          ...(data?.agents ?? []).map(({ uid, name: agent }) => ({
+            value: `agent:${uid}` as const,
+            label: `Agent ${agent}`,
+          })),
+        ]}
+        onChange={setHolder}
+      />
+      <SelectField
+        label="Expires"
+        value={days}
+        choices={[
+          { value: "", label: "Never" },
+          ...LIFETIMES.map((value) => ({ value: `${value}`, label: `In ${value} days` })),
+        ]}
+        onChange={setDays}
+      />
       {holder === "me" && (
         <label className="check">
           <input type="checkbox" checked={isForAllTeams} onChange={(event) => setForAllTeams(event.target.checked)} />

@@ -7,35 +7,25 @@ import { signInOptions } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { choicesOf, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 
 type Member = components["schemas"]["Member"];
 type NewMember = components["schemas"]["NewMember"];
 type Role = Member["role"];
-const ROLES: readonly (readonly [Role, string])[] = [
-  ["owner", "Owner: everything, including owners"],
-  ["admin", "Admin: members, keys, secrets and settings"],
-  ["member", "Member: works with runs and factories"],
-  ["viewer", "Viewer: reads"],
-];
+const ROLES = choicesOf<Role>({
+  owner: "Owner: everything, including owners",
+  admin: "Admin: members, keys, secrets and settings",
+  member: "Member: works with runs and factories",
+  viewer: "Viewer: reads",
+});
 
 type DialogProps = { readonly teamUid: string; readonly onClose: () => void };
 
-function RoleField({ value, onChange }: { value: Role; onChange: (role: Role) => void }): ReactNode {
-  return (
-    <label className="field">
-      <span>Role</span>
-      <select className="select" value={value} onChange={(event) => onChange(event.target.value as Role)}>
-        {ROLES.map(([role, label]) => (
-          <option key={role} value={role}>
-            {label}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
+const RoleField = (props: { value: Role; onChange: (role: Role) => void }): ReactNode => (
+  <SelectField label="Role" choices={ROLES} {...props} />
+);
 
 /** Adds a person who is new to the platform, or invites one who already uses it. */
 export function AddMemberDialog({

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
+import { SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { STAGES, type Stage } from "./tasks.ts";
 
@@ -51,31 +52,25 @@ export function CreateTaskDialog({ factoryUid, onClose }: { factoryUid: string; 
       <p className="soft">
         A task tracks a conversation. “Dispatch work” creates the run, its conversation and the task at once.
       </p>
-      <label className="field">
-        <span>Conversation of the run</span>
-        <select className="select" required value={conversation} onChange={(event) => choose(event.target.value)}>
-          <option value="">Choose a run…</option>
-          {data?.runs.map(
-            ({ run_id: id, title: runTitle, conversation_id: conversationId }) =>
-              conversationId !== undefined && (
-                <option key={id} value={conversationId}>
-                  {runTitle}
-                </option>
-              ),
-          )}
-        </select>
-      </label>
+      <SelectField
+        label="Conversation of the run"
+        required
+        value={conversation}
+        choices={[
+          { value: "", label: "Choose a run…" },
+          ...(data?.runs ?? []).flatMap(({ title: runTitle, conversation_id: id }) =>
+            id === undefined ? [] : [{ value: id, label: runTitle }],
+          ),
+        ]}
+        onChange={choose}
+      />
       <TextField label="Title" required value={title} onChange={setTitle} />
-      <label className="field">
-        <span>Stage</span>
-        <select className="select" value={stage} onChange={(event) => setStage(event.target.value as Stage)}>
-          {STAGES.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Stage"
+        value={stage}
+        choices={STAGES.map(([value, label]) => ({ value, label }))}
+        onChange={setStage}
+      />
     </FormDialog>
   );
 }

@@ -9,6 +9,7 @@ import { CopyCommands } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { TextFilter } from "../../ui/filters.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
+import { Select } from "../../ui/select-field.tsx";
 import { Board } from "./board.tsx";
 import { CreateTaskDialog } from "./create-task-dialog.tsx";
 import { DispatchDialog } from "./dispatch-dialog.tsx";
@@ -62,18 +63,12 @@ export default function WorkPage(): ReactNode {
       }
     >
       <div className="filters">
-        <select
-          className="select"
-          aria-label="Factory"
+        <Select
+          label="Factory"
           value={factory.uid}
-          onChange={(event) => void navigate({ search: { factory: event.target.value } })}
-        >
-          {factories.map(({ uid, name }) => (
-            <option key={uid} value={uid}>
-              {name}
-            </option>
-          ))}
-        </select>
+          choices={factories.map(({ uid, name }) => ({ value: uid, label: name }))}
+          onChange={(uid) => void navigate({ search: { factory: uid } })}
+        />
         <TextFilter
           label="Search tasks"
           value={search.q}
