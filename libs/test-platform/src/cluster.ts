@@ -71,6 +71,8 @@ export class Cluster implements Deployment {
   );
   readonly #workerKey = `mww_${randomBytes(32).toString("base64url")}`;
   readonly #relays: readonly Relay[];
+  /** Changes of the services' settings since the start. */
+  #changes: Readonly<Record<string, string>> = {};
   #postgres: EmbeddedPostgres | undefined;
   #services: readonly Member[] = [];
   #workers: readonly Member[] = [];
@@ -152,6 +154,26 @@ export class Cluster implements Deployment {
 
   path(...names: string[]): string {
     return join(this.dir, ...names);
+  }
+
+  /** The platform's master key at the start, in base64. */
+  get masterKey(): string {
+    return this.#secrets["master"]!;
+  }
+
+  /**
+   * Changes settings of every service while it serves: restarts the first replica of each service, then the second, and
+   * so on. Calls `check` after each. Throws if a process does not become ready again.
+   */
+  async reconfigure(settings: Readonly<Record<string, string>>, check: () => Promise<void>): Promise<void> {
+    this.#changes = { ...this.#changes, ...settings };
+    const replicas = Map.groupBy(this.#services, ({ name }) => name.slice(name.lastIndexOf("-")));
+    for (const members of replicas.values()) {
+      await Promise.all(members.map((member) => member.stop()));
+      for (const member of members) member.launch();
+      for (const member of members) await member.ready();
+      await check();
+    }
   }
 
   /** Returns the RPC addresses of a service's replicas. */
@@ -260,7 +282,7 @@ export class Cluster implements Deployment {
       name,
       main: `${service}/src/main.ts`,
       log: this.path("logs", name),
-      env: this.#environment(service, ports),
+      env: () => this.#environment(service, ports),
       isReady,
     });
   }
@@ -286,7 +308,7 @@ export class Cluster implements Deployment {
       name,
       main: "worker/src/main.ts",
       log: this.path("logs", name),
-      env,
+      env: () => env,
       isReady: async (written) => written.includes('"registered"'),
     });
   }
@@ -322,6 +344,7 @@ export class Cluster implements Deployment {
       ...INTERNAL,
       MILLWRIGHT_TIME_SCALE: String(this.timeScale),
       ...this.#options.env,
+      ...this.#changes,
     };
   }
 }

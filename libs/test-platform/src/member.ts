@@ -9,12 +9,13 @@ export type MemberOptions = {
   /** Path of the main module below `apps/`. */
   readonly main: string;
   readonly log: string;
-  readonly env: Readonly<Record<string, string>>;
+  /** Returns the environment of the next launch. */
+  env(): Readonly<Record<string, string>>;
   /** Returns whether the process is ready. `written` is its output since the last launch. */
   isReady(written: string): Promise<boolean>;
 };
 
-/** One process of a cluster. It can be restarted any number of times, always with the same settings. */
+/** One process of a cluster. It can be restarted any number of times, each time with the settings of that time. */
 export class Member {
   readonly name: string;
   readonly #options: MemberOptions;
@@ -27,8 +28,9 @@ export class Member {
 
   /** Starts the process unless it is running. Does not wait until it is ready. */
   launch(): void {
-    const { main, log, env } = this.#options;
-    if (this.#program === undefined || this.#program.hasEnded) this.#program = new Program(main, { log, env });
+    const { main, log } = this.#options;
+    if (this.#program === undefined || this.#program.hasEnded)
+      this.#program = new Program(main, { log, env: this.#options.env() });
   }
 
   /** Waits until the process is ready. Throws with its output if it exits first. */
