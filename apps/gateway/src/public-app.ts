@@ -100,7 +100,7 @@ export function publicApp(deps: PublicAppDeps): RestApp {
   const { options: o, authenticate, identity, upstreams, respondOnce, limitMetrics } = deps;
   const [signingKey, ...acceptedKeys] = deriveKeys(o, "page links");
   const links = pageLinks({ publicUrl: o.publicUrl, signingKey, acceptedKeys, clock: o.clock });
-  const cookies = { vault: deps.vault, clock: o.clock, isHttps: o.publicUrl.startsWith("https:") };
+  const cookies = { vault: deps.vault, clock: o.clock, publicUrl: o.publicUrl };
   const sessions = browserSessions({ ...cookies, store: deps.sessions });
   const signIn = { authenticate, sessions, publicUrl: o.publicUrl };
   const site = consoleSite(o.consoleDir ?? CONSOLE_DIR);

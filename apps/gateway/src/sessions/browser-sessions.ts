@@ -21,15 +21,15 @@ export type BrowserSessions = RequestSessions & {
 export function browserSessions({
   vault,
   clock,
-  isHttps,
+  publicUrl,
   store,
 }: {
   vault: Vault;
   clock: Clock;
-  isHttps: boolean;
+  publicUrl: string;
   store: SessionOperations;
 }): BrowserSessions {
-  const cookie = sealedCookie({ vault, name: "millwright_session", isHttps, sameSite: "Strict" });
+  const cookie = sealedCookie({ vault, name: "millwright_session", publicUrl, sameSite: "Strict" });
   const cookieOf: BrowserSessions["cookieOf"] = ({ token, expiresAt }) =>
     cookie.set(token, Math.round((expiresAt.getTime() - clock.now().getTime()) / 1000));
   const end = async (cookies: string | undefined, requestId: string): Promise<void> => {

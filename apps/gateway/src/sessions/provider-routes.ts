@@ -34,16 +34,16 @@ export function providerRoutes({
   vault,
   clock,
   log,
-  isHttps,
+  publicUrl,
 }: {
   provider: ProviderSignIn | undefined;
   sessions: BrowserSessions;
   vault: Vault;
   clock: Clock;
   log: Logger;
-  isHttps: boolean;
+  publicUrl: string;
 }): Route[] {
-  const pendingCookie = sealedCookie({ vault, name: "millwright_sign_in", isHttps, sameSite: "Lax" });
+  const pendingCookie = sealedCookie({ vault, name: "millwright_sign_in", publicUrl, sameSite: "Lax" });
   const problem = (status: number, message: string, next = "/"): Reply =>
     html(status, signInProblemPage(message, next), { "set-cookie": pendingCookie.clear });
   return [

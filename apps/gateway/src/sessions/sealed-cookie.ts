@@ -12,21 +12,24 @@ export type SealedCookie = {
 
 /**
  * Returns a sealed cookie that scripts cannot read. With https, its name has the prefix `__Host-`, so that no other
- * host of the domain can set it. `SameSite=Lax` sends it with navigations from other sites, too.
+ * host of the domain can set it. Browsers send the cookies of a host to all its ports, so a port in the public URL is
+ * part of the name. `SameSite=Lax` sends it with navigations from other sites, too.
  */
 export function sealedCookie({
   vault,
   name,
-  isHttps,
+  publicUrl,
   sameSite,
 }: {
   vault: Vault;
   name: string;
-  isHttps: boolean;
+  publicUrl: string;
   sameSite: "Strict" | "Lax";
 }): SealedCookie {
   const place = `cookie ${name}`;
-  const fullName = isHttps ? `__Host-${name}` : name;
+  const { protocol, port } = new URL(publicUrl);
+  const isHttps = protocol === "https:";
+  const fullName = `${isHttps ? "__Host-" : ""}${name}${port && `_${port}`}`;
   const value = new RegExp(`(?:^|; )${fullName}=([^;]+)`);
   const set = (text: string, seconds: number): string =>
     `${fullName}=${text}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${isHttps ? "; Secure" : ""}`;

@@ -188,7 +188,7 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
   const sessions = browserSessions({
     vault,
     clock,
-    isHttps: true,
+    publicUrl: PUBLIC_URL,
     // a session's token is its key
     store: {
       async startWithKey(key) {
