@@ -34,6 +34,7 @@ test("a link signs the owner in once, when its button is pressed", async () => {
     const { status, body, headers } = await get(path);
     expect([status, headers.get("set-cookie")]).toEqual([200, null]);
     expect(body).toContain("Sign in as Owner");
+    expect(body).toContain('<link rel="icon" type="image/svg+xml" href="data:'); // browsers request no /favicon.ico
     expect(headers.get("content-security-policy")).toContain("default-src 'none'");
   }
   const { status, headers } = await post(path);

@@ -17,7 +17,7 @@ export const signInProblemPage = (problem: string, next: string): string =>
 export const linkPage = (name: string): string =>
   page(
     "Sign in",
-    markup`<h1>Sign in as ${name}</h1><form method="post"><p><button autofocus>Sign in</button></p></form>`,
+    markup`<h1>Sign in as ${name}</h1><form method="post"><button autofocus>Sign in</button></form>`,
   );
 
 /** The page of a link that is used, expired or unknown. */
