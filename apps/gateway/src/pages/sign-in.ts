@@ -15,10 +15,7 @@ export const signInProblemPage = (problem: string, next: string): string =>
 
 /** Returns the page of a link that signs a person in once. */
 export const linkPage = (name: string): string =>
-  page(
-    "Sign in",
-    markup`<h1>Sign in as ${name}</h1><form method="post"><button autofocus>Sign in</button></form>`,
-  );
+  page("Sign in", markup`<h1>Sign in as ${name}</h1><form method="post"><button autofocus>Sign in</button></form>`);
 
 /** The page of a link that is used, expired or unknown. */
 export const linkProblemPage: string = page(
