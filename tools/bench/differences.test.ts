@@ -46,6 +46,21 @@ test("costs and latencies are compared if both revisions have measured them", ()
   expect(differencesOf([{ before: results(read(100)), after }]).map(({ figure }) => figure)).toEqual(["per second"]);
 });
 
+test("a figure of 0 has no ratio, and the figures of a row stay together", () => {
+  const withWal = (walBytes: number): Results =>
+    results(read(1, { cost: { cpuUs: { platform: 100 }, walBytes } }), read(1, { who: "floor" }));
+  const turns = [
+    { before: withWal(0), after: withWal(5) },
+    { before: withWal(10), after: withWal(20) },
+  ];
+  expect(differencesOf(turns).map(({ who, figure, median }) => [who, figure, median])).toEqual([
+    ["millwright", "per second", 1],
+    ["millwright", "cpu µs", 1],
+    ["millwright", "WAL bytes", 2],
+    ["floor", "per second", 1],
+  ]);
+});
+
 test("rows of one revision only, and of another setup, are left out", () => {
   const after = results(read(1, { on: "processes" }), read(1, { who: "two-process floor" }));
   expect(differencesOf([{ before: results(read(1)), after }])).toEqual([]);

@@ -21,28 +21,32 @@ const FIGURES: Readonly<Record<string, (row: Row) => number | undefined>> = {
   statements: ({ cost }) => cost?.statements,
 };
 
-/** Compares the figures that both revisions have measured in at least one turn. */
+/**
+ * Compares the figures that both revisions have measured in at least one turn. A figure of 0, such as the WAL of a
+ * read, has no ratio.
+ */
 export function differencesOf(turns: readonly Turn[]): Difference[] {
-  const ratios = new Map<string, { readonly row: Row; readonly figure: string; readonly values: number[] }>();
-  for (const { before, after } of turns) {
-    for (const row of after.rows) {
-      const other = before.rows.find(({ what, who, on }) => what === row.what && who === row.who && on === row.on);
-      if (!other) continue;
-      for (const [figure, read] of Object.entries(FIGURES)) {
+  const pairs = turns.flatMap(({ before, after }) =>
+    after.rows.flatMap((row) => {
+      const other = before.rows.find((found) => keyOf(found) === keyOf(row));
+      return other ? [{ row, other }] : [];
+    }),
+  );
+  return [...Map.groupBy(pairs, ({ row }) => keyOf(row)).values()].flatMap((same) =>
+    Object.entries(FIGURES).flatMap(([figure, read]) => {
+      const ratios = same.flatMap(({ row, other }) => {
         const [ours, theirs] = [read(row), read(other)];
-        if (ours === undefined || !theirs) continue;
-        const key = JSON.stringify([row.what, row.who, row.on, figure]);
-        if (!ratios.has(key)) ratios.set(key, { row, figure, values: [] });
-        ratios.get(key)!.values.push(ours / theirs);
-      }
-    }
-  }
-  return [...ratios.values()].map(({ row: { what, who, on }, figure, values }) => ({
-    ...{ what, who, on, figure },
-    median: round(median(values)),
-    range: [round(Math.min(...values)), round(Math.max(...values))],
-  }));
+        return ours && theirs ? [ours / theirs] : [];
+      });
+      if (ratios.length === 0) return [];
+      const { what, who, on } = same[0]!.row;
+      const range = [round(Math.min(...ratios)), round(Math.max(...ratios))] as const;
+      return [{ what, who, on, figure, median: round(median(ratios)), range }];
+    }),
+  );
 }
+
+const keyOf = ({ what, who, on }: Row): string => JSON.stringify([what, who, on]);
 
 /** Returns the differences as a text table, one line per figure. */
 export const tableOfDifferences = (differences: readonly Difference[]): string =>

@@ -80,6 +80,7 @@ const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUT
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
 if (options.against !== undefined) await compareRevisions(options.against);
 const out = directoryAt("--out", options.out);
+const data = options.data === undefined ? undefined : directoryAt("--data", options.data);
 
 const startedMs = performance.now();
 const deadline = new Deadline(limitMs);
@@ -87,7 +88,7 @@ const dir = mkdtempSync(join(tmpdir(), "millwright-bench-"));
 /**
  * Data of the platforms. With `--data` it remains, so that a scenario that writes millions of rows writes them once.
  */
-const dataDir = options.data === undefined ? dir : directoryAt("--data", options.data);
+const dataDir = data ?? dir;
 /** Returns the directory of a setup. Only processes of the benchmark have its name in their command lines. */
 const homeOf = (on: Setup): string => join(dataDir, `millwright-bench-${on}`);
 const rows: Row[] = [];
