@@ -11,6 +11,8 @@ export type UpstreamOptions = {
   readonly ca?: string;
   /** Resolves host names; the system's resolver when absent. */
   readonly resolve?: Resolve;
+  /** How often a session with calls is checked when it is silent, and how long it may take to respond. */
+  readonly ping?: { readonly everyMs: number; readonly timeoutMs: number };
 };
 
 export type UpstreamTransport = Transport & {
@@ -22,8 +24,7 @@ const ATTEMPTS_MAX = 3;
 const CONNECT_MS = 2_000;
 /** How long an address that failed is used only if no other is available. */
 const REST_MS = 1_000;
-const PING_EVERY_MS = 10_000;
-const PING_TIMEOUT_MS = 5_000;
+const PING = { everyMs: 10_000, timeoutMs: 5_000 };
 
 /**
  * Returns a transport to a service with many replicas: one HTTP/2 session per address; the least busy one is used. An
@@ -31,7 +32,7 @@ const PING_TIMEOUT_MS = 5_000;
  * permits it.
  */
 export function upstreamTransport(urls: readonly string[], options: UpstreamOptions = {}): UpstreamTransport {
-  const replicas = new Replicas(new Addresses(urls, options.resolve), options.ca);
+  const replicas = new Replicas(new Addresses(urls, options.resolve), options);
   return {
     async unary(method, signal, timeoutMs, header, input, values) {
       const endMs = timeoutMs ? performance.now() + timeoutMs : undefined;
@@ -82,13 +83,35 @@ function isUnanswered(error: unknown, signal: AbortSignal | undefined): boolean 
   return [Code.Unavailable, Code.Aborted, Code.Canceled].includes(failure.code) || isUnreachable(failure);
 }
 
+const ignore = (): void => {};
+
+/**
+ * HTTP/2 sessions whose errors never end the process. The base class stops listening to a session that is destroyed, if
+ * another call begins before the session has emitted its error.
+ */
+class Sessions extends Http2SessionManager {
+  readonly #guarded = new WeakSet<object>();
+
+  override async request(
+    ...args: Parameters<Http2SessionManager["request"]>
+  ): ReturnType<Http2SessionManager["request"]> {
+    const stream = await super.request(...args);
+    const { session } = stream;
+    if (session && !this.#guarded.has(session)) {
+      this.#guarded.add(session);
+      session.on("error", ignore); // the calls of the session fail with it
+    }
+    return stream;
+  }
+}
+
 class Replica {
   readonly transport: Transport;
   readonly #session: Http2SessionManager;
   #load = 0;
   #restsUntilMs = 0;
 
-  constructor({ url, host }: Address, ca: string | undefined) {
+  constructor({ url, host }: Address, { ca, ping = PING }: UpstreamOptions) {
     const family = isIP(host);
     // The session connects to one address, while host header and certificate check use the name.
     const lookup = (
@@ -96,7 +119,7 @@ class Replica {
       { all }: { all?: boolean },
       give: (error: null, found: unknown, family?: number) => void,
     ): void => (all ? give(null, [{ address: host, family }]) : give(null, host, family));
-    this.#session = new Http2SessionManager(url, { pingIntervalMs: PING_EVERY_MS, pingTimeoutMs: PING_TIMEOUT_MS }, {
+    this.#session = new Sessions(url, { pingIntervalMs: ping.everyMs, pingTimeoutMs: ping.timeoutMs }, {
       lookup,
       ...(ca === undefined ? {} : { ca }),
     } as object);
@@ -146,13 +169,13 @@ class Replica {
 
 class Replicas {
   readonly #addresses: Addresses;
-  readonly #ca: string | undefined;
+  readonly #options: UpstreamOptions;
   readonly #known = new Map<string, Replica>();
   #turn = 0;
 
-  constructor(addresses: Addresses, ca: string | undefined) {
+  constructor(addresses: Addresses, options: UpstreamOptions) {
     this.#addresses = addresses;
-    this.#ca = ca;
+    this.#options = options;
   }
 
   /**
@@ -190,7 +213,7 @@ class Replicas {
       replica.rest();
     }
     for (const [key, address] of addresses)
-      if (!this.#known.has(key)) this.#known.set(key, new Replica(address, this.#ca));
+      if (!this.#known.has(key)) this.#known.set(key, new Replica(address, this.#options));
     return [...this.#known.values()];
   }
 

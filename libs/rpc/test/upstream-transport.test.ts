@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { events, factories, orchestrator, worker } from "@millwright/contracts";
@@ -170,6 +172,32 @@ describe("a replica that dies in the middle of a call", () => {
     const changing = await both();
     expect((await untilAsked(() => updating(changing))).at(-1)).toEqual(unavailable);
   });
+});
+
+test("a replica that stops to respond fails its calls, and reads are repeated on a new connection", async () => {
+  const replica = await aReplica("a", atOnce);
+  const sockets: Socket[] = [];
+  const relay = createServer((client) => {
+    const server = connect(replica.port, "127.0.0.1");
+    sockets.push(client, server);
+    for (const socket of [client, server]) socket.on("error", () => {});
+    client.pipe(server).pipe(client);
+  });
+  closers.push(() => {
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+  });
+  await once(relay.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`;
+  const transport = to([url], { ping: { everyMs: 200, timeoutMs: 200 } });
+  await reading(transport);
+
+  const [client, server] = sockets as [Socket, Socket];
+  client.unpipe(server); // as a frozen process, or a network that drops packets: the connection remains open
+  client.pause();
+  const [read, change] = [reading(transport), updating(transport)];
+  await expect(change).rejects.toThrow(unavailable);
+  expect((await read).logUid).toBe("a");
 });
 
 test("a name resolves to every address, and to new ones later", async () => {
