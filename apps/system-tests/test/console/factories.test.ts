@@ -4,6 +4,10 @@ import type { Client } from "../support/client.ts";
 import { script } from "../support/runs.ts";
 import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
+const RUNNER = {
+  path: "runners/big.yaml",
+  content: "description: For builds.\ninstanceShape:\n  vcpus: 8\n  memoryGb: 32\n",
+};
 const SKILL = {
   path: "skills/test-first/SKILL.md",
   content: "---\nname: test-first\ndescription: How to test first.\n---\n\nRun the tests first.\n",
@@ -27,7 +31,7 @@ inBrowser("the factory and schedule pages", () => {
   beforeAll(async () => {
     session = await ConsoleSession.start();
     ({ api } = session);
-    factory = await aFactory(api, [...definitionFiles(script("say: Hello.")), SKILL]);
+    factory = await aFactory(api, [...definitionFiles(script("say: Hello.")), SKILL, RUNNER]);
     webhook = await api.post(`/factory/${factory}/webhooks`, { name: "ci" });
     ({ uid: automation } = await api.post(`/factory/${factory}/automations`, {
       name: "alerts",
@@ -95,9 +99,11 @@ inBrowser("the factory and schedule pages", () => {
     await page.getByRole("heading", { name: "Steelworks" }).waitFor();
   });
 
-  test("list agents, and state that branches need a repository", async () => {
+  test("list agents and runners, and state that branches need a repository", async () => {
     await page.getByRole("link", { name: "Agents" }).click();
     await page.getByRole("cell", { name: /^helper/ }).waitFor();
+    await page.getByText("big", { exact: true }).click();
+    await page.getByRole("region", { name: "Content of runners/big.yaml" }).getByText("vcpus: 8").waitFor();
     await expectAccessible(page);
     await page.getByRole("link", { name: "Branches" }).click();
     await page.getByText("The definition is not in a repository").waitFor();
