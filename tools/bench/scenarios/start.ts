@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "@millwright/database";
 import { ROOT } from "../platform.ts";
@@ -38,7 +40,7 @@ async function startOnce(dir: string): Promise<number> {
   } finally {
     if (npm.exitCode === null) process.kill(-npm.pid!, "SIGTERM");
     await ended;
-    await untilClosed(url);
+    await untilStopped(dir);
   }
 }
 
@@ -49,9 +51,12 @@ async function untilReady(npm: ChildProcess, url: string): Promise<void> {
   }
 }
 
-/** Waits until the platform has stopped: npm can exit before it. */
-async function untilClosed(url: string): Promise<void> {
-  while (await isReady(url)) await pause(POLL_MS);
+/**
+ * Waits until the platform has stopped its PostgreSQL, the last thing it does: npm can exit before, and the next start
+ * would wait for it.
+ */
+async function untilStopped(dir: string): Promise<void> {
+  while (existsSync(join(dir, "postgres", "cluster", "postmaster.pid"))) await pause(POLL_MS);
 }
 
 const isReady = (url: string): Promise<boolean> =>
