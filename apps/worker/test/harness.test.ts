@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
-import { NO_SCRIPT } from "../src/model/scripted/no-script.ts";
+import { noScript } from "../src/model/scripted/no-script.ts";
 import { executionDir, snapshotUrl, type ContextOptions, type TestContext } from "./support/a-context.ts";
 import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
@@ -212,9 +212,10 @@ inEachSandbox("an execution", (kind) => {
   test("blocks with that reason if there is no model and no script", () =>
     withDirectory(async (dir) => {
       const { result, events } = await execute({ dir, kind, prompt: "Please fix the bug." });
-      expect(result).toEqual({ outcome: "BLOCKED", message: NO_SCRIPT, isWorkspaceUnchanged: true });
-      expect(assistantTexts(events)).toEqual([NO_SCRIPT]);
-      expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message: NO_SCRIPT } });
+      const { message, text } = noScript("Please fix the bug.");
+      expect(result).toEqual({ outcome: "BLOCKED", message, isWorkspaceUnchanged: true });
+      expect(assistantTexts(events)).toEqual([text]);
+      expect(events.at(-2)).toEqual({ kind: "turn_end", payload: { outcome: "blocked", message } });
     }));
 
   test("ends during a command when it is cancelled, without remaining processes", () =>

@@ -2,7 +2,6 @@ import { describe, expect, test } from "@jest/globals";
 import { textAt } from "../event-fields.ts";
 import type { ConversationEvent } from "../model-provider.ts";
 import { nextScriptedStep } from "./next-step.ts";
-import { NO_SCRIPT } from "./no-script.ts";
 
 let uids = 0;
 const script = (...steps: string[]) => ["```scripted", ...steps.map((step) => `- ${step}`), "```"].join("\n");
@@ -78,9 +77,34 @@ describe("the choice of the script", () => {
 });
 
 describe("no block", () => {
+  const UNFENCED = "The message looks like steps, but they are not in a `scripted` block";
+  const textOf = (prompt: string) => nextScriptedStep([message(prompt, "prompt")], "You fix bugs.")?.text ?? "";
   test("in no message: reports that there is no model, and blocks", () => {
     const step = nextScriptedStep([message("Fix the bug, please.", "prompt")], "You fix bugs.");
-    expect(step).toMatchObject({ text: NO_SCRIPT, toolCalls: [], next: { kind: "blocked", message: NO_SCRIPT } });
+    const first = /^No AI model is configured for this run, so no AI has read the message\. To use an AI, /;
+    expect(step).toMatchObject({ toolCalls: [], next: { kind: "blocked", message: expect.stringMatching(first) } });
+    expect(step?.text).not.toContain(UNFENCED);
+  });
+  test("in no message: the example, sent back without its indentation, runs in a run without a repository", () => {
+    const example = /^ {4}```scripted\n(?: {4}.*\n)+? {4}```$/m
+      .exec(textOf("Fix the bug."))![0]
+      .replaceAll(/^ {4}/gm, "");
+    let events = [message("Fix the bug.", "prompt"), message(example)];
+    const seen = [];
+    for (let step = upcoming(events); step !== undefined; step = upcoming(events)) {
+      seen.push(step);
+      events = take(events);
+    }
+    expect(seen).toEqual(["I will add the file.", "write_file", "shell"]);
+  });
+  test.each([
+    ["- say: I will add the file.\n- shell: cat hello.txt", true],
+    ["Please run this:\n```yaml\n- wait: all\n```", true],
+    ["Please:\n- fix the bug\n- say hello", false],
+  ])("in no message: reports steps that are not in a block: %j", (prompt, isReported) => {
+    const step = nextScriptedStep([message(prompt, "prompt")], "");
+    for (const text of [step?.text, (step?.next as { message: string }).message])
+      expect(text?.includes(UNFENCED)).toBe(isReported);
   });
   test("in an answer: continues after the question", () => {
     const events = take([message(script("ask: Which name?", "say: thanks"), "prompt")]);

@@ -3,7 +3,7 @@ import { objectAt, textAt } from "../event-fields.ts";
 import { AGENT_FAILED, type ConversationEvent, type ModelStep, type RunFailure } from "../model-provider.ts";
 import { isToRepeat } from "../repeats.ts";
 import { chooseScript, type Script } from "./choose-script.ts";
-import { NO_SCRIPT } from "./no-script.ts";
+import { noScript } from "./no-script.ts";
 import type { Step } from "./parse-script.ts";
 import { ScriptError } from "./script-error.ts";
 
@@ -34,8 +34,11 @@ const step = (
   next: ModelStep["next"],
   toolCalls: ModelStep["toolCalls"] = [],
 ): ModelStep => ({ stepId, text, toolCalls, usage: NO_TOKENS, next });
-const blocked = (events: readonly ConversationEvent[]): ModelStep =>
-  step(`no-script-${stepCount(events)}`, NO_SCRIPT, { kind: "blocked", message: NO_SCRIPT });
+function blocked(events: readonly ConversationEvent[]): ModelStep {
+  const prompt = events.findLast((event) => isMessage(event) && !isChildrenMessage(event));
+  const { text, message } = noScript(textAt(prompt?.payload ?? {}, "text"));
+  return step(`no-script-${stepCount(events)}`, text, { kind: "blocked", message });
+}
 const stepCount = (events: readonly ConversationEvent[]): number =>
   events.filter(({ kind }) => kind === "model_step").length;
 const isMessage = ({ kind, payload }: ConversationEvent): boolean => kind === "message" && payload["role"] === "user";

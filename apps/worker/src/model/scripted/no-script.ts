@@ -1,18 +1,38 @@
+import { STEPS } from "./steps.ts";
+
+/** The message of a blocked run, and the longer text of its conversation. Both are readable without Markdown. */
+export type NoScript = { readonly message: string; readonly text: string };
+
+const FIRST = "No AI model is configured for this run, so no AI has read the message.";
+const UNFENCED =
+  "The message looks like steps, but they are not in a `scripted` block: put the line ```scripted before them and the line ``` after them.";
+
+const NAMES = Object.keys(STEPS);
+const STEP_LINE = new RegExp(String.raw`^\s*- (?:${NAMES.join("|")})(?::|\s*$)`, "m");
+
+/** The example is indented, so that its fence is visible and copied when the text is rendered as Markdown. */
+const EXAMPLE = `    \`\`\`scripted
+    - say: I will add the file.
+    - write: {path: hello.txt, content: "hi"}
+    - shell: cat hello.txt
+    \`\`\``;
+
 /**
- * The message of a run that has neither an AI model nor a script. Such a run must not report success or invent a
- * result.
+ * Returns what a run reports that has neither an AI model nor a script. Such a run must not report success or invent a
+ * result. `prompt` is the message that has no script.
  */
-export const NO_SCRIPT = `This run uses the model \`scripted\`, which is no AI, so no AI has read this message.
+export function noScript(prompt: string): NoScript {
+  const first = STEP_LINE.test(prompt) ? `${FIRST} ${UNFENCED}` : FIRST;
+  return {
+    message: `${first} To use an AI, store the key of a model provider on the Secrets page of the console and start a new run.`,
+    text: `${first}
 
-To have an AI do the work, configure a model provider: store its key as a managed secret of the team, for example with \`millwright secret set ANTHROPIC_API_KEY\` (or OPENAI_API_KEY, GOOGLE_API_KEY, OPENAI_COMPATIBLE_BASE_URL), or start the platform with it in its environment. New runs then use its first model, unless they name another; GET /api/v1/agent/models lists them.
+To have an AI do the work, store the key of a model provider on the Secrets page of the console, or with \`millwright secret set ANTHROPIC_API_KEY\`. New runs then use its first model.
 
-Without one, a run takes the steps of a \`scripted\` block in its prompt, for example:
+Without an AI model, a run executes the steps of a \`scripted\` block. Answer with such a block and this run continues, for example:
 
-\`\`\`scripted
-- say: I will add the file.
-- write: {path: hello.txt, content: "hi"}
-- shell: cat hello.txt
-- pull_request: {title: Add hello}
-\`\`\`
+${EXAMPLE}
 
-The steps are say, shell, shell_output, shell_kill, read, write, edit, search, list, plan, artifact, screenshot, external_reference, skill, pull_request, spawn, wait, stage, ask, finish and fail. Answer with such a block and this run continues.`;
+The steps are ${NAMES.join(", ")}.`,
+  };
+}
