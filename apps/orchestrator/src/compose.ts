@@ -24,6 +24,7 @@ import { mintRunToken, runTokenKeys } from "./leases/run-tokens.ts";
 export type { OrchestratorOptions } from "./options.ts";
 export type { FrozenMcpServer } from "./catalog/domain/mcp-servers.ts";
 export { modelSettings, platformProviders } from "./catalog/model-settings.ts";
+export { openRunImport, type ImportedRun, type RunImport } from "./run-import.ts";
 
 /** The directory of this service's migrations. The process that starts the service applies them first. */
 export const migrationsDir: string = fileURLToPath(new URL("../prisma/migrations", import.meta.url));

@@ -16,6 +16,7 @@ test(
     expect(output()).toMatch(new RegExp(`^pull requests +${pullRequests}$`, "m"));
     expect(output()).toContain(`Known prices: ${calls} of ${calls} model calls`);
     expect(output()).toMatch(/^claude-opus-5-5 +\$[\d.]+/m);
+    expect(output()).toMatch(/ https:\/\/github\.example\/acme\/\S+ +Simulated change \d+$/m);
   },
   SLOW_MS,
 );

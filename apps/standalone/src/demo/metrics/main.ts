@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import type { ApiClient } from "@millwright/api-client";
-import { openHistoryImport } from "@millwright/metrics/compose";
+import { openHistoryImport, type RunSnapshot } from "@millwright/metrics/compose";
+import { openRunImport, type ImportedRun } from "@millwright/orchestrator/compose";
 import { prepareFactory } from "../journey.ts";
 import { runDemo } from "../run-demo.ts";
 import { simulateMonth, type Team } from "./month.ts";
@@ -38,12 +39,14 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
 
   heading("3  A month of its work is simulated and stored");
   const { runs, pullRequests } = simulateMonth(team, Number(options.seed), new Date());
+  const imported = openRunImport(databaseUrl("orchestrator"));
   const history = openHistoryImport(databaseUrl("metrics"));
   try {
+    await imported.storeRuns(runs.map(toImportedRun)); // so that the console's links to them open
     await history.storeRuns(runs);
     await history.storePullRequests(team.teamUid, pullRequests);
   } finally {
-    await history.close();
+    await Promise.all([imported.close(), history.close()]);
   }
   print(
     `   seed ${options.seed}: ${runs.length} runs, ${runs.flatMap(({ modelCalls }) => modelCalls).length} model calls, ${pullRequests.length} pull requests`,
@@ -62,8 +65,22 @@ await runDemo(demo, async ({ api, world, databaseUrl, print, heading, url, apiKe
     const { stdout } = await promisify(execFile)(process.execPath, [COMMAND_LINE, ...words], { env });
     print(stdout.trimEnd());
   }
+  return ["the costs", `/costs?factory=${factoryUid}`];
 });
 process.exit(0); // a keep-alive connection of the client would keep the process running
+
+function toImportedRun(run: RunSnapshot): ImportedRun {
+  const { uid, teamUid, parentRunUid, conversationUid, costOwner, createdAt, finishedAt, source, state } = run;
+  return {
+    ...{ uid, rootUid: costOwner.rootRunUid, parentUid: parentRunUid, conversationUid },
+    ...{ teamUid, factoryUid: costOwner.factoryUid, userUid: costOwner.creatorUid },
+    ...{ agentUid: costOwner.agentUid, agentName: run.agentName, modelId: costOwner.modelId },
+    state: state === "SUCCEEDED" ? state : "FAILED",
+    ...{ source, createdAt, finishedAt: finishedAt! },
+    title: `Simulated work of ${run.agentName}`,
+    prompt: "This run is simulated. No agent has worked on it.",
+  };
+}
 
 type Agents = { agents: { uid: string; name: string }[] };
 type Teams = { teams: { uid: string }[] };

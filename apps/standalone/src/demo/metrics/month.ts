@@ -61,7 +61,7 @@ function simulateTask(
   const source = pick(random, SOURCES);
   const owner = { rootRunUid: rootUid, factoryUid: team.factoryUid, source, creatorType: "user", creatorUid: userUid };
   const repository = `acme/${pick(random, REPOSITORIES)}`;
-  const url = `https://github.com/${repository}/pull/${number}`;
+  const url = `https://github.example/${repository}/pull/${number}`;
   const opensPullRequest = random(10) < 7;
   const agents = [team.foreman, ...Array.from({ length: 1 + random(3) }, () => team.implementer)];
   const tree = agents.map((agent, index): RunSnapshot => {
@@ -99,7 +99,7 @@ function simulateTask(
               provider: "GITHUB",
               repoFullName: repository,
               number,
-              title: `Change ${number}`,
+              title: `Simulated change ${number}`,
               createdAt: finishedAt,
             },
           ]
@@ -180,7 +180,7 @@ function simulateReview(random: RandomIndex, { url, repository, number, openedAt
       authorLogin: "millwright[bot]",
       openedAt,
       mergedAt: isMerged ? closedAt : null,
-      status: { state: isMerged ? "merged" : "open", title: `Change ${number}`, closedAt: null },
+      status: { state: isMerged ? "merged" : "open", title: `Simulated change ${number}`, closedAt: null },
       size: {
         additions: size + random(size),
         deletions: random(size),
