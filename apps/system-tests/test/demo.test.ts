@@ -44,6 +44,9 @@ test("the demo with --keep stays up without a terminal until a signal arrives", 
   const { child, output, ended } = startDemo({ onTerminal: false }, "--keep");
   await eventually(() => output().includes("Ctrl-C stops it."));
   expect(await opens(LINK.exec(output())![1]!)).toBe(true);
+  const [, signIn] = /^ +sign in +(\S+\/session\/link\/\S+) /m.exec(output())!;
+  expect((await fetch(signIn!)).status).toBe(200);
+  expect(output()).toMatch(/^ +the board +http:\S+\/work\?factory=[\da-f-]{36}$/m);
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
   await rm(/Its data stays in (\S+)\.\n/.exec(output())![1]!, { recursive: true });

@@ -48,6 +48,7 @@ await runDemo(
       isScripted,
     });
     print(summarise(outcome, colours, staysUp));
+    return ["the board", `/work?factory=${factoryUid}`];
   },
 );
 process.exit(0); // a keep-alive connection of the client would keep the process running

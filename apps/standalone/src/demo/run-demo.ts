@@ -38,6 +38,11 @@ export type DemoOptions = {
   readonly hint: string;
 };
 
+/** What the demo is about: the name of a page of the console, and its path. */
+export type DemoPage = readonly [name: string, path: string];
+
+const LABEL_WIDTH = 11;
+
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 const headingIn =
   (colours: Paint) =>
@@ -46,11 +51,11 @@ const headingIn =
 
 /**
  * Starts the platform in a temporary directory, executes the demo's work, and stops the platform at the end that the
- * options select. Errors: those of the work.
+ * options select. The work returns the page that shows its result. Errors: those of the work.
  */
 export async function runDemo(
   { exit, keep, model, definition, settings, env, hint }: DemoOptions,
-  work: (stage: DemoStage) => Promise<void>,
+  work: (stage: DemoStage) => Promise<DemoPage>,
 ): Promise<void> {
   const end = demoEnd({ exit, keep, isTerminal: process.stdin.isTTY && process.stdout.isTTY, env });
   const colours = paint(process.stdout.isTTY && !env["NO_COLOR"]);
@@ -64,7 +69,7 @@ export async function runDemo(
   try {
     print(`   ${platform.url}, with PostgreSQL and one worker`);
     const { url, apiKey = "", databaseUrl } = platform;
-    await work({
+    const page = await work({
       api: new ApiClient({ url, apiKey }),
       url,
       apiKey,
@@ -77,7 +82,7 @@ export async function runDemo(
     });
     if (end !== "exit") {
       heading("The platform is running");
-      await stayUp(platform, end, directory, hint);
+      await stayUp(platform, end, directory, page, hint);
     }
   } finally {
     await platform.stop();
@@ -85,7 +90,16 @@ export async function runDemo(
   }
 }
 
-async function stayUp(platform: Standalone, end: DemoEnd, directory: string, hint: string): Promise<void> {
+async function stayUp(
+  platform: Standalone,
+  end: DemoEnd,
+  directory: string,
+  [name, path]: DemoPage,
+  hint: string,
+): Promise<void> {
+  if (platform.signInUrl !== undefined)
+    print(`   ${"sign in".padEnd(LABEL_WIDTH)} ${platform.signInUrl}   (works once, within 30 minutes)`);
+  print(`   ${name.padEnd(LABEL_WIDTH)} ${platform.url}${path}\n`);
   print(`   export MILLWRIGHT_URL=${platform.url} MILLWRIGHT_API_KEY=${platform.apiKey}`);
   print(`   ${hint}\n`);
   buildConsole();

@@ -4,7 +4,11 @@ import { until } from "../live-view.ts";
 import type { DemoStage } from "../run-demo.ts";
 import { REPETITIONS, suiteOf } from "./suite.ts";
 
-export type Executed = { readonly path: string; readonly run: BenchmarkRun & { readonly manifest_hash: string } };
+export type Executed = {
+  readonly suiteUid: string;
+  readonly path: string;
+  readonly run: BenchmarkRun & { readonly uid: string; readonly manifest_hash: string };
+};
 
 type Identity = { uid: string; name: string };
 
@@ -31,7 +35,7 @@ export async function executeBenchmark({ api, print }: DemoStage, factoryUid: st
   for (;;) {
     const run = await api.get<Executed["run"]>(`${runs}/${uid}`);
     progress(progressLine(run));
-    if (FINISHED.includes(run.state)) return endLine({ path: `${runs}/${uid}`, run });
+    if (FINISHED.includes(run.state)) return endLine({ suiteUid: suite.uid, path: `${runs}/${uid}`, run });
     await delay(POLL_MS);
   }
 }

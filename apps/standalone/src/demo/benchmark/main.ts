@@ -48,5 +48,6 @@ await runDemo(demo, async (stage) => {
     ),
   );
   for (const [name, url] of await linksOf(api, verified.trials)) print(`  ${name.padEnd(30)} ${url}`);
+  return ["the results", `/benchmarks/${factoryUid}/${benchmark.suiteUid}/runs/${benchmark.run.uid}`];
 });
 process.exit(0); // a keep-alive connection of the client would keep the process running
