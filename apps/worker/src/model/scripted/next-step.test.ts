@@ -102,9 +102,9 @@ describe("no block", () => {
     ["Please run this:\n```yaml\n- wait: all\n```", true],
     ["Please:\n- fix the bug\n- say hello", false],
   ])("in no message: reports steps that are not in a block: %j", (prompt, isReported) => {
-    const step = nextScriptedStep([message(prompt, "prompt")], "");
-    for (const text of [step?.text, (step?.next as { message: string }).message])
-      expect(text?.includes(UNFENCED)).toBe(isReported);
+    const { text, next } = nextScriptedStep([message(prompt, "prompt")], "")!;
+    for (const part of [text, next.kind === "blocked" ? next.message : ""])
+      expect(part.includes(UNFENCED)).toBe(isReported);
   });
   test("in an answer: continues after the question", () => {
     const events = take([message(script("ask: Which name?", "say: thanks"), "prompt")]);
