@@ -62,7 +62,7 @@ const START_SCENARIO = "start";
 /** Scenarios that `--quick` leaves out unless they are selected. */
 const SLOW = ["memory", START_SCENARIO];
 const START = { standalone: startPlatform, processes: startProcesses } as const;
-const MINUTES = { whole: 12, quick: 4 } as const;
+const MINUTES = { whole: 15, quick: 4 } as const;
 /** Default number of turns of `--against`. */
 const TURNS = 3;
 /** Maximum time for stopping after the deadline, in milliseconds. */
