@@ -6,7 +6,7 @@ import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
 const RUNNER = {
   path: "runners/big.yaml",
-  content: "description: For builds.\ninstanceShape:\n  vcpus: 8\n  memoryGb: 32\n",
+  content: "platform:\n  linux:\n    dockerImage: node:24\ninstanceShape:\n  vcpus: 8\n  memoryGb: 32\n",
 };
 const SKILL = {
   path: "skills/test-first/SKILL.md",
@@ -72,6 +72,16 @@ inBrowser("the factory and schedule pages", () => {
     expect(page.problems).toEqual([]);
   });
 
+  test("show the runners of the definition", async () => {
+    await page.getByRole("link", { name: "Agents" }).click();
+    await page.getByText("big", { exact: true }).click();
+    await page.getByRole("region", { name: "Content of runners/big.yaml" }).getByText("vcpus: 8").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "Definition", exact: true }).click();
+    await page.getByText("No drift").waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
   test("show how the registered source differs from the active version", async () => {
     await api.put(`/factory/${factory}/source`, { files: definitionFiles("Go.", "Answer.") });
     await page.reload();
@@ -99,11 +109,9 @@ inBrowser("the factory and schedule pages", () => {
     await page.getByRole("heading", { name: "Steelworks" }).waitFor();
   });
 
-  test("list agents and runners, and state that branches need a repository", async () => {
+  test("list agents, and state that branches need a repository", async () => {
     await page.getByRole("link", { name: "Agents" }).click();
     await page.getByRole("cell", { name: /^helper/ }).waitFor();
-    await page.getByText("big", { exact: true }).click();
-    await page.getByRole("region", { name: "Content of runners/big.yaml" }).getByText("vcpus: 8").waitFor();
     await expectAccessible(page);
     await page.getByRole("link", { name: "Branches" }).click();
     await page.getByText("The definition is not in a repository").waitFor();
