@@ -39,7 +39,6 @@ export default function CommandPalette({ onClose }: { onClose: () => void }): Re
           value={text}
           onValueChange={setText}
           placeholder="Search pages, factories, runs, actions…"
-          autoFocus
         />
         <Command.List>
           <Command.Empty>Nothing found.</Command.Empty>

@@ -11,14 +11,24 @@ type Props = {
   readonly isBare?: boolean;
 };
 
-/** A modal dialog, open while it is rendered. The native element traps focus, closes on Escape and returns focus. */
+/** Fields that a dialog focuses when it opens. React's `autoFocus` has no effect, because it runs before `showModal`. */
+const FIELD = "input:enabled, select:enabled, textarea:enabled";
+
+/**
+ * A modal dialog, open while it is rendered. Focuses its first field. The native element traps focus, closes on Escape
+ * and returns focus; if the page with the earlier focus is gone, the focus moves to the content.
+ */
 export function Dialog({ title, onClose, children, className, isBare }: Props): ReactNode {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
     const dialog = element.current!;
     dialog.showModal();
-    return () => dialog.close();
+    dialog.querySelector<HTMLElement>(FIELD)?.focus();
+    return () => {
+      dialog.close();
+      if (document.activeElement === document.body) document.querySelector<HTMLElement>("#content")?.focus();
+    };
   }, []);
   return (
     <dialog

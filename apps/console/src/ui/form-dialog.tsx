@@ -1,4 +1,4 @@
-import type { FormEvent, ReactNode } from "react";
+import type { FormEvent, KeyboardEvent, ReactNode } from "react";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { ErrorView } from "./error-view.tsx";
@@ -17,7 +17,7 @@ type Props = {
   readonly children: ReactNode;
 };
 
-/** A dialog with one form, or with a question whose answer is the action. */
+/** A dialog with one form, or with a question whose answer is the action. Ctrl-Enter submits it. */
 export function FormDialog({
   title,
   action,
@@ -33,9 +33,14 @@ export function FormDialog({
     event.preventDefault();
     onSubmit();
   };
+  const onKeyDown = (event: KeyboardEvent<HTMLFormElement>): void => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    if (!isPending && !isInvalid) event.currentTarget.requestSubmit();
+  };
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onKeyDown={onKeyDown}>
         <div className="body">
           {children}
           {error ? <ErrorView error={error} /> : null}

@@ -11,6 +11,8 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const TICK_MS = 10_000;
+/** A clock of the server that is ahead by less than this does not place events in the future. */
+const CLOCK_SKEW_MAX_S = 5;
 
 /** The current time in steps of ten seconds, shared by all components. */
 let now = Date.now();
@@ -25,23 +27,23 @@ const subscribe = (listener: () => void): (() => void) => {
 /** Returns the current time, and renders again every ten seconds. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => now);
 
-/** Returns an instant relative to another: "3 min. ago". */
+/** Returns an instant relative to another: "3 min. ago". Instants of the next seconds are "now". */
 export function relativeTime(instant: number, to: number): string {
   const seconds = (instant - to) / 1000;
   for (const [unit, size] of UNITS)
     if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
-  return seconds < -1 || seconds > 1 ? relative.format(Math.trunc(seconds), "second") : "now";
+  return seconds < -1 || seconds > CLOCK_SKEW_MAX_S ? relative.format(Math.trunc(seconds), "second") : "now";
 }
 
 /** Shows an RFC 3339 instant relative to now, and exactly on hover and focus. */
 export function Time({ at }: { at: string | null | undefined }): ReactNode {
-  const current = useNow();
+  useNow();
   if (!at) return <span className="soft">–</span>;
   const instant = Date.parse(at);
   return (
     <Tooltip text={`${exact.format(instant)} · ${at}`}>
       <time dateTime={at} tabIndex={0} className="nowrap">
-        {relativeTime(instant, Math.max(current, Date.now() - TICK_MS))}
+        {relativeTime(instant, Date.now())}
       </time>
     </Tooltip>
   );

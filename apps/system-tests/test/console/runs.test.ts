@@ -45,12 +45,17 @@ inBrowser("the console", () => {
   });
 
   test("dispatches work and follows its run live", async () => {
-    await page.getByRole("button", { name: "Dispatch work" }).click();
-    await page.getByLabel("What is to be done?").fill("Use the new prices.");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "Dispatch work" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Dispatch work to Works" }).waitFor();
+    await page.keyboard.type("Use the new prices.");
     await page.getByLabel("Title (optional)").fill("New prices");
     await expectAccessible(page);
-    await page.getByRole("button", { name: "Dispatch", exact: true }).click();
+    await page.getByLabel("What is to be done?").press("Control+Enter");
     await page.getByRole("heading", { name: "New prices" }).waitFor();
+    await page.locator("#content:focus").waitFor();
+    expect(await page.locator("time").allTextContents()).not.toContainEqual(expect.stringMatching(/^in /));
     runId = new URL(page.url()).pathname.split("/")[2]!;
     const timeline = page.getByRole("region", { name: "Steps of the run" });
     await timeline.getByText("Use the new prices.").waitFor();

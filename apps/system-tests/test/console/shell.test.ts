@@ -63,8 +63,10 @@ inBrowser("the console", () => {
 
   test("opens the command palette by keyboard and finds runs", async () => {
     await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Search pages, factories, runs, actions…").fill("Third");
+    await page.getByRole("option", { name: "Dispatch work" }).waitFor();
+    await page.keyboard.type("Third");
     await page.getByRole("option", { name: /Third/ }).waitFor();
+    await page.getByRole("option", { name: "Dispatch work" }).waitFor({ state: "detached" });
     await expectAccessible(page);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });

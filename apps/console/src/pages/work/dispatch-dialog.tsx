@@ -46,7 +46,6 @@ export function DispatchDialog({ factory, onClose }: { factory: Factory; onClose
         <textarea
           className="textarea"
           required
-          autoFocus
           value={prompt}
           onChange={(event) => setPrompt(event.target.value)}
         />
