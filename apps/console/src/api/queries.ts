@@ -39,6 +39,12 @@ export const signInOptions = queryOptions({
   staleTime: Infinity,
 });
 
+/** The models that runs can use. */
+export const modelsQuery = queryOptions({
+  queryKey: ["models"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/agent/models", { signal })),
+});
+
 /** The factories of the active team, by name. */
 export const factoriesQuery = queryOptions({
   queryKey: ["factories", "choices"],

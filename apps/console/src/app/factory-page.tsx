@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { factoriesQuery } from "../api/queries.ts";
 import type { components } from "../gen/api.ts";
@@ -30,7 +31,9 @@ export function FactoryPage({ title, uid, onChoose, actions, filters, children }
       {!data && !error && <p className="soft">Loading…</p>}
       {data && !factory && (
         <EmptyState title="No factory yet">
-          Create one with <code>npx millwright factory create</code>, then apply its definition.
+          <Link to="/factories" search={{ dialog: "create" }} className="button primary">
+            Create factory
+          </Link>
         </EmptyState>
       )}
       {factory && (

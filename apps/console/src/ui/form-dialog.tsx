@@ -41,16 +41,16 @@ export function FormDialog({
   return (
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={submit} onKeyDown={onKeyDown}>
-        <div className="body">
-          {children}
+        <div className="body">{children}</div>
+        <div className="dialog-end">
           {error ? <ErrorView error={error} /> : null}
+          <footer>
+            <Button onClick={onClose}>Cancel</Button>
+            <Button look={isDanger ? "danger" : "primary"} type="submit" disabled={isPending || isInvalid}>
+              {action}
+            </Button>
+          </footer>
         </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button look={isDanger ? "danger" : "primary"} type="submit" disabled={isPending || isInvalid}>
-            {action}
-          </Button>
-        </footer>
       </form>
     </Dialog>
   );

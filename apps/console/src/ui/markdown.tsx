@@ -1,7 +1,8 @@
 import type { ReactNode } from "react";
-import ReactMarkdown, { type Components } from "react-markdown";
+import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { SafeText, safeHref } from "./safe-text.tsx";
+import { CopyButton } from "./copy.tsx";
+import { SafeText, safeHref, visibleText } from "./safe-text.tsx";
 
 /**
  * Shows Markdown of a run. HTML in it is shown as text, links other than http and https lose their target, and images
@@ -28,6 +29,30 @@ const texts = (children: ReactNode): ReactNode =>
     children
   );
 
+/** A block of code with a button that copies it. The fence of a script is part of what an agent has to receive. */
+function CodeBlock({ node, children }: ExtraProps & { children?: ReactNode }): ReactNode {
+  const code = node?.children[0];
+  const text =
+    code?.type === "element" ? code.children.map((each) => (each.type === "text" ? each.value : "")).join("") : "";
+  const classes = code?.type === "element" ? code.properties["className"] : undefined;
+  const isScript = Array.isArray(classes) && classes.includes("language-scripted");
+  const source = isScript ? `\`\`\`scripted\n${text}\`\`\`\n` : text;
+  return (
+    <div className="code-block">
+      <pre tabIndex={0}>
+        {isScript ? (
+          <code>
+            <SafeText>{source}</SafeText>
+          </code>
+        ) : (
+          children
+        )}
+      </pre>
+      <CopyButton text={visibleText(source)} label="code" />
+    </div>
+  );
+}
+
 const COMPONENTS: Components = {
   a: ({ href, children }) =>
     href ? (
@@ -52,7 +77,7 @@ const COMPONENTS: Components = {
   li: ({ children }) => <li>{texts(children)}</li>,
   td: ({ children }) => <td>{texts(children)}</td>,
   th: ({ children }) => <th>{texts(children)}</th>,
-  pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
+  pre: CodeBlock,
   code: ({ children }) => <code>{texts(children)}</code>,
   strong: ({ children }) => <strong>{texts(children)}</strong>,
   em: ({ children }) => <em>{texts(children)}</em>,

@@ -162,6 +162,22 @@ inBrowser("the console", () => {
     await page.getByRole("button", { name: "Retry" }).waitFor();
   });
 
+  test("states without an AI model what to do, and copies a script with its fence", async () => {
+    const id = await startRun(api, "Add a greeting.", { title: "Unread" });
+    await waitForState(api, id, "BLOCKED");
+    await page.goto(`/runs/${id}`);
+    const notice = page.getByRole("status").filter({ hasText: "No AI model is configured." });
+    await notice.getByRole("link", { name: "Add a provider key" }).waitFor();
+    expect(await notice.textContent()).not.toContain("```");
+    const block = page.getByRole("region", { name: "Steps of the run" }).locator(".code-block");
+    expect(await block.locator("pre").textContent()).toMatch(/^```scripted\n- say: [^]*\n```\n$/);
+    await block.getByRole("button", { name: "Copy code" }).waitFor();
+    await expectAccessible(page);
+    expect(page.problems).toEqual([]);
+    await page.goto(`/runs/${runId}`);
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+  });
+
   test("links to a step", async () => {
     await page.getByRole("button", { name: "All events" }).click();
     const link = page.getByRole("link", { name: /^Link to step/ }).last();

@@ -1,4 +1,4 @@
-import { useCallback, useState, type ReactNode } from "react";
+import { useCallback, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
 import { api, dataOf } from "../../api/client.ts";
@@ -41,10 +41,11 @@ const COLUMNS: readonly Column<Factory>[] = [
 
 /** The factories of the team. */
 export default function FactoriesPage(): ReactNode {
-  const { search, cursor } = getRouteApi("/factories").useSearch();
+  const { search, cursor, dialog } = getRouteApi("/factories").useSearch();
   const navigate = useNavigate({ from: "/factories" });
   const mayManage = useMay("factory.manage");
-  const [isCreating, setCreating] = useState(false);
+  const setCreating = (isCreating: boolean): void =>
+    void navigate({ search: (old) => ({ ...old, dialog: isCreating ? "create" : undefined }), replace: true });
   const setSearch = useCallback(
     (text: string | undefined) => void navigate({ search: { search: text }, replace: true }),
     [navigate],
@@ -62,7 +63,7 @@ export default function FactoriesPage(): ReactNode {
         </>
       }
     >
-      {isCreating && <FactoryDialog onClose={() => setCreating(false)} />}
+      {dialog === "create" && <FactoryDialog onClose={() => setCreating(false)} />}
       <div className="filters">
         <TextFilter label="Search factories" value={search} onChange={setSearch} />
         <ClearFilters isActive={search !== undefined} onClear={() => setSearch(undefined)} />

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import * as v from "valibot";
 import { rootRoute } from "../../app/root-route.tsx";
-import { searchText } from "../../ui/search-params.ts";
+import { searchChoice, searchText } from "../../ui/search-params.ts";
 
 const pagedSearch = v.object({ cursor: searchText });
 
@@ -11,7 +11,7 @@ export const factoriesRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/factories",
-    validateSearch: v.object({ search: searchText, cursor: searchText }),
+    validateSearch: v.object({ search: searchText, cursor: searchText, dialog: searchChoice("create") }),
     component: lazyRouteComponent(() => import("./factories-page.tsx")),
   }),
   createRoute({

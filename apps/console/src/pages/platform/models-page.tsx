@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { modelsQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
@@ -84,10 +85,7 @@ const modelColumns = (defaultId: string): readonly Column<Model>[] => [
 export default function ModelsPage(): ReactNode {
   const search = getRouteApi("/models").useSearch();
   const navigate = useNavigate({ from: "/models" });
-  const { data, error, refetch } = useQuery({
-    queryKey: ["models"],
-    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/agent/models", { signal })),
-  });
+  const { data, error, refetch } = useQuery(modelsQuery);
   const term = (search.q ?? "").toLowerCase();
   const models = data?.models.filter(({ id, display_name: name }) => `${id} ${name}`.toLowerCase().includes(term));
   return (

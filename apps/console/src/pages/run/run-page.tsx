@@ -63,7 +63,7 @@ function RunView({ runId }: { runId: string }): ReactNode {
           </>
         }
       >
-        <StatusNotice run={run} />
+        <StatusNotice run={run} isWithoutModel={live.timeline.isWithoutModel} />
       </Page>
       <div className="run-columns">
         <section className="run-main" aria-label="Timeline">

@@ -1,16 +1,30 @@
 import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { NoModelNotice } from "../../app/model-notice.tsx";
 import type { components } from "../../gen/api.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 
 type RunItem = components["schemas"]["RunItem"];
 
+type Props = {
+  readonly run: RunItem;
+  /** Whether the run is blocked because it has neither an AI model nor a script. */
+  readonly isWithoutModel: boolean;
+};
+
 /** States why a run waits or how it ended. */
-export function StatusNotice({ run }: { run: RunItem }): ReactNode {
+export function StatusNotice({ run, isWithoutModel }: Props): ReactNode {
   if (run.state === "QUEUED") return <QueueNotice runId={run.run_id} />;
   const { status_message: status } = run;
   if (!status || run.state === "SUCCEEDED") return null;
+  if (run.state === "BLOCKED" && isWithoutModel)
+    return (
+      <NoModelNotice>
+        {" "}
+        and retry the run, or answer with the steps of a script, as the message of the run describes.
+      </NoModelNotice>
+    );
   const isBad = run.state === "FAILED" || run.state === "ERROR";
   return (
     <div className={isBad ? "notice bad" : "notice"} role="status">

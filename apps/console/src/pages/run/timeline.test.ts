@@ -50,3 +50,10 @@ test("shows generated text until its step arrives, and repeats nothing of it", (
   timeline.add(event("model_step", { step_id: "s", text: "Hello", tool_calls: [] }));
   expect([timeline.live, timeline.items.length]).toEqual([undefined, 1]);
 });
+
+test("knows whether the newest message states that the run has no model", () => {
+  const without = event("model_step", { step_id: "no-script-0", text: "No AI.", tool_calls: [] });
+  expect(timelineOf(without, event("status", {})).isWithoutModel).toBe(true);
+  const answer = event("message", { role: "user", text: "Go on." });
+  expect(timelineOf(without, answer).isWithoutModel).toBe(false);
+});

@@ -11,6 +11,8 @@ export type TimelineItem =
       readonly at: string;
       readonly role: string;
       readonly text: string;
+      /** Step of the model. Absent for messages of people and of the platform. */
+      readonly stepId?: string;
     }
   | {
       readonly kind: "tool";
@@ -33,6 +35,8 @@ export type LiveText = { readonly stepId: string; readonly text: string };
 export type TextDelta = { readonly step_id: string; readonly offset: number; readonly text: string };
 
 const PROGRESS_CHARACTERS_MAX = 100_000;
+/** Start of the ids of the steps by which the model `scripted` states that it is no AI and has no script. */
+const NO_SCRIPT_STEP = "no-script-";
 
 /**
  * Builds the steps of a run from its events, one event at a time, so that 50,000 events cost one pass. A changed step
@@ -48,6 +52,12 @@ export class Timeline {
   /** Sequence number of the last event. */
   get lastSeq(): number {
     return this.#lastSeq;
+  }
+
+  /** Whether the newest message is that of a run without an AI model and without a script. */
+  get isWithoutModel(): boolean {
+    const last = this.items.findLast((item) => item.kind === "message");
+    return last?.kind === "message" && last.stepId?.startsWith(NO_SCRIPT_STEP) === true;
   }
 
   /** Adds the next event. An event that was added before is ignored. */
@@ -95,7 +105,8 @@ export class Timeline {
     const last = this.items.findLast((item) => item.kind !== "event");
     // third-party agents send a response twice: as a model step, and as a message
     if (role === "assistant" && last?.kind === "message" && last.role === role && last.text === text) return;
-    this.items.push({ kind: "message", seq, at, role, text });
+    const stepId = textOf(payload["step_id"]);
+    this.items.push({ kind: "message", seq, at, role, text, ...(stepId !== "" && { stepId }) });
   }
 
   #startTool({ seq, occurred_at: at, payload }: RunEvent): void {

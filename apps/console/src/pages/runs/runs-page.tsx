@@ -93,7 +93,10 @@ export default function RunsPage(): ReactNode {
             <EmptyState title="No run matches the filters">Remove a filter to see more runs.</EmptyState>
           ) : (
             <EmptyState title="No runs yet">
-              Start one: <code>npx millwright run create &apos;Look around.&apos; --watch</code>
+              <Link to="/work" search={{ dialog: "dispatch" }}>
+                Dispatch work
+              </Link>{" "}
+              to a factory, or run <code>npx millwright run create &apos;Look around.&apos; --watch</code>
             </EmptyState>
           )
         }

@@ -3,6 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMutation } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
+import { MissingModelNotice } from "../../app/model-notice.tsx";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { TextField } from "../../ui/text-field.tsx";
@@ -41,6 +42,7 @@ export function DispatchDialog({ factory, onClose }: { factory: Factory; onClose
       onSubmit={() => dispatch.mutate()}
       onClose={onClose}
     >
+      <MissingModelNotice />
       <label className="field">
         <span>What is to be done?</span>
         <textarea

@@ -1,8 +1,9 @@
 import type { ReactNode } from "react";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Send } from "lucide-react";
 import { factoriesQuery } from "../../api/queries.ts";
+import { MissingModelNotice } from "../../app/model-notice.tsx";
 import { useMay } from "../../app/session.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
@@ -37,8 +38,10 @@ export default function WorkPage(): ReactNode {
     return (
       <Page title="Work">
         <EmptyState title="No factory yet">
-          A factory receives work and dispatches it to its agents. Create one with{" "}
-          <code>npx millwright factory create</code>, then apply its definition.
+          <p>A factory receives work and dispatches it to its agents.</p>
+          <Link to="/factories" search={{ dialog: "create" }} className="button primary">
+            Create factory
+          </Link>
         </EmptyState>
       </Page>
     );
@@ -75,6 +78,7 @@ export default function WorkPage(): ReactNode {
           onChange={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
         />
       </div>
+      <MissingModelNotice />
       <Board factoryUid={factory.uid} q={search.q} mayMove={mayManage} />
       {dialog === "dispatch" && <DispatchDialog factory={factory} onClose={() => setDialog(undefined)} />}
       {dialog === "create" && <CreateTaskDialog factoryUid={factory.uid} onClose={() => setDialog(undefined)} />}
