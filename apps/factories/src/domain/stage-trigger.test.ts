@@ -24,6 +24,12 @@ test.each<[string, TriggerPart["filter"], boolean]>([
   expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }),
 );
 
+test("a trigger that does not match states what its filter requires", () =>
+  expect(checkStageMove(move)(trigger({ stages: { in: ["SPEC", "COMPLETE"], not_in: ["REVIEW"] } }))).toMatchObject({
+    detail:
+      "The task moved from IMPLEMENT to REVIEW, ticket source linear. The filter requires stages SPEC or COMPLETE and not REVIEW.",
+  }));
+
 test("a task without a ticket matches no ticket source and no exclusion", () => {
   expect(
     checkStageMove({ ...move, ticketSource: null })(trigger({ ticket_sources: { in: ["linear"] } })),

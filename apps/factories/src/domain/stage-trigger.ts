@@ -12,12 +12,17 @@ export const checkStageMove =
     const values = { stages: stage, from_stages: from, ticket_sources: ticketSource };
     const failed = Object.entries(values).flatMap(([key, value]) => (isInSet(filter[key], value) ? [] : [key]));
     if (failed.length === 0) return { passed: true, detail: `The task moved from ${from} to ${stage}.`, failed };
+    const required = failed.map((key) => `${key} ${setText(filter[key])}`).join(", ");
     return {
       passed: false,
-      detail: `The task moved from ${from} to ${stage}, ticket source ${ticketSource ?? "none"}: ${failed.join(", ")} does not match.`,
+      detail: `The task moved from ${from} to ${stage}, ticket source ${ticketSource ?? "none"}. The filter requires ${required}.`,
       failed,
     };
   };
+
+/** Returns the values that a filter requires and those that it excludes. */
+const setText = ({ in: values = [], not_in: excluded = [] }: NonNullable<TriggerPart["filter"][string]> = {}): string =>
+  [...(values.length > 0 ? [values.join(" or ")] : []), ...excluded.map((value) => `not ${value}`)].join(" and ");
 
 /** Compares without case. An absent value passes only `not_in`. */
 function isInSet(set: TriggerPart["filter"][string] | undefined, value: string | null): boolean {
