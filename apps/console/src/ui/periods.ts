@@ -29,6 +29,10 @@ export const periodLabels = (periods: readonly string[] = []): string[] => perio
 
 export const percent = (rate: number): string => `${Number((rate * PERCENT).toFixed(1))}%`;
 
+/** Returns a difference of rates in percentage points: "+12.5 points". */
+export const points = (difference: number): string =>
+  `${difference > 0 ? "+" : ""}${Number((difference * PERCENT).toFixed(1))} points`;
+
 /** Returns a number of seconds in its largest unit: "1.5h". */
 export function duration(seconds: number): string {
   const { unit, size } = UNITS.find(({ from }) => seconds >= from) ?? { unit: "s", size: 1 };
@@ -38,3 +42,26 @@ export function duration(seconds: number): string {
 /** Returns a value of the range, or a dash if there is no data, which is not 0. */
 export const orDash = (value: number | null, format: (value: number) => string): string =>
   value === null ? "–" : format(value);
+
+const DAY_MS = DAY_S * 1000;
+const WEEK_DAYS = 7;
+const DEFAULT_DAYS = 30;
+const dateOf = (instant: number): string => new Date(instant).toISOString().slice(0, 10);
+
+/** Returns the ranges that a page offers at an instant. Weeks begin on Monday, in UTC. */
+export function rangesAt(now: number) {
+  const monday = now - ((new Date(now).getUTCDay() + WEEK_DAYS - 1) % WEEK_DAYS) * DAY_MS;
+  const presets: readonly (Pick<RangeSearch, "from" | "before"> & { readonly label: string })[] = [
+    { label: "Last 30 days" },
+    { label: "This week", from: dateOf(monday) },
+    { label: "Last week", from: dateOf(monday - WEEK_DAYS * DAY_MS), before: dateOf(monday) },
+  ];
+  /** Returns the range that the API applies, with its last day. */
+  const rangeText = ({ from, before }: RangeSearch): string => {
+    const end = before === undefined ? now : Date.parse(before);
+    if (Number.isNaN(end)) return "";
+    const start = from?.slice(0, 10) ?? dateOf(end - DEFAULT_DAYS * DAY_MS);
+    return `${start} to ${before === undefined ? "now" : `the end of ${dateOf(end - 1)}`}, UTC`;
+  };
+  return { presets, rangeText };
+}

@@ -127,6 +127,11 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
     expect(await saved("Save “Spend” as CSV")).toContain(`${MODEL},0.008,0,0`);
     expect(await saved("Save “Costliest pull requests” as CSV")).toContain("Lower <b>the</b> price");
     await expectAccessible(page);
+    await page.getByLabel("Range").selectOption("Last week");
+    await page.waitForURL((url) => url.searchParams.has("before"));
+    const { from, before } = Object.fromEntries(new URL(page.url()).searchParams);
+    expect([new Date(from!).getUTCDay(), Date.parse(before!) - Date.parse(from!)]).toEqual([1, 7 * 86_400_000]);
+    await page.getByText(new RegExp(`^${from} to the end of `)).waitFor();
   });
 
   test("pull requests are filtered by state, and an empty list states what to do", async () => {
@@ -216,6 +221,10 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
       const matrix = page.getByRole("region", { name: "Configurations" });
       await matrix.getByText("2 of 2").first().waitFor();
       await matrix.getByText("not distinguishable").waitFor();
+      await page
+        .getByRole("region", { name: "Tasks by configuration" })
+        .getByRole("cell", { name: "Answer" })
+        .waitFor();
       expect(await page.getByRole("region", { name: "Trials" }).getByRole("row").count()).toBe(5);
       await expectAccessible(page);
       await page.getByRole("region", { name: "Trials" }).getByRole("link").first().click();

@@ -18,6 +18,7 @@ import { useToasts } from "../../ui/toasts.tsx";
 import { BenchmarkState, isFinished } from "./benchmark-state.tsx";
 import { Comparison } from "./comparison.tsx";
 import { Matrix } from "./matrix.tsx";
+import { suiteQuery } from "./suite-query.ts";
 import { Trials } from "./trials.tsx";
 
 /** How often an active run is read: that it has completed is no event of the team's stream. */
@@ -93,9 +94,10 @@ function Results({ path }: { path: Path }): ReactNode {
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => (state.data && !state.data.provisional ? false : POLL_MS),
   });
+  const { data: suite } = useQuery(suiteQuery(path.factory_uid, path.suite_uid));
   if (error) return <ErrorView error={error} onRetry={() => void refetch()} />;
   if (!data) return <p className="soft">Loading…</p>;
-  return <Matrix results={data} />;
+  return <Matrix results={data} titles={new Map(suite?.tasks.map(({ uid, title }) => [uid, title]))} />;
 }
 
 function RunFacts({ run }: { run: BenchmarkRun }): ReactNode {

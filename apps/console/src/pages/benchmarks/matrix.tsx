@@ -2,10 +2,11 @@ import type { ReactNode } from "react";
 import type { components } from "../../gen/api.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
-import { count } from "../../ui/money.ts";
+import { count, dollars } from "../../ui/money.ts";
 import { Card } from "../../ui/page.tsx";
-import { duration, orDash, percent } from "../../ui/periods.ts";
+import { duration, orDash, percent, points } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { differingSettings } from "./configuration-settings.tsx";
 
 type Results = components["schemas"]["BenchmarkResults"];
 type Configuration = components["schemas"]["BenchmarkConfigurationResults"];
@@ -23,15 +24,21 @@ export function Verdict({ difference }: { difference: Difference }): ReactNode {
     <>
       <span className={`badge ${look}`}>{verdict}</span>{" "}
       <span className="soft small nowrap">
-        {orDash(value, (share) => `${share > 0 ? "+" : ""}${percent(share)}`)} ({intervalText(interval)}),{" "}
+        {orDash(value, points)} ({interval === null ? "–" : `${points(interval.low)} to ${points(interval.high)}`}),{" "}
         {count(differing)} of {count(pairs)} pairs differ
       </span>
     </>
   );
 }
 
+type Props = {
+  readonly results: Results;
+  /** Titles of the suite's tasks by uid. */
+  readonly titles: ReadonlyMap<string, string>;
+};
+
 /** The pass rate of every configuration with its interval and its difference to the baseline, and of every task. */
-export function Matrix({ results }: { results: Results }): ReactNode {
+export function Matrix({ results, titles }: Props): ReactNode {
   const { configurations, coverage, configuration_metrics: metrics = [], trial_progress: trials } = results;
   const columns: readonly Column<Configuration>[] = [
     {
@@ -42,6 +49,7 @@ export function Matrix({ results }: { results: Results }): ReactNode {
         </>
       ),
     },
+    ...differingSettings(configurations),
     { title: "Pass rate", isNumber: true, cell: ({ scoring }) => orDash(scoring.pass_rate, percent) },
     { title: "95% interval", isNumber: true, cell: ({ scoring }) => intervalText(scoring.interval) },
     {
@@ -61,6 +69,11 @@ export function Matrix({ results }: { results: Results }): ReactNode {
       cell: ({ scoring }) => `${count(scoring.coverage.received)} of ${count(scoring.coverage.expected)}`,
     },
     { title: "Not executed", isNumber: true, cell: ({ infra_failed_trials: failed }) => count(failed) },
+    {
+      title: "Cost",
+      isNumber: true,
+      cell: ({ metrics: { dollars: cost } }) => orDash(typeof cost === "number" ? cost : null, dollars),
+    },
     {
       title: "Mean time",
       isNumber: true,
@@ -93,7 +106,7 @@ export function Matrix({ results }: { results: Results }): ReactNode {
           <SafeText>{results.summary_narrative}</SafeText>
         </Card>
       )}
-      <Tasks results={results} />
+      <Tasks results={results} titles={titles} />
       <div className="charts">
         <Chart
           title="Pass rate by configuration"
@@ -113,20 +126,16 @@ export function Matrix({ results }: { results: Results }): ReactNode {
   );
 }
 
-function Tasks({ results: { task_metrics: rows = [], configurations } }: { results: Results }): ReactNode {
+function Tasks({ results: { task_metrics: rows = [], configurations }, titles }: Props): ReactNode {
   const tasks = [...new Set(rows.map(({ task_uid: uid }) => uid))].filter((uid) => uid !== undefined);
   const cellOf = (task: string, configuration: string) =>
     rows.find((row) => row.task_uid === task && row.configuration_uid === configuration);
-  const titleOf = (task: string): string => {
-    const title = rows.find((row) => row.task_uid === task)?.["task_title"];
-    return typeof title === "string" ? title : task;
-  };
   return (
     <Card title="Tasks by configuration">
       <DataTable
         caption="Tasks by configuration"
         columns={[
-          { title: "Task", cell: (task) => <SafeText>{titleOf(task)}</SafeText> },
+          { title: "Task", cell: (task) => <SafeText>{titles.get(task) ?? task}</SafeText> },
           ...configurations.map(({ uid, display_name: name }) => ({
             title: name,
             isNumber: true,

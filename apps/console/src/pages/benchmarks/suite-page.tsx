@@ -17,7 +17,9 @@ import { orDash, percent } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { BenchmarkState } from "./benchmark-state.tsx";
+import { settingColumns } from "./configuration-settings.tsx";
 import { LaunchDialog } from "./launch-dialog.tsx";
+import { suiteQuery } from "./suite-query.ts";
 
 type Suite = components["schemas"]["BenchmarkSuiteWithTasks"];
 type BenchmarkRun = components["schemas"]["BenchmarkRun"];
@@ -29,16 +31,7 @@ export default function SuitePage(): ReactNode {
   const { factoryUid, suiteUid } = getRouteApi(PATH).useParams();
   const mayLaunch = useMay("factory.manage");
   const [isLaunching, setLaunching] = useState(false);
-  const { data, error, refetch } = useQuery({
-    queryKey: ["benchmarks", factoryUid, suiteUid, "suite"],
-    queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/factory/{factory_uid}/benchmarks/{suite_uid}", {
-          params: { path: { factory_uid: factoryUid, suite_uid: suiteUid } },
-          signal,
-        }),
-      ),
-  });
+  const { data, error, refetch } = useQuery(suiteQuery(factoryUid, suiteUid));
   return (
     <Page
       title={data?.name ?? "Suite"}
@@ -142,8 +135,7 @@ function SuiteContent({ suite }: { suite: Suite }): ReactNode {
           columns={[
             { title: "Name", cell: (each) => <SafeText>{each.display_name}</SafeText> },
             { title: "Role", cell: ({ role }) => role },
-            { title: "Model", cell: ({ model }) => <SafeText>{model ?? "the agent's"}</SafeText> },
-            { title: "Harness", cell: ({ harness }) => harness ?? "the agent's" },
+            ...settingColumns(suite.configurations ?? []),
             { title: "Uid", cell: ({ uid }) => <Id value={uid} /> },
           ]}
           rows={suite.configurations ?? []}
