@@ -7,12 +7,16 @@ import type { components } from "../../gen/api.ts";
 import { Id } from "../../ui/copy.tsx";
 import { count, dollars } from "../../ui/money.ts";
 import { Card, Facts } from "../../ui/page.tsx";
+import { sentenceCase, sourceText } from "../../ui/run-source.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { readableDuration, Time } from "../../ui/time.tsx";
 import { RunArtifacts } from "./run-artifacts.tsx";
 import { RunTree } from "./run-tree.tsx";
 
 type RunItem = components["schemas"]["RunItem"];
+
+/** Names of the metadata that the platform itself sets. */
+const METADATA: Readonly<Record<string, string>> = { ticket_id: "Ticket", ticket_source: "Ticket source" };
 
 /** What a run is and cost, its artifacts and its tree. */
 export function RunSide({ run }: { run: RunItem }): ReactNode {
@@ -39,9 +43,9 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
       entries={[
         ["Agent", text(run.executor?.display_name ?? config.name)],
         ["Created by", text(run.creator?.display_name)],
-        ["Source", run.source],
+        ["Source", run.source && sourceText(run.source)],
         ["Model", text(config.model_id)],
-        ["Harness", config.harness?.type],
+        ["Harness", config.harness?.type === "oz" ? "built-in (oz)" : config.harness?.type],
         ["Created", <Time key="created" at={run.created_at} />],
         ["Started", <Time key="started" at={run.started_at} />],
         ["Finished", <Time key="finished" at={run.finished_at} />],
@@ -76,7 +80,10 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
           ),
         ],
         ["Cost limit", config.cost_limit_usd === undefined ? undefined : dollars(config.cost_limit_usd)],
-        ...Object.entries(run.metadata ?? {}).map(([name, value]) => [name, text(value)] as const),
+        ...Object.entries(run.metadata ?? {}).map(
+          ([name, value]) =>
+            [METADATA[name] ?? name, text(name === "ticket_source" ? sentenceCase(value) : value)] as const,
+        ),
       ]}
     />
   );

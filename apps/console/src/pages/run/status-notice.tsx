@@ -33,7 +33,7 @@ export function StatusNotice({ run, isWithoutModel }: Props): ReactNode {
       </p>
       {status.error_code !== undefined && (
         <p className="soft small">
-          {status.error_code}
+          Error code: {status.error_code}
           {status.retryable ? " · a retry may succeed" : ""}
         </p>
       )}

@@ -17,20 +17,21 @@ type Props = {
   readonly screenshotUrl: (artifactUid: string) => string;
 };
 
-const LABELS: Readonly<Record<string, string>> = {
-  run_command: "Ran",
-  edit_files: "Edited",
-  read_files: "Read",
-  search_files: "Searched",
-  list_files: "Listed",
-  create_document: "Wrote the plan",
-  report_artifact: "Reported",
-  open_pull_request: "Opened pull request",
-  spawn_run: "Started a child run of",
-  set_task_stage: "Moved the task to",
-  wait_for_runs: "Waits for its child runs",
-  ask_user: "Asked",
-  use_computer: "Took the screenshot",
+/** What a completed call did, and what a call in progress or a failed one was to do. */
+const LABELS: Readonly<Record<string, readonly [done: string, intended: string]>> = {
+  run_command: ["Ran", "Run"],
+  edit_files: ["Edited", "Edit"],
+  read_files: ["Read", "Read"],
+  search_files: ["Searched", "Search"],
+  list_files: ["Listed", "List"],
+  create_document: ["Wrote the plan", "Write the plan"],
+  report_artifact: ["Reported", "Report"],
+  open_pull_request: ["Opened pull request", "Open pull request"],
+  spawn_run: ["Started a child run of", "Start a child run of"],
+  set_task_stage: ["Moved the task to", "Move the task to"],
+  wait_for_runs: ["Waited for its child runs", "Wait for its child runs"],
+  ask_user: ["Asked", "Ask"],
+  use_computer: ["Took the screenshot", "Take the screenshot"],
 };
 
 /** A tool call: what it did in one line, and its input and output below. Commands and edits are open. */
@@ -51,7 +52,7 @@ export function ToolCall({ call, screenshotUrl }: Props): ReactNode {
           onClick={() => setOpen(!isOpen)}
         >
           <ChevronRight size={13} aria-hidden />
-          <span>{LABELS[call.name] ?? call.name}</span>
+          <span>{LABELS[call.name]?.[isFailed || call.state === "running" ? 1 : 0] ?? call.name}</span>
           <code>
             <SafeText>{subjectOf(call)}</SafeText>
           </code>

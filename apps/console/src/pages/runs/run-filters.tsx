@@ -1,29 +1,25 @@
 import type { ReactNode } from "react";
 import { FactoryFilter } from "../../app/factory-filter.tsx";
 import { ChoiceFilter, ChoicesFilter, ClearFilters, DateFilter, TextFilter } from "../../ui/filters.tsx";
+import { sentenceCase, sourceText } from "../../ui/run-source.ts";
 import { RUN_STATES, stateText } from "../../ui/state-badge.tsx";
 import { hasFilters, type RunsSearch } from "./runs-search.ts";
 
-const labelled = (values: readonly string[]) =>
-  values.map((value) => ({ value, label: value.charAt(0) + value.slice(1).toLowerCase().replaceAll("_", " ") }));
+const labelled = <Value extends string>(values: readonly Value[], labelOf: (value: Value) => string = sentenceCase) =>
+  values.map((value) => ({ value, label: labelOf(value) }));
 const STATES = RUN_STATES.map((value) => ({ value, label: stateText(value) }));
 const TASK_STATUSES = labelled(["running", "complete", "failed", "blocked", "cancelled"]);
 const ARTIFACTS = labelled(["PLAN", "PULL_REQUEST", "SCREENSHOT", "FILE", "EXTERNAL_REFERENCE"]);
 const LOCATIONS = labelled(["REMOTE", "LOCAL"]);
-const SOURCES = labelled([
-  ...[
-    "API",
-    "CLI",
-    "WEB_APP",
-    "SCHEDULED_AGENT",
-    "ORCHESTRATION",
-    "CUSTOM_WEBHOOK",
-    "GITHUB_WEBHOOK",
-    "GITLAB_WEBHOOK",
+const SOURCES = labelled(
+  [
+    ...(["API", "CLI", "WEB_APP", "SCHEDULED_AGENT", "ORCHESTRATION", "CUSTOM_WEBHOOK", "GITHUB_WEBHOOK"] as const),
+    ...(["GITLAB_WEBHOOK", "AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "BENCHMARK_TRIAL"] as const),
+    ...(["CREATE_BENCHMARK_TASK", "SELF_IMPROVEMENT", "LINEAR", "JIRA", "SLACK", "TEAMS", "GITHUB_ACTION"] as const),
+    ...(["CLOUD_MODE", "LOCAL"] as const),
   ],
-  ...["AZURE_DEVOPS_WEBHOOK", "AUTOFIX", "RUN_SCORER", "BENCHMARK_TRIAL", "CREATE_BENCHMARK_TASK", "SELF_IMPROVEMENT"],
-  ...["LINEAR", "JIRA", "SLACK", "TEAMS", "GITHUB_ACTION", "CLOUD_MODE", "LOCAL"],
-]);
+  sourceText,
+);
 const TEXTS: readonly (readonly [name: keyof RunsSearch, label: string])[] = [
   ["name", "Agent name"],
   ["model_id", "Model"],

@@ -7,6 +7,7 @@ import { dollars } from "../../ui/money.ts";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ListView } from "../../ui/list-view.tsx";
 import { EmptyState, Page } from "../../ui/page.tsx";
+import { sourceText } from "../../ui/run-source.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { stringifySearch } from "../../ui/search-params.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
@@ -42,7 +43,7 @@ const COLUMNS: readonly Column<RunItem>[] = [
     sortBy: "agent",
     cell: (run) => <SafeText>{run.executor?.display_name ?? run.agent_config?.name ?? "–"}</SafeText>,
   },
-  { title: "Source", cell: (run) => <span className="soft small">{run.source ?? "–"}</span> },
+  { title: "Source", cell: (run) => <span className="soft small">{run.source ? sourceText(run.source) : "–"}</span> },
   { title: "Created", sortBy: "created_at", cell: (run) => <Time at={run.created_at} /> },
   { title: "Updated", sortBy: "updated_at", cell: (run) => <Time at={run.updated_at} /> },
   { title: "Time", isNumber: true, cell: (run) => (run.run_time ? readableDuration(run.run_time) : "–") },
