@@ -35,11 +35,7 @@ export default function CommandPalette({ onClose }: { onClose: () => void }): Re
   return (
     <Dialog title="Search" isBare className="palette" onClose={onClose}>
       <Command label="Search everything">
-        <Command.Input
-          value={text}
-          onValueChange={setText}
-          placeholder="Search pages, factories, runs, actions…"
-        />
+        <Command.Input value={text} onValueChange={setText} placeholder="Search pages, factories, runs, actions…" />
         <Command.List>
           <Command.Empty>Nothing found.</Command.Empty>
           {UUID.test(query) && (

@@ -206,11 +206,26 @@ inBrowser("the factory and schedule pages", () => {
     await page.getByRole("button", { name: "Create automation" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("on alert");
     await page.getByRole("dialog").getByLabel("Prompt").fill("Look at the alert.");
-    await page.getByRole("dialog").getByLabel("Filter (JSON)").fill("{");
+    const json = page.getByRole("dialog").getByLabel("Filter (JSON)");
+    await page.getByText("Filter as JSON").click();
+    await page.getByRole("dialog").getByLabel("Webhook").selectOption("ci");
+    expect(JSON.parse(await json.inputValue())).toEqual({ webhook_ids: [webhook.uid] });
+    await page.getByLabel("Provider").selectOption("factory");
+    await page
+      .getByRole("group", { name: /^To the stages/ })
+      .getByLabel("Review")
+      .check();
+    await page.getByText("Filter as JSON").click();
+    expect(JSON.parse(await json.inputValue())).toEqual({ stages: ["REVIEW"] });
+    await expectAccessible(page);
+    await page.getByLabel("Provider").selectOption("webhook");
+    await page.getByText("Filter as JSON").click();
+    expect(await json.inputValue()).toBe("");
+    await json.fill("{");
     await page.getByText("The filter of trigger 1 is not JSON.").waitFor();
     expect(await page.getByRole("button", { name: "Create", exact: true }).isDisabled()).toBe(true);
     const filter = { webhook_ids: [webhook.uid], payload: { status: ["firing"] } };
-    await page.getByRole("dialog").getByLabel("Filter (JSON)").fill(JSON.stringify(filter));
+    await json.fill(JSON.stringify(filter));
     await expectAccessible(page);
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("link", { name: "on alert" }).click();

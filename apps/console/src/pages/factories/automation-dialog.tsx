@@ -9,6 +9,7 @@ import { FormDialog } from "../../ui/form-dialog.tsx";
 import { Select, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { agentsQuery } from "./factory-queries.ts";
+import { FilterFields } from "./filter-fields.tsx";
 
 type Automation = components["schemas"]["Automation"];
 type Trigger = components["schemas"]["AutomationTrigger"];
@@ -21,7 +22,15 @@ const FIRST_EVENT: Readonly<Record<string, string>> = {
   schedule: "cron_fired",
   factory: "work_item_stage_changed",
 };
-const NEW_TRIGGER: Draft = { provider: "webhook", event: "received", cron: "", filter: '{"webhook_ids": []}' };
+/** Their events have the same filters. */
+const CODE_HOSTS: readonly string[] = ["github", "gitlab"];
+const NEW_TRIGGER: Draft = { provider: "webhook", event: "received", cron: "", filter: "" };
+
+/** Returns what changes with the provider. Filters of other providers have other keys, so the filter starts again. */
+const changesTo = (provider: string, before: Draft): Partial<Draft> =>
+  CODE_HOSTS.includes(provider) && CODE_HOSTS.includes(before.provider)
+    ? { provider }
+    : { provider, event: FIRST_EVENT[provider] ?? "", filter: "" };
 
 const draftOf = ({ provider, event, schedule, filter }: Trigger): Draft => ({
   provider,
@@ -101,6 +110,7 @@ export function AutomationDialog({ factoryUid, automation, onClose }: Props): Re
         // triggers have no identity of their own
         <TriggerFields
           key={index}
+          factoryUid={factoryUid}
           number={index + 1}
           draft={draft}
           onChange={(changes) => change(index, changes)}
@@ -123,18 +133,16 @@ export function AutomationDialog({ factoryUid, automation, onClose }: Props): Re
 }
 
 type TriggerProps = {
+  readonly factoryUid: string;
   readonly number: number;
   readonly draft: Draft;
   readonly onChange: (changes: Partial<Draft>) => void;
   readonly onRemove: (() => void) | undefined;
 };
 
-function TriggerFields({
-  number,
-  draft: { provider, event, cron, filter },
-  onChange,
-  onRemove,
-}: TriggerProps): ReactNode {
+function TriggerFields({ factoryUid, number, draft, onChange, onRemove }: TriggerProps): ReactNode {
+  const { provider, event, cron, filter } = draft;
+  const onlyEvent = FIRST_EVENT[provider];
   return (
     <fieldset className="trigger">
       <legend>Trigger {number}</legend>
@@ -143,18 +151,25 @@ function TriggerFields({
           label="Provider"
           value={provider}
           choices={[...new Set([...PROVIDERS, provider])].map((each) => ({ value: each, label: each }))}
-          onChange={(value) =>
-            onChange({ provider: value, event: FIRST_EVENT[value] ?? "", ...(value === "schedule" && { filter: "" }) })
-          }
+          onChange={(value) => onChange(changesTo(value, draft))}
         />
-        <input
-          className="input"
-          aria-label="Event"
-          placeholder="pull_request_opened"
-          required
-          value={event}
-          onChange={({ target }) => onChange({ event: target.value })}
-        />
+        {onlyEvent === undefined ? (
+          <input
+            className="input"
+            aria-label="Event"
+            placeholder="pull_request_opened"
+            required
+            value={event}
+            onChange={({ target }) => onChange({ event: target.value })}
+          />
+        ) : (
+          <Select
+            label="Event"
+            value={event}
+            choices={[...new Set([onlyEvent, event])].map((each) => ({ value: each, label: each }))}
+            onChange={(value) => onChange({ event: value })}
+          />
+        )}
         {provider === "schedule" && (
           <input
             className="input mono"
@@ -172,15 +187,12 @@ function TriggerFields({
         )}
       </div>
       {provider !== "schedule" && (
-        <label className="field">
-          <span>Filter (JSON)</span>
-          <textarea
-            className="textarea mono"
-            spellCheck={false}
-            value={filter}
-            onChange={({ target }) => onChange({ filter: target.value })}
-          />
-        </label>
+        <FilterFields
+          factoryUid={factoryUid}
+          provider={provider}
+          filter={filter}
+          onChange={(text) => onChange({ filter: text })}
+        />
       )}
     </fieldset>
   );

@@ -66,7 +66,7 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
               ["Agent", <SafeText key="agent">{automation.agent ?? "foreman"}</SafeText>],
               ["Model", automation.model && <SafeText>{automation.model}</SafeText>],
               ["Runner", automation.runner && <SafeText>{automation.runner}</SafeText>],
-              ["Defined by", automation.management === "files" ? "the factory's files" : "the API"],
+              ["Defined by", automation.management === "files" ? "the factory's files" : "the console or the API"],
               ["Last fired", automation.last_fired_at && <Time at={automation.last_fired_at} />],
               ["Id", <Id key="id" value={automation.uid} />],
               [
@@ -77,10 +77,6 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
               ],
             ]}
           />
-          <JsonBlock label="Triggers" value={automation.triggers} />
-          <pre className="payload" tabIndex={0} role="region" aria-label="Prompt">
-            <SafeText>{automation.prompt}</SafeText>
-          </pre>
         </div>
       </Card>
       <h2>Why it did or did not fire</h2>
@@ -108,6 +104,12 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
       >
         {({ decisions }) => <DecisionTable factoryUid={factoryUid} decisions={decisions} />}
       </ListView>
+      <Card title="Prompt">
+        <pre className="payload" tabIndex={0} role="region" aria-label="Prompt">
+          <SafeText>{automation.prompt}</SafeText>
+        </pre>
+      </Card>
+      <JsonBlock label="Triggers" value={automation.triggers} />
     </>
   );
 }

@@ -40,7 +40,7 @@ const columnsOf = (factoryUid: string): readonly Column<Automation>[] => [
     cell: ({ enabled }) =>
       enabled ? <span className="badge good">Enabled</span> : <span className="badge">Disabled</span>,
   },
-  { title: "Defined by", cell: ({ management }) => (management === "files" ? "files" : "API") },
+  { title: "Defined by", cell: ({ management }) => (management === "files" ? "files" : "Console or API") },
   { title: "Last fired", cell: ({ last_fired_at: at }) => <Time at={at} /> },
 ];
 
@@ -77,8 +77,8 @@ function AutomationsPage({ factoryUid }: FactoryTab): ReactNode {
         empty={
           <EmptyState title="No automations yet">
             An automation starts runs when a webhook delivers, a schedule is due, a task changes its stage, or something
-            happens at a code host. “Create automation” is above; or add <code>automations/NAME/automation.md</code> to the
-            definition, or <code>npx millwright automation create FILE.json --factory {factoryUid}</code>
+            happens at a code host. “Create automation” is above; or add <code>automations/NAME/automation.md</code> to
+            the definition, or <code>npx millwright automation create FILE.json --factory {factoryUid}</code>
           </EmptyState>
         }
       >

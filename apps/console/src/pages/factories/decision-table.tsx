@@ -33,7 +33,10 @@ const subjectText = (subject: Decision["subject"]): string =>
 /** Shows why an automation did or did not fire, with the result of each trigger. */
 export const Why = ({ decision }: { decision: Decision }): ReactNode => (
   <div className="stack">
-    <SafeText>{decision.explanation}</SafeText>
+    {/* the explanation of a single trigger is its detail */}
+    {decision.checks.every(({ detail }) => detail !== decision.explanation) && (
+      <SafeText>{decision.explanation}</SafeText>
+    )}
     {decision.checks.length > 0 && (
       <ul className="checks">
         {decision.checks.map(({ trigger, passed, detail, failed }) => (

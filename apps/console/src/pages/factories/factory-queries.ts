@@ -5,7 +5,7 @@ import type { components } from "../../gen/api.ts";
 type Management = components["schemas"]["Factory"]["management"];
 
 const MANAGEMENTS: Readonly<Record<Management, string>> = {
-  live: "API",
+  live: "Console or API",
   service_files: "Files in the platform",
   external_files: "Files in a repository",
 };
@@ -48,6 +48,13 @@ export const agentsQuery = (factoryUid: string) =>
     queryKey: ["factories", factoryUid, "agents"],
     queryFn: ({ signal }) =>
       dataOf(api.GET("/api/v1/agent/identities", { params: { query: { factory_uid: factoryUid } }, signal })),
+  });
+
+export const webhooksQuery = (factoryUid: string) =>
+  queryOptions({
+    queryKey: ["factories", factoryUid, "webhooks"],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/factory/{uid}/webhooks", { params: { path: { uid: factoryUid } }, signal })),
   });
 
 export const webhookQuery = (factoryUid: string, webhookUid: string) =>

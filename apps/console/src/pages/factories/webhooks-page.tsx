@@ -2,7 +2,6 @@ import { useState, type ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
-import { api, dataOf } from "../../api/client.ts";
 import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
@@ -13,6 +12,7 @@ import { EmptyState } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { ShownOnceDialog } from "../../ui/shown-once.tsx";
 import { Time } from "../../ui/time.tsx";
+import { webhooksQuery } from "./factory-queries.ts";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
 import { WebhookDialog } from "./webhook-dialog.tsx";
 
@@ -56,9 +56,7 @@ const columnsOf = (factoryUid: string): readonly Column<Webhook>[] => [
 /** The webhooks of a factory. */
 function WebhooksPage({ factoryUid }: FactoryTab): ReactNode {
   const { data, error, refetch } = useQuery({
-    queryKey: ["factories", factoryUid, "webhooks"],
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/factory/{uid}/webhooks", { params: { path: { uid: factoryUid } }, signal })),
+    ...webhooksQuery(factoryUid),
     refetchInterval: REFRESH_MS,
   });
   const mayManage = useMay("webhook.manage");

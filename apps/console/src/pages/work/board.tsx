@@ -3,8 +3,9 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Button } from "../../ui/button.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { count } from "../../ui/money.ts";
+import { STAGES, type Stage } from "../../ui/task-stages.ts";
 import { TaskCard } from "./task-card.tsx";
-import { STAGES, tasksQuery, useMoveTask, type Stage, type Task } from "./tasks.ts";
+import { tasksQuery, useMoveTask, type Task } from "./tasks.ts";
 
 type Props = { readonly factoryUid: string; readonly q: string | undefined; readonly mayMove: boolean };
 

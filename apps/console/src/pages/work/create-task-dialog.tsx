@@ -4,8 +4,8 @@ import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SelectField } from "../../ui/select-field.tsx";
+import { STAGES, type Stage } from "../../ui/task-stages.ts";
 import { TextField } from "../../ui/text-field.tsx";
-import { STAGES, type Stage } from "./tasks.ts";
 
 const RUNS_MAX = 50;
 

@@ -45,12 +45,7 @@ export function DispatchDialog({ factory, onClose }: { factory: Factory; onClose
       <MissingModelNotice />
       <label className="field">
         <span>What is to be done?</span>
-        <textarea
-          className="textarea"
-          required
-          value={prompt}
-          onChange={(event) => setPrompt(event.target.value)}
-        />
+        <textarea className="textarea" required value={prompt} onChange={(event) => setPrompt(event.target.value)} />
       </label>
       <TextField label="Title (optional)" value={title} onChange={setTitle} />
       <TextField label="Ticket (optional)" placeholder="linear:ENG-1" value={ticket} onChange={setTicket} />

@@ -5,8 +5,9 @@ import { Button } from "../../ui/button.tsx";
 import { Menu, MenuChoice, MenuLabel } from "../../ui/menu.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
+import { STAGES, type Stage } from "../../ui/task-stages.ts";
 import { Time } from "../../ui/time.tsx";
-import { STAGES, type Stage, type Task } from "./tasks.ts";
+import type { Task } from "./tasks.ts";
 
 const STEP_BY_KEY: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1 };
 

@@ -1,21 +1,10 @@
 import { infiniteQueryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
 import type { components } from "../../gen/api.ts";
+import { stageLabel, type Stage } from "../../ui/task-stages.ts";
 import { useToasts } from "../../ui/toasts.tsx";
 
 export type Task = components["schemas"]["FactoryTask"];
-export type Stage = components["schemas"]["TaskStage"];
-
-/** The stages in the order of the work. */
-export const STAGES: readonly (readonly [stage: Stage, label: string])[] = [
-  ["TRIAGE", "Triage"],
-  ["SPEC", "Spec"],
-  ["IMPLEMENT", "Implement"],
-  ["REVIEW", "Review"],
-  ["COMPLETE", "Complete"],
-  ["CANCELLED", "Cancelled"],
-];
-export const stageLabel = (stage: Stage): string => STAGES.find(([each]) => each === stage)?.[1] ?? stage;
 
 const PAGE_SIZE = 30;
 

@@ -72,6 +72,9 @@ export default function WorkPage(): ReactNode {
           choices={factories.map(({ uid, name }) => ({ value: uid, label: name }))}
           onChange={(uid) => void navigate({ search: { factory: uid } })}
         />
+        <Link to="/factories/$factoryUid" params={{ factoryUid: factory.uid }}>
+          Open factory
+        </Link>
         <TextFilter
           label="Search tasks"
           value={search.q}
