@@ -166,7 +166,7 @@ inBrowser("the console", () => {
     const id = await startRun(api, "Add a greeting.", { title: "Unread" });
     await waitForState(api, id, "BLOCKED");
     await page.goto(`/runs/${id}`);
-    const notice = page.getByRole("status").filter({ hasText: "No AI model is configured." });
+    const notice = page.getByRole("status").filter({ hasText: "No AI model is configured" });
     await notice.getByRole("link", { name: "Add a provider key" }).waitFor();
     expect(await notice.textContent()).not.toContain("```");
     const block = page.getByRole("region", { name: "Steps of the run" }).locator(".code-block");
@@ -179,6 +179,7 @@ inBrowser("the console", () => {
   });
 
   test("links to a step", async () => {
+    await page.getByText(/^\d+ events$/).waitFor();
     await page.getByRole("button", { name: "All events" }).click();
     const link = page.getByRole("link", { name: /^Link to step/ }).last();
     const seq = /\d+$/.exec((await link.getAttribute("aria-label"))!)![0];

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
-import { NoModelNotice } from "../../app/model-notice.tsx";
+import { ModelLinks } from "../../app/model-notice.tsx";
 import type { components } from "../../gen/api.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 
@@ -9,7 +9,7 @@ type RunItem = components["schemas"]["RunItem"];
 
 type Props = {
   readonly run: RunItem;
-  /** Whether the run is blocked because it has neither an AI model nor a script. */
+  /** Whether the run waits because it has neither an AI model nor a script. */
   readonly isWithoutModel: boolean;
 };
 
@@ -18,13 +18,6 @@ export function StatusNotice({ run, isWithoutModel }: Props): ReactNode {
   if (run.state === "QUEUED") return <QueueNotice runId={run.run_id} />;
   const { status_message: status } = run;
   if (!status || run.state === "SUCCEEDED") return null;
-  if (run.state === "BLOCKED" && isWithoutModel)
-    return (
-      <NoModelNotice>
-        {" "}
-        and retry the run, or answer with the steps of a script, as the message of the run describes.
-      </NoModelNotice>
-    );
   const isBad = run.state === "FAILED" || run.state === "ERROR";
   return (
     <div className={isBad ? "notice bad" : "notice"} role="status">
@@ -37,6 +30,7 @@ export function StatusNotice({ run, isWithoutModel }: Props): ReactNode {
           {status.retryable ? " · a retry may succeed" : ""}
         </p>
       )}
+      {run.state === "BLOCKED" && isWithoutModel && <ModelLinks />}
       {run.state === "BLOCKED" && <p className="soft">Answer with a follow-up below to continue the run.</p>}
     </div>
   );
