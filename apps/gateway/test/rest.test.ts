@@ -375,7 +375,7 @@ describe("problems", () => {
     ["/taken", "false", null],
     ["/limited", "true", "7"],
     ["/broken", "true", null],
-    ["/slow", "true", null],
+    ["/slow", "true", "1"],
     ["/nowhere", null, null],
   ])("%s returns x-should-retry %s and Retry-After %s", async (path, should, after) => {
     const { headers } = await get(path);

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { Pool } from "pg";
+import { asDomainError } from "@millwright/errors";
 import { Database, isTransient, isUniqueViolation, type Sql } from "@millwright/database";
 import { eventually, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
@@ -19,6 +21,33 @@ const rejection = (promise: Promise<unknown>) =>
     () => undefined,
     (error: unknown) => error,
   );
+
+describe("an overloaded database is reported as unavailable", () => {
+  test("if no connection is free in time", async () => {
+    const pool = new Pool({ connectionString: t.url, max: 1 });
+    const occupied = await pool.connect();
+    pool.options.connectionTimeoutMillis = 1;
+    expect(asDomainError(await rejection(pool.query("SELECT 1")))).toMatchObject({
+      kind: "unavailable",
+      reason: "service_unavailable",
+      retryable: true,
+    });
+    occupied.release();
+    await pool.end();
+  });
+
+  test("if a statement is cancelled by its timeout", async () => {
+    const sleeping = db.transaction(async (tx) => {
+      await tx.query("SET LOCAL statement_timeout = 1");
+      await tx.query("SELECT pg_sleep(60)");
+    });
+    expect(asDomainError(await rejection(sleeping))).toMatchObject({
+      kind: "unavailable",
+      reason: "database_busy",
+      retryable: true,
+    });
+  });
+});
 
 describe("a statement", () => {
   test("reads numbers as numbers, times as dates, days as text and JSON as values", async () => {

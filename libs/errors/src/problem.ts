@@ -2,6 +2,7 @@ import { withoutCredentials } from "./credential-forms.ts";
 import { DomainError, isDomainError } from "./domain-error.ts";
 import { ERROR_KINDS } from "./kinds.ts";
 import { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
+import { databaseBusy, isOverloaded } from "./overloaded.ts";
 import { isStorageFull, storageFull } from "./storage-full.ts";
 
 /** The public catalog: title and description of each code. */
@@ -103,13 +104,14 @@ export type ProblemContext = {
 };
 
 /**
- * Returns the error as a DomainError. Any other error is `internal`, unless a connection was lost or a disk is full:
- * its text stays private.
+ * Returns the error as a DomainError. Any other error is `internal`, unless a connection was lost, a database is
+ * overloaded or a disk is full: its text stays private.
  */
 export function asDomainError(error: unknown): DomainError {
   if (isDomainError(error)) return error;
   if (isStorageFull(error)) return storageFull(error);
   if (isLostConnection(error)) return serviceUnavailable(error);
+  if (isOverloaded(error)) return databaseBusy(error);
   return new DomainError({
     kind: "internal",
     reason: "internal",
@@ -130,7 +132,7 @@ export function problemOf(
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (context.isNeverRetried || status === 409 || status === 429 || status >= 500)
     headers["x-should-retry"] = String(retryable);
-  if (status === 429 || (status === 409 && retryable))
+  if (status === 429 || (retryable && (status === 409 || error.kind === "unavailable")))
     headers["retry-after"] = String(error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS);
   return {
     status,

@@ -13,7 +13,7 @@ export type ServerOptions = {
   /** The name of the app in metrics. */
   readonly service: string;
   readonly verifier: Verifier;
-  readonly log: { debug: LogLine; info: LogLine; error: LogLine };
+  readonly log: { debug: LogLine; info: LogLine; warn: LogLine; error: LogLine };
   readonly metrics: Metrics;
   /** Records a span per call; absent: none. */
   readonly tracer?: Tracer;

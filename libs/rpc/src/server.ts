@@ -10,9 +10,11 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
 import {
+  databaseBusy,
   DomainError,
   isDomainError,
   isLostConnection,
+  isOverloaded,
   isStorageFull,
   serviceUnavailable,
   storageFull,
@@ -159,7 +161,7 @@ function recorder(options: ServerOptions, quiet: ReadonlySet<string>): Finish {
       reason: failure?.reason,
       durationMs,
     };
-    if (failure?.isLoggedAsError) options.log.error({ ...fields, error }, "rpc failed");
+    if (failure?.logLevel) options.log[failure.logLevel]({ ...fields, error }, "rpc failed");
     else if (!failure && quiet.has(operation)) options.log.debug(fields, "rpc finished");
     else options.log.info(fields, "rpc finished");
     return failure?.error;
@@ -186,7 +188,13 @@ function endSpan(span: Span | undefined, failure: CallFailure | undefined): void
   span?.end();
 }
 
-type CallFailure = { error: ConnectError; outcome: string; reason?: string; isLoggedAsError: boolean };
+type CallFailure = {
+  error: ConnectError;
+  outcome: string;
+  reason?: string;
+  /** Level of the log line that has the cause; the others have no cause worth logging. */
+  logLevel?: "warn" | "error";
+};
 
 function failureOf(error: unknown): CallFailure {
   if (isDomainError(error)) {
@@ -194,25 +202,26 @@ function failureOf(error: unknown): CallFailure {
       error: toConnectError(error),
       outcome: error.kind,
       reason: error.reason,
-      isLoggedAsError: error.kind === "internal",
+      ...(error.kind === "internal" ? { logLevel: "error" } : {}),
     };
   }
   // The framework's own errors (deadline exceeded, client gone, unknown method, server stopping) keep their codes, not
   // their texts; no other code may choose a status.
   if (error instanceof ConnectError && FRAMEWORK_CODES.has(error.code)) {
     const outcome = Code[error.code].toLowerCase();
-    return { error: new ConnectError(outcome, error.code), outcome, isLoggedAsError: false };
+    return { error: new ConnectError(outcome, error.code), outcome };
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
-    return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled", isLoggedAsError: false };
-  if (isStorageFull(error)) return { ...failureOf(storageFull(error)), isLoggedAsError: true };
-  if (isLostConnection(error)) return failureOf(serviceUnavailable(error));
+    return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled" };
+  if (isStorageFull(error)) return { ...failureOf(storageFull(error)), logLevel: "error" };
+  if (isLostConnection(error)) return { ...failureOf(serviceUnavailable(error)), logLevel: "warn" };
+  if (isOverloaded(error)) return { ...failureOf(databaseBusy(error)), logLevel: "warn" };
   const hidden = new DomainError({
     kind: "internal",
     reason: "internal",
     message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
   });
-  return { error: toConnectError(hidden), outcome: "internal", reason: "internal", isLoggedAsError: true };
+  return { error: toConnectError(hidden), outcome: "internal", reason: "internal", logLevel: "error" };
 }
 
 /** Code of the error that Node.js reports if the sender of a request disconnects. */

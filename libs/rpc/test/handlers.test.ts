@@ -165,6 +165,17 @@ describe.each(servers)("a call %s", (_name, open) => {
     ]);
   });
 
+  test.each([
+    ["no connection is free in time", new Error("timeout exceeded when trying to connect"), "service_unavailable"],
+    ["a statement takes too long", Object.assign(new Error("canceling"), { code: "57014" }), "database_busy"],
+  ])("is unavailable and logs one warning with the cause if %s", async (_what, thrown, reason) => {
+    read = () => Promise.reject(thrown);
+    await expect(feed().read({}, call(aCaller()))).rejects.toEqual(
+      domainError({ kind: "unavailable", reason, retryable: true }),
+    );
+    expect(log.entries.map(({ level, fields }) => [level, fields["error"]])).toEqual([["warn", thrown]]);
+  });
+
   test("ends at its deadline as unavailable, and aborts the implementation", async () => {
     let aborted: Promise<void> | undefined;
     read = (_caller, signal) => {

@@ -105,7 +105,7 @@ function writeProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestS
       const isNeverRetried = declared?.automaticRetry === "never";
       const problem = problemOf(error, { publicUrl, path: ctx.path, traceId, isUnrepeatable, isNeverRetried });
       if (problem.status >= 500)
-        log.error(
+        log[isDependencyAbsent(error) ? "warn" : "error"](
           { operation: operationOf(declared?.method, declared && fullPath(declared)), reason: error.reason, error },
           "request failed",
         );
@@ -118,6 +118,10 @@ function writeProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestS
     }
   };
 }
+
+/** Returns whether a database or a service did not respond, which a retry may solve, unlike a full disk. */
+const isDependencyAbsent = ({ kind, reason }: DomainError): boolean =>
+  kind === "unavailable" && reason !== "storage_full";
 
 /** Paths that are never pages, although their routes and mounts may be absent. */
 const NOT_PAGES = /^\/(?:api|assets|blobs|docs|errors|metrics|rpc|session|webhooks)(?:\/|$)/;
