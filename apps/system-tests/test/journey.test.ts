@@ -302,7 +302,7 @@ test("a script that fails ends its run as FAILED, with the reason", async () => 
 
 test("without a script or a model a run blocks and states how to continue; a script as the answer continues it", async () => {
   const id = await startRun(api, "Please do something clever.");
-  expect((await waitForState(api, id, "BLOCKED")).status_message.message).toContain("`scripted` block");
+  expect((await waitForState(api, id, "BLOCKED")).status_message.message).toContain("No AI model is configured");
   await api.post(`/agent/runs/${id}/followups`, { message: script("say: Now I know.") });
   await succeeded(api, id);
 });
