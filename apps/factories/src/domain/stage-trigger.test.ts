@@ -24,11 +24,18 @@ test.each<[string, TriggerPart["filter"], boolean]>([
   expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed }),
 );
 
-test("a trigger that does not match states what its filter requires", () =>
-  expect(checkStageMove(move)(trigger({ stages: { in: ["SPEC", "COMPLETE"], not_in: ["REVIEW"] } }))).toMatchObject({
-    detail:
-      "The task moved from IMPLEMENT to REVIEW, ticket source linear. The filter requires stages SPEC or COMPLETE and not REVIEW.",
-  }));
+test.each<[TriggerPart["filter"], string]>([
+  [
+    { stages: { in: ["SPEC", "COMPLETE"], not_in: ["REVIEW"] } },
+    "The task moved from IMPLEMENT to REVIEW. The filter requires stages SPEC or COMPLETE and not REVIEW.",
+  ],
+  [
+    { ticket_sources: { in: ["jira"] } },
+    "The task moved from IMPLEMENT to REVIEW, ticket source linear. The filter requires ticket_sources jira.",
+  ],
+])("a trigger that does not match states what its filter requires: %j", (filter, detail) =>
+  expect(checkStageMove(move)(trigger(filter))).toMatchObject({ passed: false, detail }),
+);
 
 test("a task without a ticket matches no ticket source and no exclusion", () => {
   expect(

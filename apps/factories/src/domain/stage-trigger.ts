@@ -13,9 +13,10 @@ export const checkStageMove =
     const failed = Object.entries(values).flatMap(([key, value]) => (isInSet(filter[key], value) ? [] : [key]));
     if (failed.length === 0) return { passed: true, detail: `The task moved from ${from} to ${stage}.`, failed };
     const required = failed.map((key) => `${key} ${setText(filter[key])}`).join(", ");
+    const ticket = failed.includes("ticket_sources") ? `, ticket source ${ticketSource ?? "none"}` : "";
     return {
       passed: false,
-      detail: `The task moved from ${from} to ${stage}, ticket source ${ticketSource ?? "none"}. The filter requires ${required}.`,
+      detail: `The task moved from ${from} to ${stage}${ticket}. The filter requires ${required}.`,
       failed,
     };
   };
