@@ -17,6 +17,7 @@ import { Time } from "../../ui/time.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
 import { BenchmarkState, isFinished } from "./benchmark-state.tsx";
 import { Comparison } from "./comparison.tsx";
+import { launchSettingsQuery, runnerNamesOf, type RunPath } from "./launch-settings.ts";
 import { Matrix } from "./matrix.tsx";
 import { suiteQuery } from "./suite-query.ts";
 import { Trials } from "./trials.tsx";
@@ -79,9 +80,7 @@ export default function BenchmarkRunPage(): ReactNode {
   );
 }
 
-type Path = { readonly factory_uid: string; readonly suite_uid: string; readonly run_uid: string };
-
-function Results({ path }: { path: Path }): ReactNode {
+function Results({ path }: { path: RunPath }): ReactNode {
   const { data, error, refetch } = useQuery({
     queryKey: ["runs", "benchmark", path.suite_uid, path.run_uid, "results"],
     queryFn: ({ signal }) =>
@@ -95,9 +94,16 @@ function Results({ path }: { path: Path }): ReactNode {
     refetchInterval: ({ state }) => (state.data && !state.data.provisional ? false : POLL_MS),
   });
   const { data: suite } = useQuery(suiteQuery(path.factory_uid, path.suite_uid));
+  const { data: run } = useQuery(launchSettingsQuery(path));
   if (error) return <ErrorView error={error} onRetry={() => void refetch()} />;
   if (!data) return <p className="soft">Loading…</p>;
-  return <Matrix results={data} titles={new Map(suite?.tasks.map(({ uid, title }) => [uid, title]))} />;
+  return (
+    <Matrix
+      results={data}
+      titles={new Map(suite?.tasks.map(({ uid, title }) => [uid, title]))}
+      runners={runnerNamesOf(run)}
+    />
+  );
 }
 
 function RunFacts({ run }: { run: BenchmarkRun }): ReactNode {
@@ -139,7 +145,7 @@ function RunFacts({ run }: { run: BenchmarkRun }): ReactNode {
   );
 }
 
-function CancelDialog({ path, onClose }: { path: Path; onClose: () => void }): ReactNode {
+function CancelDialog({ path, onClose }: { path: RunPath; onClose: () => void }): ReactNode {
   const queries = useQueryClient();
   const toasts = useToasts();
   const cancel = useMutation({

@@ -60,7 +60,9 @@ export default function BenchmarksPage(): ReactNode {
           empty={
             <EmptyState title="No benchmark suites yet">
               A suite is a list of tasks for one agent. Add <code>benchmarks/&lt;slug&gt;/suite.yaml</code> to the
-              factory&apos;s definition, or create one with <code>npx millwright benchmark create suite.json</code>.
+              factory&apos;s definition, or create one with <code>npx millwright benchmark create suite.json</code>. The
+              guide is <code>docs/guides/benchmarks.md</code>; <code>npm run demo:benchmark -- --keep</code> starts a
+              platform with an example.
             </EmptyState>
           }
         >

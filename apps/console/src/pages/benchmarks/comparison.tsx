@@ -8,13 +8,13 @@ import { Card } from "../../ui/page.tsx";
 import { orDash, percent } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Select } from "../../ui/select-field.tsx";
+import type { RunPath } from "./launch-settings.ts";
 import { Verdict } from "./matrix.tsx";
 
-type Path = { readonly factory_uid: string; readonly suite_uid: string; readonly run_uid: string };
 const RUNS_MAX = 100;
 
 /** Compares the benchmark run with another one of its suite. */
-export function Comparison({ path }: { path: Path }): ReactNode {
+export function Comparison({ path }: { path: RunPath }): ReactNode {
   const [other, setOther] = useState("");
   const { data: runs } = useQuery({
     queryKey: ["runs", "benchmark", path.suite_uid, "choices"],

@@ -6,7 +6,7 @@ import { count, dollars } from "../../ui/money.ts";
 import { Card } from "../../ui/page.tsx";
 import { duration, orDash, percent, points } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
-import { differingSettings } from "./configuration-settings.tsx";
+import { DifferingSettings, differingSettings } from "./configuration-settings.tsx";
 
 type Results = components["schemas"]["BenchmarkResults"];
 type Configuration = components["schemas"]["BenchmarkConfigurationResults"];
@@ -23,7 +23,7 @@ export function Verdict({ difference }: { difference: Difference }): ReactNode {
   return (
     <>
       <span className={`badge ${look}`}>{verdict}</span>{" "}
-      <span className="soft small nowrap">
+      <span className="soft small">
         {orDash(value, points)} ({interval === null ? "–" : `${points(interval.low)} to ${points(interval.high)}`}),{" "}
         {count(differing)} of {count(pairs)} pairs differ
       </span>
@@ -31,14 +31,23 @@ export function Verdict({ difference }: { difference: Difference }): ReactNode {
   );
 }
 
+/** Trials that failed because of the infrastructure. Shown if there is one. */
+const NOT_EXECUTED: Column<Configuration> = {
+  title: "Not executed",
+  isNumber: true,
+  cell: ({ infra_failed_trials: failed }) => count(failed),
+};
+
 type Props = {
   readonly results: Results;
   /** Titles of the suite's tasks by uid. */
   readonly titles: ReadonlyMap<string, string>;
+  /** Names of runners by uid. */
+  readonly runners: ReadonlyMap<string, string>;
 };
 
 /** The pass rate of every configuration with its interval and its difference to the baseline, and of every task. */
-export function Matrix({ results, titles }: Props): ReactNode {
+export function Matrix({ results, titles, runners }: Props): ReactNode {
   const { configurations, coverage, configuration_metrics: metrics = [], trial_progress: trials } = results;
   const columns: readonly Column<Configuration>[] = [
     {
@@ -49,26 +58,22 @@ export function Matrix({ results, titles }: Props): ReactNode {
         </>
       ),
     },
-    ...differingSettings(configurations),
+    ...differingSettings(configurations, runners),
     { title: "Pass rate", isNumber: true, cell: ({ scoring }) => orDash(scoring.pass_rate, percent) },
     { title: "95% interval", isNumber: true, cell: ({ scoring }) => intervalText(scoring.interval) },
     {
       title: "Passed",
       isNumber: true,
-      cell: ({ scoring: { pass_count: passed, fail_count: failed } }) =>
-        `${count(passed)} of ${count(passed + failed)}`,
+      cell: ({ scoring: { pass_count: passed, fail_count: failed, coverage: known } }) =>
+        `${count(passed)} of ${count(passed + failed)}` +
+        (known.received < known.expected ? `, ${count(known.expected - known.received)} without an outcome` : ""),
     },
     {
       title: "Compared with the baseline",
       cell: ({ scoring: { difference_to_baseline: difference } }) =>
         difference === null ? "–" : <Verdict difference={difference} />,
     },
-    {
-      title: "Outcomes known",
-      isNumber: true,
-      cell: ({ scoring }) => `${count(scoring.coverage.received)} of ${count(scoring.coverage.expected)}`,
-    },
-    { title: "Not executed", isNumber: true, cell: ({ infra_failed_trials: failed }) => count(failed) },
+    ...(configurations.some(({ infra_failed_trials: failed }) => failed > 0) ? [NOT_EXECUTED] : []),
     {
       title: "Cost",
       isNumber: true,
@@ -95,6 +100,7 @@ export function Matrix({ results, titles }: Props): ReactNode {
         </p>
       )}
       <Card title="Configurations">
+        <DifferingSettings configurations={configurations} />
         <DataTable caption="Configurations" columns={columns} rows={configurations} keyOf={({ uid }) => uid} />
         <p className="soft small">
           “Not distinguishable” means that the data does not show a difference, not that there is none. More repetitions
@@ -126,7 +132,7 @@ export function Matrix({ results, titles }: Props): ReactNode {
   );
 }
 
-function Tasks({ results: { task_metrics: rows = [], configurations }, titles }: Props): ReactNode {
+function Tasks({ results: { task_metrics: rows = [], configurations }, titles }: Omit<Props, "runners">): ReactNode {
   const tasks = [...new Set(rows.map(({ task_uid: uid }) => uid))].filter((uid) => uid !== undefined);
   const cellOf = (task: string, configuration: string) =>
     rows.find((row) => row.task_uid === task && row.configuration_uid === configuration);

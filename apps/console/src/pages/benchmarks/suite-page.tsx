@@ -17,7 +17,8 @@ import { orDash, percent } from "../../ui/periods.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { BenchmarkState } from "./benchmark-state.tsx";
-import { settingColumns } from "./configuration-settings.tsx";
+import { DifferingSettings, settingColumns } from "./configuration-settings.tsx";
+import { launchSettingsQuery, runnerNamesOf } from "./launch-settings.ts";
 import { LaunchDialog } from "./launch-dialog.tsx";
 import { suiteQuery } from "./suite-query.ts";
 
@@ -126,19 +127,42 @@ function SuiteRuns(): ReactNode {
   );
 }
 
+/** Returns the names of runners by uid, from the newest benchmark run of the suite. */
+function useRunnerNames({ factory_uid, uid: suite_uid }: Suite): ReadonlyMap<string, string> {
+  const { data: newest } = useQuery({
+    queryKey: ["runs", "benchmark", suite_uid, "newest"],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/factory/{factory_uid}/benchmarks/{suite_uid}/runs", {
+          params: { path: { factory_uid, suite_uid }, query: { limit: 1 } },
+          signal,
+        }),
+      ),
+  });
+  const run_uid = newest?.data[0]?.uid;
+  const { data: run } = useQuery({
+    ...launchSettingsQuery({ factory_uid, suite_uid, run_uid: run_uid ?? "" }),
+    enabled: run_uid !== undefined,
+  });
+  return runnerNamesOf(run);
+}
+
 function SuiteContent({ suite }: { suite: Suite }): ReactNode {
+  const { configurations = [] } = suite;
+  const runners = useRunnerNames(suite);
   return (
     <>
       <Card title="Configurations">
+        <DifferingSettings configurations={configurations} />
         <DataTable
           caption="Configurations"
           columns={[
             { title: "Name", cell: (each) => <SafeText>{each.display_name}</SafeText> },
             { title: "Role", cell: ({ role }) => role },
-            ...settingColumns(suite.configurations ?? []),
+            ...settingColumns(configurations, runners),
             { title: "Uid", cell: ({ uid }) => <Id value={uid} /> },
           ]}
-          rows={suite.configurations ?? []}
+          rows={configurations}
           keyOf={({ uid }) => uid}
         />
       </Card>

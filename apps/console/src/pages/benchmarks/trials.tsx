@@ -10,28 +10,18 @@ import { Card, EmptyState } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { BenchmarkState } from "./benchmark-state.tsx";
+import { launchSettingsQuery, type RunPath } from "./launch-settings.ts";
 
 type Trial = components["schemas"]["BenchmarkTrial"];
-type Path = { readonly factory_uid: string; readonly suite_uid: string; readonly run_uid: string };
 const PATH = "/benchmarks/$factoryUid/$suiteUid/runs/$runUid";
 const PAGE_SIZE = 50;
 const STATES = ["pending", "running", "succeeded", "failed", "cancelled"] as const;
 
 /** The trials of a benchmark run. Each links to its run. */
-export function Trials({ path }: { path: Path }): ReactNode {
+export function Trials({ path }: { path: RunPath }): ReactNode {
   const { configuration = [], state = [], cursor } = getRouteApi(PATH).useSearch();
   const navigate = useNavigate({ from: PATH });
-  const { data: run } = useQuery({
-    queryKey: ["runs", "benchmark", path.suite_uid, path.run_uid, "settings"],
-    queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/factory/{factory_uid}/benchmarks/{suite_uid}/runs/{run_uid}", {
-          params: { path, query: { include: ["launch_settings"] } },
-          signal,
-        }),
-      ),
-    staleTime: Infinity,
-  });
+  const { data: run } = useQuery(launchSettingsQuery(path));
   const configurations = (run?.configurations ?? []).map(({ uid, display_name: label }) => ({ value: uid, label }));
   const filter = (changes: { configuration?: string[]; state?: string[] }): void =>
     void navigate({ search: (old) => ({ ...old, cursor: undefined, ...changes }), replace: true });
