@@ -50,3 +50,11 @@ export const factoriesQuery = queryOptions({
   queryKey: ["factories", "choices"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/factory", { params: { query: { limit: FACTORIES_MAX } }, signal })),
 });
+
+/** The agents of a factory. */
+export const agentsQuery = (factoryUid: string) =>
+  queryOptions({
+    queryKey: ["factories", factoryUid, "agents"],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/agent/identities", { params: { query: { factory_uid: factoryUid } }, signal })),
+  });

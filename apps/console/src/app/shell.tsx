@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore, type ReactNode } from "react";
-import { Link, useLocation, useMatches } from "@tanstack/react-router";
+import { Link, useLocation, useMatches, useRouterState } from "@tanstack/react-router";
 import { Menu as MenuIcon, Search } from "lucide-react";
 import { TeamEventsProvider, useLiveState } from "../api/team-events.tsx";
 import icon from "../styles/icon.svg";
@@ -88,6 +88,7 @@ export function Shell({ children }: { children: ReactNode }): ReactNode {
               Search <span className="kbd">Ctrl K</span>
             </Button>
           </header>
+          <LoadingBar />
           <main className="content" id="content" ref={content} tabIndex={-1}>
             {me.principal.type === "user" && me.teams.length === 0 && (
               <Suspense fallback={null}>
@@ -121,9 +122,15 @@ function NavigationSection({ label, entries }: (typeof NAVIGATION)[number]): Rea
   );
 }
 
+/** Shows that a page is being loaded. Pages that load at once do not show it. */
+function LoadingBar(): ReactNode {
+  const isLoading = useRouterState({ select: (state) => state.isLoading });
+  return isLoading && <div className="loading-bar" aria-hidden />;
+}
+
 function Breadcrumb(): ReactNode {
   const parents = useMatches().flatMap(({ staticData }) => staticData.parents ?? []);
-  const title = useSyncExternalStore(pageTitle.subscribe, pageTitle.get);
+  const { title, detail } = useSyncExternalStore(pageTitle.subscribe, pageTitle.get);
   return (
     <nav className="breadcrumb" aria-label="Breadcrumb">
       <ol>
@@ -132,7 +139,8 @@ function Breadcrumb(): ReactNode {
             <Link to={to}>{label}</Link>
           </li>
         ))}
-        <li aria-current="page">{title}</li>
+        {detail !== undefined && <li>{title}</li>}
+        <li aria-current="page">{detail ?? title}</li>
       </ol>
     </nav>
   );

@@ -1,12 +1,16 @@
-const listeners = new Set<() => void>();
-let title = "";
+/** The title of the page, and the name of what it shows below that, such as an automation of a factory. */
+type PageTitle = { readonly title: string; readonly detail: string | undefined };
 
-/** The title of the page, shown in the browser tab and as the last part of the breadcrumb. */
+const listeners = new Set<() => void>();
+let current: PageTitle = { title: "", detail: undefined };
+
+/** The title of the page, shown in the browser tab and as the last parts of the breadcrumb. */
 export const pageTitle = {
-  get: (): string => title,
-  set: (next: string): void => {
-    title = next;
-    document.title = `${next} · Millwright`;
+  get: (): PageTitle => current,
+  set: (changes: Partial<PageTitle>): void => {
+    current = { ...current, ...changes };
+    const { title, detail } = current;
+    document.title = [...(detail === undefined ? [] : [detail]), title, "Millwright"].join(" · ");
     for (const listener of listeners) listener();
   },
   subscribe: (listener: () => void): (() => void) => {

@@ -14,7 +14,7 @@ type Props = {
 /** The frame of a page: its title, which also names the browser tab, its actions and its content. */
 export function Page({ title, heading, subtitle, actions, children }: Props): ReactNode {
   useEffect(() => {
-    pageTitle.set(visibleText(title));
+    pageTitle.set({ title: visibleText(title) });
   }, [title]);
   return (
     <div className="page">
@@ -28,6 +28,14 @@ export function Page({ title, heading, subtitle, actions, children }: Props): Re
       {children}
     </div>
   );
+}
+
+/** Adds what a page shows, such as an automation of a factory, to the breadcrumb and the title of the browser tab. */
+export function usePageDetail(name: string | undefined): void {
+  useEffect(() => {
+    pageTitle.set({ detail: name === undefined ? undefined : visibleText(name) });
+    return () => pageTitle.set({ detail: undefined });
+  }, [name]);
 }
 
 /** Says that there is nothing, and what to do next. */

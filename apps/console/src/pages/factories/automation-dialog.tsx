@@ -3,13 +3,14 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
 import { api, dataOf } from "../../api/client.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
+import { agentsQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { Select, SelectField } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
-import { agentsQuery } from "./factory-queries.ts";
 import { FilterFields } from "./filter-fields.tsx";
+import { eventText } from "./trigger-text.ts";
 
 type Automation = components["schemas"]["Automation"];
 type Trigger = components["schemas"]["AutomationTrigger"];
@@ -97,7 +98,7 @@ export function AutomationDialog({ factoryUid, automation, onClose }: Props): Re
         label="Agent"
         value={agent}
         choices={[
-          { value: "", label: "Foreman" },
+          { value: "", label: "The factory's foreman (default)" },
           ...(agents?.agents ?? []).map(({ name: each }) => ({ value: each, label: each })),
         ]}
         onChange={setAgent}
@@ -166,7 +167,10 @@ function TriggerFields({ factoryUid, number, draft, onChange, onRemove }: Trigge
           <Select
             label="Event"
             value={event}
-            choices={[...new Set([onlyEvent, event])].map((each) => ({ value: each, label: each }))}
+            choices={[...new Set([onlyEvent, event])].map((each) => ({
+              value: each,
+              label: eventText(provider, each),
+            }))}
             onChange={(value) => onChange({ event: value })}
           />
         )}

@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { ListView } from "../../ui/list-view.tsx";
-import { Card, EmptyState, Facts } from "../../ui/page.tsx";
+import { Card, EmptyState, Facts, usePageDetail } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToasts } from "../../ui/toasts.tsx";
@@ -41,6 +41,7 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
         }),
       ),
   });
+  usePageDetail(automation?.name);
   if (!automation)
     return error ? <ErrorView error={error} onRetry={() => void refetch()} /> : <p className="soft">Loading…</p>;
   return (
@@ -102,7 +103,7 @@ function AutomationPage({ factoryUid }: FactoryTab): ReactNode {
           </EmptyState>
         }
       >
-        {({ decisions }) => <DecisionTable factoryUid={factoryUid} decisions={decisions} />}
+        {({ decisions }) => <DecisionTable factoryUid={factoryUid} decisions={decisions} isOfOneAutomation />}
       </ListView>
       <Card title="Prompt">
         <pre className="payload" tabIndex={0} role="region" aria-label="Prompt">

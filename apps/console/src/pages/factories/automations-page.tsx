@@ -13,12 +13,10 @@ import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
 import { AutomationDialog } from "./automation-dialog.tsx";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
+import { triggerText } from "./trigger-text.ts";
 
 type Automation = components["schemas"]["Automation"];
 const PAGE_SIZE = 50;
-
-const triggerText = ({ provider, event, schedule }: Automation["triggers"][number]): string =>
-  `${provider} ${event}${schedule ? ` (${schedule.cron})` : ""}`;
 
 const columnsOf = (factoryUid: string): readonly Column<Automation>[] => [
   {

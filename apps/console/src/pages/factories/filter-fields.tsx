@@ -1,15 +1,12 @@
 import type { ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { SelectField } from "../../ui/select-field.tsx";
 import { STAGES } from "../../ui/task-stages.ts";
 import { webhooksQuery } from "./factory-queries.ts";
-
-type Filter = Readonly<Record<string, unknown>>;
+import { isObject, valuesOf, type Filter } from "./trigger-text.ts";
 
 const STAGE_KEYS = { stages: "To the stages (none: all)", from_stages: "From the stages (none: all)" } as const;
-
-const isObject = (value: unknown): value is Filter =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Returns a filter from its JSON, or undefined if the text is not a JSON object. No text is a filter without keys. */
 function filterOf(text: string): Filter | undefined {
@@ -19,13 +16,6 @@ function filterOf(text: string): Filter | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Returns the values that a key requires: `["a"]` or `{"in": ["a"]}`. */
-function valuesOf(filter: Filter, key: string): string[] {
-  const value = filter[key];
-  const values = isObject(value) ? value["in"] : value;
-  return Array.isArray(values) ? values.filter((each) => typeof each === "string") : [];
 }
 
 type Props = {
@@ -89,18 +79,31 @@ function WebhookField({ factoryUid, value, onChange }: WebhookProps): ReactNode 
   const { data } = useQuery(webhooksQuery(factoryUid));
   const webhooks = (data?.webhooks ?? []).map(({ uid, name }) => ({ value: uid, label: name }));
   const isListed = value === "" || webhooks.some((webhook) => webhook.value === value);
+  const isNone = data !== undefined && webhooks.length === 0;
   return (
-    <SelectField
-      label="Webhook"
-      required
-      value={value}
-      choices={[
-        { value: "", label: data && webhooks.length === 0 ? "Create a webhook first" : "Choose a webhook…" },
-        ...webhooks,
-        ...(isListed ? [] : [{ value, label: value }]),
-      ]}
-      onChange={onChange}
-    />
+    <>
+      <SelectField
+        label="Webhook"
+        required
+        value={value}
+        choices={[
+          { value: "", label: isNone ? "No webhook yet" : "Choose a webhook…" },
+          ...webhooks,
+          ...(isListed ? [] : [{ value, label: value }]),
+        ]}
+        onChange={onChange}
+      />
+      {isNone && (
+        <p className="notice">
+          <span>
+            <Link to="/factories/$factoryUid/webhooks" params={{ factoryUid }}>
+              Create a webhook
+            </Link>{" "}
+            first, then this automation.
+          </span>
+        </p>
+      )}
+    </>
   );
 }
 
