@@ -33,14 +33,16 @@ const ADVICE: Readonly<Record<number, string>> = {
   401: "Sign in again.",
   403: "Ask an owner or admin of the team for this permission, or switch to another team.",
   404: "Check the address and the active team. Resources of other teams are not visible.",
-  409: "The state has changed meanwhile. Reload the page and try again.",
   413: "Send less data.",
-  422: "This resource does not support the operation.",
   429: "Wait a moment, then try again.",
 };
 
-/** Returns what the reader can do about an error. */
-export const adviceFor = (error: unknown): string =>
-  error instanceof ApiError
-    ? (ADVICE[error.status] ?? "Try again. If it fails again, give the request id to the operator of the platform.")
-    : "Reload the page. If it fails again, report it with the text above.";
+const FIRST_SERVER_ERROR = 500;
+
+/** Returns what the reader can do about an error. Undefined if the message of the API states it. */
+export function adviceFor(error: unknown): string | undefined {
+  if (!(error instanceof ApiError)) return "Reload the page. If it fails again, report it with the text above.";
+  return error.status < FIRST_SERVER_ERROR
+    ? ADVICE[error.status]
+    : "Try again. If it fails again, give the request id to the operator of the platform.";
+}

@@ -13,14 +13,15 @@ export const ModelLinks = (): ReactNode => (
   </p>
 );
 
-/** Warns before work is dispatched without an AI model. Empty while one is available. */
-export function MissingModelNotice(): ReactNode {
+/** Warns before work is dispatched without an AI model. Empty while one is available. Children are further actions. */
+export function MissingModelNotice({ children }: { children?: ReactNode }): ReactNode {
   const { data } = useQuery(modelsQuery);
   if (!data || data.models.some(({ id, disabled }) => id !== SCRIPTED && !disabled)) return null;
   return (
     <div className="notice" role="status">
       <p>No AI model is configured. Without one, runs execute only the steps of a script in their prompt.</p>
       <ModelLinks />
+      {children}
     </div>
   );
 }

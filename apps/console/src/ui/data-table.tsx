@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import type { MouseEvent, ReactNode } from "react";
 import { ArrowDown, ArrowUp } from "lucide-react";
 
 export type Column<Row> = {
@@ -20,7 +20,20 @@ type Props<Row> = {
   readonly onSort?: (sort: Sort) => void;
 };
 
-/** A table whose headers sort it. The caption describes it to screen readers. */
+/** Elements that handle a click in a row themselves. */
+const CONTROLS = "a, button, input, select, textarea, label, summary";
+
+/** Opens the primary link of a row on a click beside it. Selecting text is no such click. */
+function openRow(event: MouseEvent<HTMLTableRowElement>): void {
+  const isControl = (event.target as Element).closest(CONTROLS) !== null;
+  if (isControl || event.ctrlKey || event.metaKey || event.shiftKey || String(getSelection()) !== "") return;
+  event.currentTarget.querySelector<HTMLElement>(".primary-link")?.click();
+}
+
+/**
+ * A table whose headers sort it. The caption describes it to screen readers. A row with a link of the class
+ * `primary-link` opens it on a click anywhere.
+ */
 export function DataTable<Row>({ caption, columns, rows, keyOf, sort, onSort }: Props<Row>): ReactNode {
   return (
     <div className="table-frame" role="region" aria-label={caption} tabIndex={0}>
@@ -35,7 +48,7 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, sort, onSort }: 
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
+            <tr key={keyOf(row)} onClick={openRow}>
               {columns.map(({ title, cell, isNumber }) => (
                 <td key={title} className={isNumber ? "number" : undefined}>
                   {cell(row)}

@@ -6,11 +6,12 @@ import { CopyButton } from "./copy.tsx";
 /** Shows a failed request: what is wrong, what to do, and the request id. */
 export function ErrorView({ error, onRetry }: { error: unknown; onRetry?: () => void }): ReactNode {
   const isApi = error instanceof ApiError;
+  const advice = adviceFor(error);
   return (
     <section className="notice bad" role="alert">
       <h2>{isApi ? (error.problem.title ?? "The platform did not respond") : "The page failed"}</h2>
       <p>{error instanceof Error ? error.message : String(error)}</p>
-      <p className="soft">{adviceFor(error)}</p>
+      {advice !== undefined && <p className="soft">{advice}</p>}
       {isApi && (
         <p className="soft small">
           {error.request}

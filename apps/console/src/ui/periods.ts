@@ -48,13 +48,13 @@ const WEEK_DAYS = 7;
 const DEFAULT_DAYS = 30;
 const dateOf = (instant: number): string => new Date(instant).toISOString().slice(0, 10);
 
-/** Returns the ranges that a page offers at an instant. Weeks begin on Monday, in UTC. */
+/** Returns the ranges that a page offers at an instant. Weeks begin on Sunday in UTC, as those of the API. */
 export function rangesAt(now: number) {
-  const monday = now - ((new Date(now).getUTCDay() + WEEK_DAYS - 1) % WEEK_DAYS) * DAY_MS;
+  const sunday = now - new Date(now).getUTCDay() * DAY_MS;
   const presets: readonly (Pick<RangeSearch, "from" | "before"> & { readonly label: string })[] = [
     { label: "Last 30 days" },
-    { label: "This week", from: dateOf(monday) },
-    { label: "Last week", from: dateOf(monday - WEEK_DAYS * DAY_MS), before: dateOf(monday) },
+    { label: "This week", from: dateOf(sunday) },
+    { label: "Last week", from: dateOf(sunday - WEEK_DAYS * DAY_MS), before: dateOf(sunday) },
   ];
   /** Returns the range that the API applies, with its last day. */
   const rangeText = ({ from, before }: RangeSearch): string => {

@@ -21,7 +21,7 @@ export function PullRequestName({ pullRequest }: { pullRequest: Named }): ReactN
   const name = `${pullRequest.repo_full_name}#${pullRequest.pr_number}`;
   return (
     <>
-      <a href={safeHref(pullRequest.url)} className="primary-link truncate">
+      <a href={safeHref(pullRequest.url)} className="truncate">
         <SafeText>{pullRequest.title ?? name}</SafeText>
       </a>
       <span className="soft small">

@@ -16,3 +16,6 @@ export const sentenceCase = (value: string): string =>
 
 /** Returns what created a run, in words. */
 export const sourceText = (source: string): string => NAMES[source] ?? sentenceCase(source);
+
+/** Returns the harness of an agent, in words: "oz" is the one of the platform. */
+export const harnessText = (harness: string): string => (harness === "oz" ? "Built-in" : harness);

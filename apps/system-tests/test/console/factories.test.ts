@@ -123,7 +123,8 @@ inBrowser("the factory and schedule pages", () => {
     await page.getByRole("link", { name: "alerts" }).click();
     await page.getByText("Fired", { exact: true }).waitFor();
     await page.getByText("Not matched", { exact: true }).waitFor();
-    await page.getByText("does not match", { exact: true }).waitFor();
+    await page.getByRole("navigation", { name: "Breadcrumb" }).getByText("alerts", { exact: true }).waitFor();
+    await page.getByText("Trigger 1 does not match", { exact: true }).waitFor();
     await expectAccessible(page);
     expect(page.problems).toEqual([]);
   });
@@ -244,16 +245,29 @@ inBrowser("the factory and schedule pages", () => {
     expect(page.problems).toEqual([]);
   });
 
-  test("create a factory from the template, whose plan has no error", async () => {
+  test("create a factory from the template, which receives work after its definition is applied", async () => {
     await page.goto("/factories");
     await page.getByRole("button", { name: "Create factory" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Mill");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("heading", { name: "Mill" }).waitFor();
+    const notice = page.getByRole("status").filter({ hasText: "No definition is applied yet" });
+    await notice.waitFor();
+    await page.getByRole("link", { name: "Board" }).click();
+    await page.getByRole("button", { name: "Dispatch work", disabled: true }).waitFor();
+    await expectAccessible(page);
+    await notice.getByRole("link", { name: "Plan and apply" }).click();
     await page.getByRole("button", { name: "Plan", exact: true }).click();
     await page.getByRole("table", { name: "Changes" }).getByRole("cell", { name: "implementer" }).waitFor();
-    expect(await page.getByRole("button", { name: "Apply" }).isEnabled()).toBe(true);
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByRole("link", { name: "Dispatch work" }).click();
+    await page.getByRole("dialog", { name: "Dispatch work to Mill" }).waitFor();
+    await page.getByRole("button", { name: "Insert an example script" }).click();
+    expect(await page.getByLabel("What is to be done?").inputValue()).toMatch(/^```scripted\n- say: /);
+    expect(await page.getByRole("button", { name: "Dispatch", exact: true }).isEnabled()).toBe(true);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Cancel" }).click();
     expect(page.problems).toEqual([]);
   });
 

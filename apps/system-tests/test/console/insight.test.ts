@@ -3,7 +3,15 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Download } from "playwright-core";
 import { bareRepository } from "@millwright/test-platform";
 import { eventually, ModelServer } from "@millwright/testing";
-import { ConsoleSession, expectAccessible, inBrowser, signIn, type ConsolePage } from "../support/browser.ts";
+import { runnerUidOf } from "@millwright/ids";
+import {
+  ConsoleSession,
+  expectAccessible,
+  expectFits,
+  inBrowser,
+  signIn,
+  type ConsolePage,
+} from "../support/browser.ts";
 import type { Client } from "../support/client.ts";
 import { SLOW_MS } from "../support/deployment.ts";
 import { RUN_TIMEOUT_MS, script, spawn, succeeded } from "../support/runs.ts";
@@ -11,6 +19,12 @@ import { aFactory, definitionFiles, teamOf } from "../support/resources.ts";
 
 const MODEL = "claude-opus-5-5";
 const RULE = { checks: [{ kind: "regex", target: "final_message", pattern: "." }], pass: "pass", fail: "fail" };
+
+/** Two runners that differ in their names only. */
+const RUNNERS = ["small", "large"].map((name) => ({
+  path: `runners/${name}.yaml`,
+  content: "platform:\n  linux:\n    dockerImage: debian\n",
+}));
 
 inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
   let models: ModelServer;
@@ -44,7 +58,7 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
       'pull_request: {title: "Lower <b>the</b> price"}',
     );
     await succeeded(api, (await api.post(`/factory/${factory}/runs`, { prompt })).run_id);
-    judged = await aFactory(api, definitionFiles(script("say: Done.")), { name: "Judged" });
+    judged = await aFactory(api, [...definitionFiles(script("say: Done.")), ...RUNNERS], { name: "Judged" });
     ({ uid: scorer } = await api.post(`/factory/${judged}/scorers`, {
       name: "Answers <i>well</i>",
       scope_mode: "all_agents",
@@ -65,8 +79,18 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
       agent_uid: agents.find(({ name }: any) => name === "helper").uid,
       factory_agent_type: "helper",
       configurations: [
-        { role: "baseline", display_name: "Today", model: "scripted" },
-        { role: "candidate", display_name: "Tomorrow", model: "scripted" },
+        {
+          role: "baseline",
+          display_name: "Today",
+          model: "scripted",
+          runner_id: runnerUidOf(judged, "small"),
+        },
+        {
+          role: "candidate",
+          display_name: "Tomorrow",
+          model: "scripted",
+          runner_id: runnerUidOf(judged, "large"),
+        },
       ],
       tasks: [{ title: "Answer", prompt: script("say: Done."), success_criteria: "There is an answer.", rule: RULE }],
     });
@@ -127,10 +151,11 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
     expect(await saved("Save “Spend” as CSV")).toContain(`${MODEL},0.008,0,0`);
     expect(await saved("Save “Costliest pull requests” as CSV")).toContain("Lower <b>the</b> price");
     await expectAccessible(page);
+    await expectFits(page, 400);
     await page.getByLabel("Range").selectOption("Last week");
     await page.waitForURL((url) => url.searchParams.has("before"));
     const { from, before } = Object.fromEntries(new URL(page.url()).searchParams);
-    expect([new Date(from!).getUTCDay(), Date.parse(before!) - Date.parse(from!)]).toEqual([1, 7 * 86_400_000]);
+    expect([new Date(from!).getUTCDay(), Date.parse(before!) - Date.parse(from!)]).toEqual([0, 7 * 86_400_000]);
     await page.getByText(new RegExp(`^${from} to the end of `)).waitFor();
   });
 
@@ -221,6 +246,9 @@ inBrowser("metrics, costs, budgets, scorers and benchmarks", () => {
       const matrix = page.getByRole("region", { name: "Configurations" });
       await matrix.getByText("2 of 2").first().waitFor();
       await matrix.getByText("not distinguishable").waitFor();
+      await page.getByText("Differs in: runner").waitFor();
+      await matrix.getByRole("cell", { name: "small", exact: true }).waitFor();
+      await expectFits(page, 1280);
       await page
         .getByRole("region", { name: "Tasks by configuration" })
         .getByRole("cell", { name: "Answer" })

@@ -75,6 +75,10 @@ inBrowser("the console", () => {
     await page.getByText("Thank you for the answer.").waitFor();
     await succeeded(api, runId);
     await page.getByRole("button", { name: "Retry" }).waitFor();
+    await page.getByRole("status").filter({ hasText: "No AI model is configured" }).waitFor();
+    const details = page.getByRole("complementary", { name: "Details of the run" });
+    await details.getByText("Harness", { exact: true }).waitFor();
+    expect(await details.getByText("Ticket").count()).toBe(0);
     const last = (await eventsOf(api, runId)).at(-1).seq;
     await page.getByText(`${last} events`).waitFor();
     expect(await page.getByText("Thank you for the answer.").count()).toBe(1);

@@ -61,6 +61,14 @@ inBrowser("the console", () => {
     expect(new URL(page.url()).search).toBe("");
   });
 
+  test("opens a run by a click beside its link", async () => {
+    await page.getByRole("row", { name: /Third/ }).getByText("Succeeded").click();
+    await page.getByRole("heading", { name: "Third" }).waitFor();
+    await page.goBack();
+    await page.getByRole("link", { name: "Third" }).waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
   test("opens the command palette by keyboard and finds runs", async () => {
     await page.keyboard.press("Control+k");
     await page.getByRole("option", { name: "Dispatch work" }).waitFor();

@@ -86,6 +86,17 @@ export async function signIn(page: Page, path = "/", key = OWNER_KEY): Promise<v
   await page.getByRole("navigation", { name: "Main" }).waitFor();
 }
 
+/** Expects that the page does not scroll sideways in a window of a width. The width is restored afterwards. */
+export async function expectFits(page: Page, width: number): Promise<void> {
+  const before = page.viewportSize()!;
+  await page.setViewportSize({ ...before, width });
+  const [content, frame] = await page
+    .locator("#content")
+    .evaluate(({ scrollWidth, clientWidth }: any): number[] => [scrollWidth, clientWidth]);
+  await page.setViewportSize(before);
+  expect([width, content]).toEqual([width, frame]);
+}
+
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 /** Expects that axe finds no violation on the page as it is, in light and in dark. */

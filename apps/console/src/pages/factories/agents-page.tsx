@@ -1,13 +1,15 @@
 import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
+import { agentsQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Card, EmptyState } from "../../ui/page.tsx";
+import { harnessText } from "../../ui/run-source.ts";
 import { SafeText, visibleText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
-import { agentsQuery, sourceQuery } from "./factory-queries.ts";
+import { sourceQuery } from "./factory-queries.ts";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
 
 type Agent = components["schemas"]["AgentIdentity"];
@@ -30,7 +32,7 @@ const COLUMNS: readonly Column<Agent>[] = [
   },
   { title: "Type", cell: ({ agent_type: type }) => type?.toLowerCase() ?? "–" },
   { title: "Model", cell: ({ base_model: model }) => <SafeText>{model || "default"}</SafeText> },
-  { title: "Harness", cell: ({ harness }) => harness?.type ?? "default" },
+  { title: "Harness", cell: ({ harness }) => (harness?.type ? harnessText(harness.type) : "default") },
   { title: "Skills", cell: ({ skills }) => <SafeText>{skills.join(", ") || "–"}</SafeText> },
   {
     title: "State",

@@ -43,13 +43,6 @@ export const automationChoices = (uid: string) =>
       ),
   });
 
-export const agentsQuery = (factoryUid: string) =>
-  queryOptions({
-    queryKey: ["factories", factoryUid, "agents"],
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/agent/identities", { params: { query: { factory_uid: factoryUid } }, signal })),
-  });
-
 export const webhooksQuery = (factoryUid: string) =>
   queryOptions({
     queryKey: ["factories", factoryUid, "webhooks"],

@@ -1,6 +1,7 @@
 import type { ComponentType, ReactNode } from "react";
 import { Link, useParams } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
+import { ForemanNotice } from "../../app/foreman-notice.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -76,6 +77,7 @@ function FactoryFrame({ factoryUid, children }: FactoryTab & { children: ReactNo
           </Link>
         ))}
       </nav>
+      <ForemanNotice factory={factory} />
       {children}
     </Page>
   );

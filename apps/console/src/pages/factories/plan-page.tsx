@@ -1,6 +1,8 @@
 import { useRef, useState, type ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { useForemanMissing } from "../../app/foreman-notice.tsx";
 import { useMay } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
@@ -43,6 +45,7 @@ function PlanView({ factoryUid, source }: { factoryUid: string; source: Source }
       ),
   });
   const apply = useApply(factoryUid);
+  const isForemanMissing = useForemanMissing(factoryUid);
   const isCurrent = plan.variables === files;
   const open = ({ path: at, line, column }: Diagnostic): void => {
     const content = files.find((file) => file.path === at)?.content;
@@ -92,6 +95,16 @@ function PlanView({ factoryUid, source }: { factoryUid: string; source: Source }
       </Card>
       {plan.error && <ErrorView error={plan.error} />}
       {apply.error && <ErrorView error={apply.error} />}
+      {apply.isSuccess && source.state === "APPLIED" && !isForemanMissing && !plan.data && (
+        <div className="notice good" role="status">
+          <p>The definition is applied, and the factory can receive work.</p>
+          <p>
+            <Link to="/work" search={{ factory: factoryUid, dialog: "dispatch" }}>
+              Dispatch work
+            </Link>
+          </p>
+        </div>
+      )}
       {plan.data && isCurrent && (
         <Card title={plan.data.valid ? "Plan" : "The definition has errors"}>
           <div className="stack">

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { agentsQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { DataTable, type Column } from "../../ui/data-table.tsx";
@@ -9,7 +10,7 @@ import { ErrorView } from "../../ui/error-view.tsx";
 import { EmptyState } from "../../ui/page.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { Time } from "../../ui/time.tsx";
-import { agentsQuery, factoryQuery } from "./factory-queries.ts";
+import { factoryQuery } from "./factory-queries.ts";
 import { inFactory, type FactoryTab } from "./in-factory.tsx";
 
 type Variant = components["schemas"]["AgentSkillVariant"];

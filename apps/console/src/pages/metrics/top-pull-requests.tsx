@@ -9,7 +9,6 @@ import { ErrorView } from "../../ui/error-view.tsx";
 import { dollars } from "../../ui/money.ts";
 import { Card } from "../../ui/page.tsx";
 import { PullRequestName, PullRequestState, RunLinks } from "../../ui/pull-request.tsx";
-import { sourceText } from "../../ui/run-source.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { csvOf, saveFile } from "../../ui/save-file.ts";
 import { Time } from "../../ui/time.tsx";
@@ -28,7 +27,6 @@ const COLUMNS: readonly Column<Costed>[] = [
     cell: ({ models }) => <SafeText>{models.map((each) => each.model_id).join(", ") || "–"}</SafeText>,
   },
   { title: "Started by", cell: ({ creator }) => <SafeText>{creator?.display_name ?? "–"}</SafeText> },
-  { title: "Source", cell: ({ source }) => (source ? sourceText(source) : "–") },
   { title: "First reported", cell: ({ first_seen_at: at }) => <Time at={at} /> },
   { title: "Runs", cell: ({ runs }) => <RunLinks runs={runs} /> },
 ];

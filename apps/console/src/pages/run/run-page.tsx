@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
 import { getRouteApi } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
+import { MissingModelNotice } from "../../app/model-notice.tsx";
+import { useSession } from "../../app/session.tsx";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -31,6 +33,7 @@ function RunView({ runId }: { runId: string }): ReactNode {
     // personal runs are not in the team's event stream
     refetchInterval: ({ state: { data } }) => (data && isTerminal(data.state) ? 15_000 : 4_000),
   });
+  const { isLinkViewer } = useSession();
   // the stream of a run that waits or has ended is over; a later change of the run may have continued it
   const hasEnded = run !== undefined && (isTerminal(run.state) || run.state === "BLOCKED");
   const live = useTimeline(runId, hasEnded && run.updated_at);
@@ -68,6 +71,7 @@ function RunView({ runId }: { runId: string }): ReactNode {
       <div className="run-columns">
         <section className="run-main" aria-label="Timeline">
           {live.error ? <ErrorView error={live.error} /> : <TimelineView live={live} run={run} />}
+          {isTerminal(run.state) && !isLinkViewer && <MissingModelNotice />}
           <FollowupBox target={{ runId }} />
         </section>
         <RunSide run={run} />

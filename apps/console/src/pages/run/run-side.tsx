@@ -7,7 +7,7 @@ import type { components } from "../../gen/api.ts";
 import { Id } from "../../ui/copy.tsx";
 import { count, dollars } from "../../ui/money.ts";
 import { Card, Facts } from "../../ui/page.tsx";
-import { sentenceCase, sourceText } from "../../ui/run-source.ts";
+import { harnessText, sentenceCase, sourceText } from "../../ui/run-source.ts";
 import { SafeText } from "../../ui/safe-text.tsx";
 import { readableDuration, Time } from "../../ui/time.tsx";
 import { RunArtifacts } from "./run-artifacts.tsx";
@@ -17,6 +17,13 @@ type RunItem = components["schemas"]["RunItem"];
 
 /** Names of the metadata that the platform itself sets. */
 const METADATA: Readonly<Record<string, string>> = { ticket_id: "Ticket", ticket_source: "Ticket source" };
+
+/** Source of the ticket that the platform makes for work without one. */
+const NO_TICKET = "adhoc";
+
+/** Returns the metadata to show. The ticket of work without one is left out. */
+const shownMetadata = ({ metadata = {} }: RunItem): [string, string][] =>
+  Object.entries(metadata).filter(([name]) => metadata["ticket_source"] !== NO_TICKET || METADATA[name] === undefined);
 
 /** What a run is and cost, its artifacts and its tree. */
 export function RunSide({ run }: { run: RunItem }): ReactNode {
@@ -45,7 +52,7 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
         ["Created by", text(run.creator?.display_name)],
         ["Source", run.source && sourceText(run.source)],
         ["Model", text(config.model_id)],
-        ["Harness", config.harness?.type === "oz" ? "built-in (oz)" : config.harness?.type],
+        ["Harness", config.harness?.type && harnessText(config.harness.type)],
         ["Created", <Time key="created" at={run.created_at} />],
         ["Started", <Time key="started" at={run.started_at} />],
         ["Finished", <Time key="finished" at={run.finished_at} />],
@@ -80,7 +87,7 @@ function RunFacts({ run }: { run: RunItem }): ReactNode {
           ),
         ],
         ["Cost limit", config.cost_limit_usd === undefined ? undefined : dollars(config.cost_limit_usd)],
-        ...Object.entries(run.metadata ?? {}).map(
+        ...shownMetadata(run).map(
           ([name, value]) =>
             [METADATA[name] ?? name, text(name === "ticket_source" ? sentenceCase(value) : value)] as const,
         ),

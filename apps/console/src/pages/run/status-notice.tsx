@@ -31,7 +31,13 @@ export function StatusNotice({ run, isWithoutModel }: Props): ReactNode {
         </p>
       )}
       {run.state === "BLOCKED" && isWithoutModel && <ModelLinks />}
-      {run.state === "BLOCKED" && <p className="soft">Answer with a follow-up below to continue the run.</p>}
+      {run.state === "BLOCKED" && (
+        <p className="soft">
+          {isWithoutModel
+            ? "This run keeps its model. After adding a key, dispatch the work again, or continue this run with a script."
+            : "Answer with a follow-up below to continue the run."}
+        </p>
+      )}
     </div>
   );
 }

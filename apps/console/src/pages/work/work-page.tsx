@@ -3,8 +3,10 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Send } from "lucide-react";
 import { factoriesQuery } from "../../api/queries.ts";
+import { ForemanNotice, useForemanMissing } from "../../app/foreman-notice.tsx";
 import { MissingModelNotice } from "../../app/model-notice.tsx";
 import { useMay } from "../../app/session.tsx";
+import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
@@ -15,6 +17,8 @@ import { Board } from "./board.tsx";
 import { CreateTaskDialog } from "./create-task-dialog.tsx";
 import { DispatchDialog } from "./dispatch-dialog.tsx";
 
+type Factory = components["schemas"]["Factory"];
+
 /** The tasks of a factory by stage. */
 export default function WorkPage(): ReactNode {
   const search = getRouteApi("/work").useSearch();
@@ -22,7 +26,6 @@ export default function WorkPage(): ReactNode {
   const { dialog } = search;
   const setDialog = (next: typeof dialog): void =>
     void navigate({ search: (old) => ({ ...old, dialog: next }), replace: true });
-  const mayDispatch = useMay("run.create");
   const mayManage = useMay("task.manage");
   const { data, error, refetch } = useQuery(factoriesQuery);
   const factories = data?.factories ?? [];
@@ -54,10 +57,7 @@ export default function WorkPage(): ReactNode {
             <Plus size={14} aria-hidden />
             Create task
           </Button>
-          <Button look="primary" disabled={!mayDispatch} onClick={() => setDialog("dispatch")}>
-            <Send size={14} aria-hidden />
-            Dispatch work
-          </Button>
+          <DispatchButton factory={factory} onClick={() => setDialog("dispatch")} />
           <CopyCommands
             path={`/factory/${factory.uid}/tasks?include_current_run=true`}
             cli={`task list --factory ${factory.uid}`}
@@ -81,10 +81,27 @@ export default function WorkPage(): ReactNode {
           onChange={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
         />
       </div>
+      <ForemanNotice factory={factory} />
       <MissingModelNotice />
       <Board factoryUid={factory.uid} q={search.q} mayMove={mayManage} />
       {dialog === "dispatch" && <DispatchDialog factory={factory} onClose={() => setDialog(undefined)} />}
       {dialog === "create" && <CreateTaskDialog factoryUid={factory.uid} onClose={() => setDialog(undefined)} />}
     </Page>
+  );
+}
+
+function DispatchButton({ factory, onClick }: { factory: Factory; onClick: () => void }): ReactNode {
+  const mayDispatch = useMay("run.create");
+  const isForemanMissing = useForemanMissing(factory.uid);
+  return (
+    <Button
+      look="primary"
+      disabled={!mayDispatch || isForemanMissing}
+      title={isForemanMissing ? "The factory has no foreman to receive work." : undefined}
+      onClick={onClick}
+    >
+      <Send size={14} aria-hidden />
+      Dispatch work
+    </Button>
   );
 }
