@@ -10,6 +10,12 @@ export {
 export { bestEffort, type WarnLog } from "./best-effort.ts";
 export { containsCredential, withoutCredentials } from "./credential-forms.ts";
 export { isLostConnection, serviceUnavailable } from "./lost-connection.ts";
-export { databaseBusy, isOverloaded } from "./overloaded.ts";
-export { asDomainError, ERROR_CATALOG, problemOf, type ProblemBody, type ProblemContext } from "./problem.ts";
-export { isStorageFull, storageFull } from "./storage-full.ts";
+export {
+  asDomainError,
+  ERROR_CATALOG,
+  isDependencyAbsent,
+  problemOf,
+  type ProblemBody,
+  type ProblemContext,
+} from "./problem.ts";
+export { isStorageFull } from "./storage-full.ts";

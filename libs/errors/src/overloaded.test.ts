@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { asDomainError, isOverloaded, problemOf } from "./index.ts";
+import { asDomainError, problemOf } from "./index.ts";
+import { isOverloaded } from "./overloaded.ts";
 
 const withCode = (code: string, meta?: object) => Object.assign(new Error("failed"), { code, meta });
 
@@ -22,13 +23,13 @@ test.each<[string, unknown, boolean]>([
 
 const context = { publicUrl: "https://mill.example", path: "/api/v1/things", traceId: "t" };
 
-test("a client is told to retry a read that an overloaded database did not complete", () => {
+test("a client retries a read that an overloaded database did not complete", () => {
   const { status, headers, body } = problemOf(asDomainError(withCode("57014")), { ...context, isUnrepeatable: false });
   expect([status, headers["retry-after"], headers["x-should-retry"]]).toEqual([500, "2", "true"]);
   expect(body).toMatchObject({ error_code: "internal_error", reason: "database_busy", retryable: true });
 });
 
-test("a client is not told to repeat a create that may have happened", () => {
+test("a client does not repeat a create that may have happened", () => {
   const { headers } = problemOf(asDomainError(withCode("57014")), { ...context, isUnrepeatable: true });
   expect([headers["retry-after"], headers["x-should-retry"]]).toEqual([undefined, "false"]);
 });

@@ -120,6 +120,10 @@ export function asDomainError(error: unknown): DomainError {
   });
 }
 
+/** Returns whether a database or a service did not respond, which a retry may solve, unlike a full disk. */
+export const isDependencyAbsent = ({ kind, reason }: DomainError): boolean =>
+  kind === "unavailable" && reason !== "storage_full";
+
 /** Translates an error into a public response. */
 export function problemOf(
   error: DomainError,

@@ -9,16 +9,7 @@ import {
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "@millwright/caller";
 import { events, health } from "@millwright/contracts";
-import {
-  databaseBusy,
-  DomainError,
-  isDomainError,
-  isLostConnection,
-  isOverloaded,
-  isStorageFull,
-  serviceUnavailable,
-  storageFull,
-} from "@millwright/errors";
+import { asDomainError, DomainError, isDependencyAbsent, isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import {
   currentScope,
@@ -213,15 +204,8 @@ function failureOf(error: unknown): CallFailure {
   }
   if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
     return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled" };
-  if (isStorageFull(error)) return { ...failureOf(storageFull(error)), logLevel: "error" };
-  if (isLostConnection(error)) return { ...failureOf(serviceUnavailable(error)), logLevel: "warn" };
-  if (isOverloaded(error)) return { ...failureOf(databaseBusy(error)), logLevel: "warn" };
-  const hidden = new DomainError({
-    kind: "internal",
-    reason: "internal",
-    message: "An unexpected error occurred. Retry, and report the trace_id to the operator if it persists.",
-  });
-  return { error: toConnectError(hidden), outcome: "internal", reason: "internal", logLevel: "error" };
+  const hidden = asDomainError(error);
+  return { ...failureOf(hidden), logLevel: isDependencyAbsent(hidden) ? "warn" : "error" };
 }
 
 /** Code of the error that Node.js reports if the sender of a request disconnects. */

@@ -1,7 +1,7 @@
 import { Router } from "@koa/router";
 import Koa from "koa";
 import { z } from "zod";
-import { asDomainError, DomainError, notFound, problemOf } from "@millwright/errors";
+import { asDomainError, DomainError, isDependencyAbsent, notFound, problemOf } from "@millwright/errors";
 import { inScope } from "@millwright/telemetry";
 import { handleRoute, writeReply } from "./handle-route.ts";
 import {
@@ -118,10 +118,6 @@ function writeProblems({ publicUrl, log }: RestOptions): Koa.Middleware<RequestS
     }
   };
 }
-
-/** Returns whether a database or a service did not respond, which a retry may solve, unlike a full disk. */
-const isDependencyAbsent = ({ kind, reason }: DomainError): boolean =>
-  kind === "unavailable" && reason !== "storage_full";
 
 /** Paths that are never pages, although their routes and mounts may be absent. */
 const NOT_PAGES = /^\/(?:api|assets|blobs|docs|errors|metrics|rpc|session|webhooks)(?:\/|$)/;
