@@ -1,6 +1,7 @@
 import { QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, dataOf, readSignInOptions } from "./client.ts";
 import { ApiError } from "./problem.ts";
+import type { paths } from "../gen/api.ts";
 
 const RETRIES_MAX = 3;
 const FACTORIES_MAX = 100;
@@ -44,6 +45,12 @@ export const modelsQuery = queryOptions({
   queryKey: ["models"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/agent/models", { signal })),
 });
+
+type RunsQuery = paths["/api/v1/agent/runs"]["get"]["parameters"]["query"];
+
+/** Returns a page of the runs that the caller may view. */
+export const listRuns = (query: RunsQuery, signal: AbortSignal) =>
+  dataOf(api.GET("/api/v1/agent/runs", { params: { query }, signal }));
 
 /** The factories of the active team, by name. */
 export const factoriesQuery = queryOptions({

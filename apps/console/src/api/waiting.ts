@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { activeTeam } from "./active-team.ts";
 import { api, dataOf } from "./client.ts";
+import { listRuns } from "./queries.ts";
 import type { components } from "../gen/api.ts";
 
 export type WaitingTask = components["schemas"]["FactoryTask"];
@@ -12,12 +13,7 @@ export const WAITING_MAX = 50;
 export function useWaiting() {
   const blocked = useQuery({
     queryKey: ["runs", "waiting"],
-    queryFn: async ({ signal }) =>
-      (
-        await dataOf(
-          api.GET("/api/v1/agent/runs", { params: { query: { state: ["BLOCKED"], limit: WAITING_MAX } }, signal }),
-        )
-      ).runs,
+    queryFn: async ({ signal }) => (await listRuns({ state: ["BLOCKED"], limit: WAITING_MAX }, signal)).runs,
     refetchInterval: REFRESH_MS,
   });
   const reviews = useQuery({

@@ -3,7 +3,7 @@ import { Command } from "cmdk";
 import { useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { CalendarPlus, Send } from "lucide-react";
-import { api, dataOf } from "../api/client.ts";
+import { listRuns } from "../api/queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { SafeText } from "../ui/safe-text.tsx";
 import { StateBadge } from "../ui/state-badge.tsx";
@@ -22,8 +22,7 @@ export default function CommandPalette({ onClose }: { onClose: () => void }): Re
   const { data: runs = [] } = useQuery({
     queryKey: ["runs", "palette", query],
     enabled: query.length > 1 && !UUID.test(query),
-    queryFn: async ({ signal }) =>
-      (await dataOf(api.GET("/api/v1/agent/runs", { params: { query: { q: query, limit: RUNS_MAX } }, signal }))).runs,
+    queryFn: async ({ signal }) => (await listRuns({ q: query, limit: RUNS_MAX }, signal)).runs,
   });
   const groups = usePaletteItems(query);
   const mayRun = useMay("run.create");

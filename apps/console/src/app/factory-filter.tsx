@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { factoriesQuery } from "../api/queries.ts";
 import { ChoiceFilter } from "../ui/filters.tsx";
+import { withChosen } from "../ui/select-field.tsx";
 
 /** A filter with one of the team's factories. A factory that is not listed is shown by its uid. */
 export function FactoryFilter({
@@ -13,13 +14,5 @@ export function FactoryFilter({
 }): ReactNode {
   const { data } = useQuery(factoriesQuery);
   const choices = (data?.factories ?? []).map(({ uid, name }) => ({ value: uid, label: name }));
-  const isListed = value === undefined || choices.some((choice) => choice.value === value);
-  return (
-    <ChoiceFilter
-      label="Factory"
-      value={value}
-      choices={isListed ? choices : [...choices, { value, label: value }]}
-      onChange={onChange}
-    />
-  );
+  return <ChoiceFilter label="Factory" value={value} choices={withChosen(choices, value)} onChange={onChange} />;
 }

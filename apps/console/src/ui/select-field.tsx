@@ -46,6 +46,10 @@ const Control = <Value extends string>({
   </select>
 );
 
+/** Returns the choices and the chosen value, which is its own label if it is none of them. */
+export const withChosen = (choices: readonly Choice[], chosen: string | undefined): readonly Choice[] =>
+  !chosen || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }];
+
 /** Returns choices with the values and labels of a record, in its order. */
 export const choicesOf = <Value extends string>(labels: Readonly<Record<Value, string>>): Choice<Value>[] =>
   (Object.entries(labels) as [Value, string][]).map(([value, label]) => ({ value, label }));

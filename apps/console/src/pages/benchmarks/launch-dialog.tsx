@@ -6,6 +6,7 @@ import { useIdempotencyKey } from "../../api/idempotency.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
+import { TextField } from "../../ui/text-field.tsx";
 
 type Suite = components["schemas"]["BenchmarkSuiteWithTasks"];
 const DEFAULT_REPETITIONS = 5;
@@ -15,10 +16,10 @@ const DEFAULT_PARALLELISM = 4;
 export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => void }): ReactNode {
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const [repetitions, setRepetitions] = useState(DEFAULT_REPETITIONS);
-  const [parallelism, setParallelism] = useState(DEFAULT_PARALLELISM);
+  const [repetitions, setRepetitions] = useState(`${DEFAULT_REPETITIONS}`);
+  const [parallelism, setParallelism] = useState(`${DEFAULT_PARALLELISM}`);
   const [tasks, setTasks] = useState<readonly string[]>(suite.tasks.map(({ uid }) => uid));
-  const body = { repetition_count: repetitions, parallelism, tasks: [...tasks] };
+  const body = { repetition_count: Number(repetitions), parallelism: Number(parallelism), tasks: [...tasks] };
   const header = useIdempotencyKey(body);
   const launch = useMutation({
     mutationFn: () =>
@@ -47,28 +48,22 @@ export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => 
       onSubmit={() => launch.mutate()}
       onClose={onClose}
     >
-      <label className="field">
-        <span>Repetitions of each task</span>
-        <input
-          className="input"
-          type="number"
-          min={1}
-          required
-          value={repetitions}
-          onChange={(event) => setRepetitions(event.target.valueAsNumber)}
-        />
-      </label>
-      <label className="field">
-        <span>Concurrent trials</span>
-        <input
-          className="input"
-          type="number"
-          min={1}
-          required
-          value={parallelism}
-          onChange={(event) => setParallelism(event.target.valueAsNumber)}
-        />
-      </label>
+      <TextField
+        label="Repetitions of each task"
+        type="number"
+        min={1}
+        required
+        value={repetitions}
+        onChange={setRepetitions}
+      />
+      <TextField
+        label="Concurrent trials"
+        type="number"
+        min={1}
+        required
+        value={parallelism}
+        onChange={setParallelism}
+      />
       <fieldset className="task-choice">
         <legend>Tasks</legend>
         {suite.tasks.map(({ uid, title }) => (
@@ -85,8 +80,8 @@ export function LaunchDialog({ suite, onClose }: { suite: Suite; onClose: () => 
         ))}
       </fieldset>
       <p className="soft">
-        {tasks.length} tasks × {configurations} configurations × {repetitions || 0} repetitions:{" "}
-        <strong>{tasks.length * configurations * (repetitions || 0)} trials</strong>, each an ordinary run with its
+        {tasks.length} tasks × {configurations} configurations × {body.repetition_count} repetitions:{" "}
+        <strong>{tasks.length * configurations * body.repetition_count} trials</strong>, each an ordinary run with its
         cost.
       </p>
     </FormDialog>

@@ -7,7 +7,7 @@ import { agentsQuery } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { FormDialog } from "../../ui/form-dialog.tsx";
-import { Select, SelectField } from "../../ui/select-field.tsx";
+import { Select, SelectField, withChosen } from "../../ui/select-field.tsx";
 import { TextField } from "../../ui/text-field.tsx";
 import { FilterFields } from "./filter-fields.tsx";
 import { eventText } from "./trigger-text.ts";
@@ -17,7 +17,7 @@ type Trigger = components["schemas"]["AutomationTrigger"];
 /** A trigger as it is edited: the filter is JSON text. */
 type Draft = { readonly provider: string; readonly event: string; readonly cron: string; readonly filter: string };
 
-const PROVIDERS = ["webhook", "schedule", "factory", "github", "gitlab"] as const;
+const PROVIDERS = ["webhook", "schedule", "factory", "github", "gitlab"].map((value) => ({ value, label: value }));
 const FIRST_EVENT: Readonly<Record<string, string>> = {
   webhook: "received",
   schedule: "cron_fired",
@@ -151,7 +151,7 @@ function TriggerFields({ factoryUid, number, draft, onChange, onRemove }: Trigge
         <Select
           label="Provider"
           value={provider}
-          choices={[...new Set([...PROVIDERS, provider])].map((each) => ({ value: each, label: each }))}
+          choices={withChosen(PROVIDERS, provider)}
           onChange={(value) => onChange(changesTo(value, draft))}
         />
         {onlyEvent === undefined ? (

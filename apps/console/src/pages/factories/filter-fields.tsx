@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { SelectField } from "../../ui/select-field.tsx";
+import { SelectField, withChosen } from "../../ui/select-field.tsx";
 import { STAGES } from "../../ui/task-stages.ts";
 import { webhooksQuery } from "./factory-queries.ts";
 import { isObject, valuesOf, type Filter } from "./trigger-text.ts";
@@ -78,7 +78,6 @@ type WebhookProps = {
 function WebhookField({ factoryUid, value, onChange }: WebhookProps): ReactNode {
   const { data } = useQuery(webhooksQuery(factoryUid));
   const webhooks = (data?.webhooks ?? []).map(({ uid, name }) => ({ value: uid, label: name }));
-  const isListed = value === "" || webhooks.some((webhook) => webhook.value === value);
   const isNone = data !== undefined && webhooks.length === 0;
   return (
     <>
@@ -88,8 +87,7 @@ function WebhookField({ factoryUid, value, onChange }: WebhookProps): ReactNode 
         value={value}
         choices={[
           { value: "", label: isNone ? "No webhook yet" : "Choose a webhook…" },
-          ...webhooks,
-          ...(isListed ? [] : [{ value, label: value }]),
+          ...withChosen(webhooks, value),
         ]}
         onChange={onChange}
       />

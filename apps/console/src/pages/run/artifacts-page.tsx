@@ -1,6 +1,6 @@
 import { useCallback, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import { FactoryFilter } from "../../app/factory-filter.tsx";
 import type { components } from "../../gen/api.ts";
 import { Button } from "../../ui/button.tsx";
@@ -103,12 +103,7 @@ export default function ArtifactsPage(): ReactNode {
       <ListView
         queryKey={["runs", "artifacts", query]}
         load={(at, signal) =>
-          dataOf(
-            api.GET("/api/v1/agent/runs", {
-              params: { query: { ...query, limit: RUNS_PER_PAGE, ...(at === undefined ? {} : { cursor: at }) } },
-              signal,
-            }),
-          )
+          listRuns({ ...query, limit: RUNS_PER_PAGE, ...(at === undefined ? {} : { cursor: at }) }, signal)
         }
         pageInfoOf={({ page_info: info }) => info}
         isEmpty={({ runs }) => runs.length === 0}

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands, Id } from "../../ui/copy.tsx";
 import { ErrorView } from "../../ui/error-view.tsx";
@@ -105,13 +106,6 @@ const useRuns = (conversationId: string) =>
   useQuery({
     queryKey: ["runs", "conversation", conversationId],
     queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/agent/runs", {
-          params: {
-            query: { conversation_id: conversationId, sort_by: "created_at", sort_order: "asc", limit: RUNS_MAX },
-          },
-          signal,
-        }),
-      ),
+      listRuns({ conversation_id: conversationId, sort_by: "created_at", sort_order: "asc", limit: RUNS_MAX }, signal),
     refetchInterval: REFRESH_MS,
   });

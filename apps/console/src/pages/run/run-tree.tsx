@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import { useSession } from "../../app/session.tsx";
 import type { components } from "../../gen/api.ts";
 import { Card } from "../../ui/page.tsx";
@@ -24,14 +24,7 @@ export function RunTree({ run }: { run: RunItem }): ReactNode {
     queryKey: ["runs", "tree", rootId],
     enabled: !isLinkViewer,
     queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/agent/runs", {
-          params: {
-            query: { ancestor_run_id: rootId, sort_by: "created_at", sort_order: "asc", limit: DESCENDANTS_MAX },
-          },
-          signal,
-        }),
-      ),
+      listRuns({ ancestor_run_id: rootId, sort_by: "created_at", sort_order: "asc", limit: DESCENDANTS_MAX }, signal),
   });
   const top = rootId === run.run_id ? run : root;
   if (!data || !top || data.runs.length === 0) return null;

@@ -1,6 +1,6 @@
 import { useCallback, type ReactNode } from "react";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { CopyCommands } from "../../ui/copy.tsx";
 import { dollars } from "../../ui/money.ts";
@@ -78,12 +78,7 @@ export default function RunsPage(): ReactNode {
       <ListView
         queryKey={["runs", "list", filters]}
         load={(at, signal) =>
-          dataOf(
-            api.GET("/api/v1/agent/runs", {
-              params: { query: { ...query, limit: PAGE_SIZE, ...(at === undefined ? {} : { cursor: at }) } },
-              signal,
-            }),
-          )
+          listRuns({ ...query, limit: PAGE_SIZE, ...(at === undefined ? {} : { cursor: at }) }, signal)
         }
         pageInfoOf={({ page_info: info }) => info}
         isEmpty={({ runs }) => runs.length === 0}

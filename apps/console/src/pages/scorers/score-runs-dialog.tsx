@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import type { components } from "../../gen/api.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SafeText } from "../../ui/safe-text.tsx";
@@ -18,18 +19,14 @@ export function ScoreRunsDialog({ scorer, onClose }: { scorer: Scorer; onClose: 
   const { data } = useQuery({
     queryKey: ["runs", "of-factory", scorer.factory_uid],
     queryFn: ({ signal }) =>
-      dataOf(
-        api.GET("/api/v1/agent/runs", {
-          params: {
-            query: {
-              factory_uid: [scorer.factory_uid],
-              state: ["SUCCEEDED", "FAILED", "ERROR", "CANCELLED"],
-              sort_by: "created_at",
-              limit: RUNS_MAX,
-            },
-          },
-          signal,
-        }),
+      listRuns(
+        {
+          factory_uid: [scorer.factory_uid],
+          state: ["SUCCEEDED", "FAILED", "ERROR", "CANCELLED"],
+          sort_by: "created_at",
+          limit: RUNS_MAX,
+        },
+        signal,
       ),
   });
   const dispatch = useMutation({

@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from "react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client.ts";
+import { listRuns } from "../../api/queries.ts";
 import { useIdempotencyKey } from "../../api/idempotency.ts";
 import { FormDialog } from "../../ui/form-dialog.tsx";
 import { SelectField } from "../../ui/select-field.tsx";
@@ -19,8 +20,7 @@ export function CreateTaskDialog({ factoryUid, onClose }: { factoryUid: string; 
   const header = useIdempotencyKey(body);
   const { data } = useQuery({
     queryKey: ["runs", "recent"],
-    queryFn: ({ signal }) =>
-      dataOf(api.GET("/api/v1/agent/runs", { params: { query: { limit: RUNS_MAX, sort_by: "created_at" } }, signal })),
+    queryFn: ({ signal }) => listRuns({ limit: RUNS_MAX, sort_by: "created_at" }, signal),
   });
   const create = useMutation({
     mutationFn: () =>
