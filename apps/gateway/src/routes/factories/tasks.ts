@@ -23,6 +23,11 @@ export type TaskRoutesDeps = { upstreams: Pick<Upstreams, "tasks" | "conversatio
 
 const taskParams = z.object({ uid: pathUid("factory"), task_uid: pathUid("task") });
 
+const includeCurrentRun = queryFlag(
+  false,
+  "Includes the newest top-level run of the bound conversation, if the caller may view it",
+);
+
 /** Returns the routes of tasks, of a factory and of a team. */
 export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }: TaskRoutesDeps): Route[] {
   const { taskWithOutputs, tasksInList } = taskRecords(conversations, findProfiles);
@@ -48,10 +53,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
         limit: pageLimit(50),
         cursor: cursor(),
         full_list: queryFlag(false, "Includes the outputs of the bound conversation, and the ticket"),
-        include_current_run: queryFlag(
-          false,
-          "Includes the newest top-level run of the bound conversation, if the caller may view it",
-        ),
+        include_current_run: includeCurrentRun,
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
       handler: async (input) => {
@@ -91,10 +93,7 @@ export function taskRoutes({ upstreams: { tasks, conversations }, findProfiles }
         stage: Stage,
         limit: pageLimit(50),
         cursor: cursor(),
-        include_current_run: queryFlag(
-          false,
-          "Includes the newest top-level run of the bound conversation, if the caller may view it",
-        ),
+        include_current_run: includeCurrentRun,
       }),
       response: z.object({ tasks: z.array(Task), page_info: PageInfo }),
       handler: async (input) => {
