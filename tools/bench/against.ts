@@ -26,7 +26,8 @@ export async function compareWith(commit: string, turnCount: number, options: re
   const tree = join(dir, "tree");
   try {
     git("worktree", "add", "--detach", tree, commit);
-    await run("npm", ["ci", "--prefer-offline", "--no-audit", "--no-fund"], tree);
+    const code = await run("npm", ["ci", "--prefer-offline", "--no-audit", "--no-fund"], tree);
+    if (code !== 0) throw new Error(`The packages of ${commit} cannot be installed: npm ci exited with ${code}.`);
     const turns: Turn[] = [];
     for (let turn = 1; turn <= turnCount; turn++) {
       const measure = (name: "before" | "after"): Promise<Results> => {
@@ -52,8 +53,8 @@ async function measureTree(tree: string, out: string, options: readonly string[]
 }
 
 /**
- * Runs a command and returns its exit code. Its output goes to stderr. If this process is told to stop, the command and
- * its children are stopped first, and an Error is thrown.
+ * Runs a command and returns its exit code. Its output goes to stderr. If this process receives SIGINT or SIGTERM, the
+ * command and its children are stopped first, and an Error is thrown.
  */
 async function run(command: string, args: readonly string[], cwd: string): Promise<number | null> {
   // A group of its own, because npm does not forward signals to the commands of its shell.
