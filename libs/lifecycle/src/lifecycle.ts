@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 /** A part of a process: how it starts, how it stops, and whether it is ready. */
 export type Part = {
   readonly start?: () => void | Promise<void>;
-  /** From now on tells its clients to use another process, and still serves. */
+  /** From now on sends its clients to other processes, and still serves. */
   readonly drain?: () => void;
   readonly stop?: () => void | Promise<void>;
   /** Throws, or returns false, if the process should get no new work because of this part. */
