@@ -23,6 +23,20 @@ test("a token is reused for half a minute, valid for one, and invalid afterwards
   await expect(fresh.verify(token)).rejects.toEqual(invalid);
 });
 
+test("equal callers share a token whatever their request, whose id is sent beside it", async () => {
+  const signer = await CallerSigner.create("gateway");
+  const verifier = new CallerVerifier([signer.jwk]);
+  const first = aCaller({ requestId: "r1" });
+  const second = { ...first, requestId: "r2" };
+  const token = await signer.sign(first);
+  expect(await signer.sign(second)).toBe(token);
+  expect(await signer.sign({ ...first, platformAdmin: true })).not.toBe(token);
+  const authenticated = (header: Record<string, string>) =>
+    verifier.authenticate(new Headers({ "millwright-caller": token, ...header }));
+  expect(await authenticated({ "x-request-id": "r2" })).toEqual(second);
+  expect(await authenticated({})).toEqual(first); // as sent by version 0.1.0
+});
+
 test("a changed token is rejected", async () => {
   const signer = await CallerSigner.create("gateway");
   const verifier = new CallerVerifier([signer.jwk]);

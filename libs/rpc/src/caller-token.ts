@@ -9,13 +9,18 @@ import { localKeys, type KeySource, type PublicKey } from "./public-keys.ts";
 /** The header of the signed caller. */
 export const CALLER_HEADER = "millwright-caller";
 
+/** The header of the id of the request on whose behalf a call is made. */
+export const REQUEST_ID_HEADER = "x-request-id";
+
 const AUDIENCE = "millwright";
 const TOKEN_SECONDS = 60;
 const REUSE_MS = 30_000;
-const VERIFIED_MAX = 2_000;
+/** Maximum number of cached tokens; they live a minute, so an empty cache is cheap. */
+const CACHED_MAX = 2_000;
 
 /**
- * Signs callers for one service (Ed25519, valid 60 s). A caller object is signed once and its token reused for 30 s.
+ * Signs callers for one service (Ed25519, valid 60 s). Equal callers share a token for 30 s, whatever their request:
+ * the id of the request is sent beside the token.
  */
 export class CallerSigner {
   readonly service: string;
@@ -23,7 +28,7 @@ export class CallerSigner {
   readonly jwk: PublicKey;
   readonly #key: KeyObject;
   readonly #clock: Clock;
-  readonly #tokens = new WeakMap<Caller, { token: Promise<string>; untilMs: number }>();
+  readonly #tokens = new Map<string, { token: Promise<string>; untilMs: number }>();
 
   private constructor(service: string, key: KeyObject, jwk: PublicKey, clock: Clock) {
     this.service = service;
@@ -47,10 +52,11 @@ export class CallerSigner {
 
   sign(caller: Caller): Promise<string> {
     const nowMs = this.#clock.now().getTime();
-    const known = this.#tokens.get(caller);
+    const content = JSON.stringify({ ...caller, requestId: "" });
+    const known = this.#tokens.get(content);
     if (known && nowMs < known.untilMs) return known.token;
     const token = this.#sign(caller, Math.floor(nowMs / 1000));
-    this.#tokens.set(caller, { token, untilMs: nowMs + REUSE_MS });
+    remember(this.#tokens, content, { token, untilMs: nowMs + REUSE_MS });
     return token;
   }
 
@@ -86,10 +92,12 @@ export class CallerVerifier implements Verifier {
   }
 
   /** Errors: caller_missing, caller_invalid (unauthenticated), keys_unavailable. */
-  authenticate(header: Headers): Promise<Caller> {
+  async authenticate(header: Headers): Promise<Caller> {
     const token = header.get(CALLER_HEADER);
-    if (token === null) return Promise.reject(refused("caller_missing"));
-    return this.verify(token);
+    if (token === null) throw refused("caller_missing");
+    const caller = await this.verify(token);
+    const requestId = header.get(REQUEST_ID_HEADER); // a service of version 0.1.0 sends it in the token only
+    return requestId === null ? caller : { ...caller, requestId };
   }
 
   async verify(token: string): Promise<Caller> {
@@ -97,7 +105,7 @@ export class CallerVerifier implements Verifier {
     const known = this.#verified.get(token);
     if (known && nowMs < known.untilMs) return known.caller;
     const { caller, untilMs } = await this.#verifyNew(token);
-    this.#remember(token, caller, untilMs);
+    remember(this.#verified, token, { caller, untilMs });
     return caller;
   }
 
@@ -123,11 +131,11 @@ export class CallerVerifier implements Verifier {
       throw isDomainError(cause) ? cause : refused("caller_invalid", cause);
     }
   }
+}
 
-  #remember(token: string, caller: Caller, untilMs: number): void {
-    if (this.#verified.size >= VERIFIED_MAX) this.#verified.clear(); // tokens live a minute, so an empty cache is cheap
-    this.#verified.set(token, { caller, untilMs });
-  }
+function remember<T>(cache: Map<string, T>, key: string, value: T): void {
+  if (cache.size >= CACHED_MAX) cache.clear();
+  cache.set(key, value);
 }
 
 const isList = (keys: readonly PublicKey[] | KeySource): keys is readonly PublicKey[] => Array.isArray(keys);

@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext, ServiceImpl, Transport } from "@connectrpc/connect";
+import { REQUEST_ID_HEADER } from "./caller-token.ts";
 import { clientFor } from "./client.ts";
 import { requestContextOf } from "./context.ts";
 
@@ -32,6 +33,6 @@ function headersOf(context: HandlerContext): Headers {
   const headers = new Headers();
   const credential = context.requestHeader.get("authorization");
   if (credential !== null) headers.set("authorization", credential);
-  headers.set("x-request-id", requestContextOf(context).requestId);
+  headers.set(REQUEST_ID_HEADER, requestContextOf(context).requestId);
   return headers;
 }

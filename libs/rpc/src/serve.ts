@@ -5,6 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { healthRoutes } from "./health.ts";
 import { nodeHandler } from "./node-handler.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
+import { UnaryServer } from "./unary-server.ts";
 
 const STREAMS_MAX = 1_000;
 
@@ -35,11 +36,16 @@ export async function serveHttp2(
     routes(router);
     healthRoutes(router, isReady);
   };
-  const handler = nodeHandler(withHealth, options, { shutdownSignal: shutdown.signal });
+  const unary = new UnaryServer(options);
+  // Never listens: it serves the streams that it is given.
+  const others = http2.createServer(
+    nodeHandler(unary.recording(withHealth), options, { shutdownSignal: shutdown.signal }),
+  );
   const settings = { maxConcurrentStreams: STREAMS_MAX };
-  const server = tls
-    ? http2.createSecureServer({ settings, ...tls }, handler)
-    : http2.createServer({ settings }, handler);
+  const server = tls ? http2.createSecureServer({ settings, ...tls }) : http2.createServer({ settings });
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
+    if (!unary.serve(stream, headers)) others.emit("stream", stream, headers, ...rest);
+  });
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on("session", (session) => {
     sessions.add(session);
@@ -54,7 +60,9 @@ export async function serveHttp2(
     async close(graceMs = 5_000) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
-      shutdown.abort(new ConnectError("the server is stopping", Code.Unavailable));
+      const stopping = new ConnectError("the server is stopping", Code.Unavailable);
+      shutdown.abort(stopping);
+      unary.abort(stopping);
       const cut = setTimeout(() => sessions.forEach((session) => session.destroy()), graceMs);
       await closed;
       clearTimeout(cut);

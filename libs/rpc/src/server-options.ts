@@ -3,6 +3,9 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { LogFields, Metrics, SpanAttributes, Tracer } from "@millwright/telemetry";
 import type { Verifier } from "./caller-token.ts";
 
+/** Maximum message size: a run with five attachments of 10 MB, or a definition tree of 20 MiB. */
+export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+
 /** Registers the services of a server: `(router) => router.service(RunService, {…})`. */
 export type Routes = (router: ConnectRouter) => void;
 

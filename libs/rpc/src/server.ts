@@ -21,13 +21,11 @@ import {
   type RequestContext,
   type Span,
 } from "@millwright/telemetry";
+import { REQUEST_ID_HEADER } from "./caller-token.ts";
 import { CALL, REQUEST } from "./context.ts";
 import { toConnectError } from "./errors.ts";
 import { LOCAL } from "./in-process-callers.ts";
-import { methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
-
-/** Maximum message size: a run with five attachments of 10 MB, or a definition tree of 20 MiB. */
-const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+import { MESSAGE_BYTES_MAX, methodName, rpcAttributes, type ServerOptions } from "./server-options.ts";
 
 /**
  * Returns the options of every server: authenticates the caller before the body is read, rejects services that are not
@@ -48,7 +46,7 @@ function gate(options: ServerOptions, quiet: ReadonlySet<string>, finish: Finish
   return async (context: HandlerContext): Promise<void> => {
     const startedMs = performance.now();
     const local = context.values.get(LOCAL);
-    const requestId = local?.caller?.requestId ?? context.requestHeader.get("x-request-id") ?? newUid();
+    const requestId = local?.caller?.requestId ?? context.requestHeader.get(REQUEST_ID_HEADER) ?? newUid();
     const { scope, span } = openScope(methodName(context.method), {
       tracer: quiet.has(methodName(context.method)) ? undefined : options.tracer,
       ...{ kind: "server", attributes: rpcAttributes(context.method), fields: { requestId } },

@@ -1,18 +1,11 @@
-import { create, type DescMethod } from "@bufbuild/protobuf";
-import {
-  createRouterTransport,
-  type ConnectRouter,
-  type HandlerContext,
-  type Interceptor,
-  type Transport,
-  type UnaryRequest,
-  type UnaryResponse,
-} from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createRouterTransport, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { InProcessCallers, TRUSTED_IN_PROCESS, LOCAL } from "./in-process-callers.ts";
-import { LocalCall } from "./local-call.ts";
 import { serverOptions } from "./server.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
+import { UnaryCall } from "./unary-call.ts";
+import { UnaryImplementations } from "./unary-implementations.ts";
 
 /** A transport that ends in this process. */
 export type LocalTransport = Transport & { readonly [TRUSTED_IN_PROCESS]: true };
@@ -24,31 +17,22 @@ export type LocalTransport = Transport & { readonly [TRUSTED_IN_PROCESS]: true }
  */
 export function inProcess(routes: Routes, options: ServerOptions): LocalTransport {
   const callers = new InProcessCallers();
-  const server = serverOptions(options);
-  const implementations = new Map<DescMethod, Implementation>();
-  const router = createRouterTransport((real) => routes(recording(implementations, real)), { router: server });
-  const { requestGate, interceptors = [] } = server;
+  const implementations = new UnaryImplementations(options);
+  const router = createRouterTransport(implementations.recording(routes), { router: serverOptions(options) });
   return {
     [TRUSTED_IN_PROCESS]: true,
     async unary(method, signal, timeoutMs, header, input, values) {
-      const implementation = implementations.get(method);
-      if (!implementation)
+      if (!implementations.has(method))
         return router.unary(method, signal, timeoutMs, await callers.signed(header, values), input, values);
       const caller = callers.caller(values);
-      const call = new LocalCall({
-        method,
-        signal,
-        timeoutMs,
-        header: caller ? header : await callers.signed(header, values),
-      });
+      const call = new UnaryCall({ method, timeoutMs, header: caller ? header : await callers.signed(header, values) });
       call.values.set(LOCAL, { caller });
-      const context = call.context();
-      const { message } = await call.within(async () => {
-        await requestGate?.(context);
-        if (!caller) callers.trust(values);
-        const request = call.request(create(method.input, input));
-        return intercepted(interceptors, request, invoke(implementation, request, context));
-      });
+      const { message } = await cancelledBy(signal, call, () =>
+        implementations.call(call, method, () => {
+          if (!caller) callers.trust(values);
+          return create(method.input, input);
+        }),
+      );
       return {
         stream: false,
         method,
@@ -68,55 +52,17 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
   };
 }
 
-type Implementation = (request: unknown, context: HandlerContext) => unknown;
-
-/** Wraps a router to record the implementations of unary methods. */
-function recording(implementations: Map<DescMethod, Implementation>, router: ConnectRouter): ConnectRouter {
-  const service: ConnectRouter["service"] = (desc, implementation, options) => {
-    const functions = implementation as Readonly<Record<string, Implementation | undefined>>;
-    for (const method of desc.methods) {
-      if (method.methodKind === "unary" && functions[method.localName])
-        implementations.set(method, (request, context) => functions[method.localName]!(request, context));
-    }
-    router.service(desc, implementation, options);
-    return recorded;
-  };
-  const recorded: ConnectRouter = {
-    handlers: router.handlers,
-    service,
-    rpc: (...given) => (router.rpc(...given), recorded),
-  };
-  return recorded;
+async function cancelledBy<T>(signal: AbortSignal | undefined, call: UnaryCall, f: () => Promise<T>): Promise<T> {
+  if (!signal) return f();
+  const cancel = (): void => call.cancel(ConnectError.from(signal.reason, Code.Canceled));
+  if (signal.aborted) throw ConnectError.from(signal.reason, Code.Canceled);
+  signal.addEventListener("abort", cancel);
+  try {
+    return await f();
+  } finally {
+    signal.removeEventListener("abort", cancel);
+  }
 }
-
-type Next = ReturnType<Interceptor>;
-
-const intercepted = (interceptors: readonly Interceptor[], request: UnaryRequest, last: Next): Promise<UnaryResponse> =>
-  interceptors.reduceRight((next, interceptor) => interceptor(next), last)(request) as Promise<UnaryResponse>;
-
-/** Calls the implementation with the request that the interceptors return. */
-const invoke =
-  (implementation: Implementation, own: UnaryRequest, context: HandlerContext): Next =>
-  async (request) => {
-    const seen =
-      request === own
-        ? context
-        : { ...context, requestHeader: request.header, values: request.contextValues, signal: request.signal };
-    const output = (await implementation(request.message, seen)) as Record<string, unknown>;
-    const { method } = own;
-    return {
-      stream: false,
-      method,
-      service: method.parent,
-      message: create(method.output, output),
-      get header() {
-        return context.responseHeader;
-      },
-      get trailer() {
-        return context.responseTrailer;
-      },
-    };
-  };
 
 /** Returns a transport to `mountHttp1`; `baseUrl` contains its prefix, such as "https://host/rpc". */
 export const http1Transport = (baseUrl: string): Transport =>

@@ -1,10 +1,12 @@
 import { isIP } from "node:net";
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import type { DescMessage } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { rpc } from "@millwright/contracts";
 import { Addresses, type Address, type Resolve } from "./addresses.ts";
 import { isUnreachable } from "./errors.ts";
 import { isRepeatable } from "./repeatable.ts";
+import { callUnary, type UnaryCallOptions } from "./unary-client.ts";
 
 export type UpstreamOptions = {
   /** CA certificates (PEM) for `https:` addresses; those of the system when absent. */
@@ -34,7 +36,7 @@ const PING = { everyMs: 10_000, timeoutMs: 5_000 };
 export function upstreamTransport(urls: readonly string[], options: UpstreamOptions = {}): UpstreamTransport {
   const replicas = new Replicas(new Addresses(urls, options.resolve), options);
   return {
-    async unary(method, signal, timeoutMs, header, input, values) {
+    async unary(method, signal, timeoutMs, header, input) {
       const endMs = timeoutMs ? performance.now() + timeoutMs : undefined;
       const tried = new Set<Replica>();
       for (let attempt = 1; ; attempt++) {
@@ -43,7 +45,7 @@ export function upstreamTransport(urls: readonly string[], options: UpstreamOpti
         try {
           if (endMs !== undefined && leftMs! <= 0)
             throw new ConnectError("the deadline has passed", Code.DeadlineExceeded);
-          return await replica.transport.unary(method, signal, leftMs, header, input, values);
+          return await replica.unary({ method, signal, timeoutMs: leftMs, header, input });
         } catch (error) {
           if (!isUnanswered(error, signal)) throw error;
           replica.rest();
@@ -129,6 +131,10 @@ class Replica {
       useBinaryFormat: true,
       sessionManager: this.#session,
     });
+  }
+
+  unary<I extends DescMessage, O extends DescMessage>(options: UnaryCallOptions<I, O>): Promise<UnaryResponse<I, O>> {
+    return callUnary(this.#session, options);
   }
 
   /** Cost of a call: free replicas before busy ones, and both before those that failed recently. */

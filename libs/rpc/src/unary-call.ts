@@ -8,31 +8,33 @@ import {
   type UnaryRequest,
 } from "@connectrpc/connect";
 
+/** Longest delay of a timer in Node; a longer one would end at once. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
+
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 
-export type LocalCallInit = {
+export type UnaryCallInit = {
   readonly method: DescMethodUnary;
   readonly header: HeadersInit;
-  /** Called when the client cancels. */
-  readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 };
 
 /**
- * One unary call that stays in this process: its context for the implementation, and its end. Headers and the signal
- * are created on first use: few implementations need them, and they cost more than all the rest.
+ * One unary call on the server: its context for the implementation, and its end. Headers and the signal are created on
+ * first use: few implementations need them, and they cost more than all the rest.
  */
-export class LocalCall {
+export class UnaryCall {
   readonly values: ContextValues = createContextValues();
-  readonly #init: LocalCallInit;
+  readonly #init: UnaryCallInit;
   readonly #deadlineMs: number | undefined;
   #requestHeader: Headers | undefined;
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
   #aborting: AbortController | undefined;
   #end: ConnectError | undefined;
+  #reject: (error: ConnectError) => void = () => {};
 
-  constructor(init: LocalCallInit) {
+  constructor(init: UnaryCallInit) {
     this.#init = init;
     this.#deadlineMs = init.timeoutMs === undefined ? undefined : performance.now() + init.timeoutMs;
   }
@@ -47,6 +49,11 @@ export class LocalCall {
 
   get responseTrailer(): Headers {
     return (this.#responseTrailer ??= new Headers());
+  }
+
+  /** Returns what the implementation has set; undefined if nothing. */
+  get set(): { readonly header: Headers | undefined; readonly trailer: Headers | undefined } {
+    return { header: this.#responseHeader, trailer: this.#responseTrailer };
   }
 
   /** Aborted when the client cancels, at the deadline, and when the call has ended. */
@@ -105,37 +112,39 @@ export class LocalCall {
   }
 
   /**
-   * Returns the result of `f`, unless the deadline passes or the client cancels before; `f` is notified by its signal.
+   * Returns the result of `f`, unless the deadline passes or the call is canceled before; `f` is notified by its signal.
    */
   async within<T>(f: () => Promise<T>): Promise<T> {
-    const { signal, timeoutMs } = this.#init;
-    if (signal?.aborted) throw canceled(signal);
-    let reject: (error: ConnectError) => void = () => {};
-    const cut = new Promise<never>((_resolve, fail) => (reject = fail));
-    const giveUp = (error: ConnectError): void => (this.#finish(error), reject(error));
-    const onAbort = (): void => giveUp(canceled(signal));
+    const { timeoutMs } = this.#init;
+    const cut = new Promise<never>((_resolve, reject) => (this.#reject = reject));
     const timer =
       timeoutMs === undefined
         ? undefined
-        : setTimeout(() => giveUp(new ConnectError("the operation timed out", Code.DeadlineExceeded)), timeoutMs);
-    signal?.addEventListener("abort", onAbort);
+        : setTimeout(
+            () => this.cancel(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+            Math.min(timeoutMs, TIMER_MS_MAX),
+          );
     try {
       return await Promise.race([f(), cut]);
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-      this.#finish(COMPLETED);
+      this.abort(COMPLETED);
     }
   }
 
-  #finish(end: ConnectError): void {
-    this.#end ??= end;
+  /** Ends the call with an error, for example because the client has gone. */
+  cancel(error: ConnectError): void {
+    this.abort(error);
+    this.#reject(error);
+  }
+
+  /** Notifies the implementation by its signal; the call ends as the implementation decides. */
+  abort(reason: ConnectError): void {
+    this.#end ??= reason;
     this.#aborting?.abort(this.#end);
   }
 }
 
 const COMPLETED = new ConnectError("the call has completed", Code.Canceled);
 
-const canceled = (signal: AbortSignal | undefined): ConnectError => ConnectError.from(signal?.reason, Code.Canceled);
-
-const urlOf = (method: DescMethodUnary): string => `https://in-process/${method.parent.typeName}/${method.name}`;
+const urlOf = (method: DescMethodUnary): string => `https://service/${method.parent.typeName}/${method.name}`;
