@@ -51,7 +51,7 @@ const BATCH = 200;
 /** How long an event may wait without a wake-up. */
 const POLL_MS = 2000;
 /** While wake-ups continue, events are collected for this long, so that one commit has many of them. */
-const REST_MS = 50;
+const REST_MS = 200;
 
 type Cursor = { logUid: string | null; position: number; stoppedReason: string | null };
 type StoredCursor = Cursor & { isReplayRequested: boolean };
@@ -102,9 +102,8 @@ export class Consumer {
   }
 
   start(): void {
-    const entities = new Set(Object.keys(this.#handlers).map(entityOf));
     this.#unsubscribeWakeups =
-      this.#deps.wakeups?.subscribe((entity) => entities.has(entity) && this.wake()) ?? (() => {});
+      this.#deps.wakeups?.subscribe((eventType) => this.#handlers[eventType] && this.wake()) ?? (() => {});
     this.#stopping = new AbortController();
     this.#loop.start();
   }
@@ -311,9 +310,6 @@ const inScopeOfCauses =
       handle(tx, events),
     );
   };
-
-/** "run" of "millwright.run.created.v1". */
-const entityOf = (type: string): string => type.split(".")[1] ?? "";
 
 function whyUnreadable(cursor: Cursor, page: FeedPage): string | undefined {
   if (cursor.logUid !== null && cursor.logUid !== page.logUid) return "log_replaced";

@@ -11,7 +11,7 @@ export type EventLogDeps = {
   database: Database;
   clock: Clock;
   log: Logger;
-  /** Notified of each entity whose events were moved into the log. */
+  /** Notified of each type of the events that were moved into the log. */
   wakeups?: WakeupBus;
   /** For how many days events are retained; absent: forever. */
   retentionDays?: number | undefined;
@@ -148,11 +148,11 @@ export class EventLog {
 
   async #turn(): Promise<void> {
     this.#nextTurn = undefined;
-    const { head, entities } = await sequence(this.#deps.database, this.#deps.clock.now());
+    const { head, types } = await sequence(this.#deps.database, this.#deps.clock.now());
     const hasGrown = head > this.#head;
     this.#head = head;
     if (hasGrown) this.#wakeAll();
-    for (const entity of entities) this.#deps.wakeups?.notify(entity);
+    for (const type of types) this.#deps.wakeups?.notify(type);
   }
 
   #growth(timeoutMs: number, signal?: AbortSignal): Promise<void> {

@@ -48,7 +48,7 @@ export class NatsLink {
       subscribe: (f) => {
         const subscription = this.#established.then((nats) =>
           nats.subscribe("millwright.>", {
-            callback: (error, message) => error === null && f(message.subject.split(".")[1] ?? ""),
+            callback: (error, message) => error === null && f(message.subject),
           }),
         );
         subscription.catch(() => {}); // logged in open

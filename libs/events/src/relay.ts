@@ -17,6 +17,7 @@ export const STREAM = "MILLWRIGHT_EVENTS";
 const CURSOR = ["nats-relay", "own log"] as const;
 const BATCH = 200;
 const WAIT_MS = 2000;
+/** Time between two publications; events that follow each other are published together. */
 const PAUSE_MS = 20;
 const KEEP_NANOSECONDS = 7 * 24 * 3600 * 1e9;
 
@@ -73,7 +74,7 @@ export class Relay {
     this.#hasStream = true;
     await publish(nats.jetstream(), page.events);
     await this.#writeCursor(page.logUid, page.events.at(-1)?.position ?? cursor.position);
-    return "again";
+    return page.events.length < BATCH ? "idle" : "again";
   }
 
   /** Creates the cursor before the first connection, so that the lag of a relay that never connects is measured. */

@@ -8,31 +8,31 @@ const SEQUENCER_LOCK = 6_172_839;
 
 /**
  * Moves committed events from `event_pending` to the log with gapless positions, and returns the log's head with the
- * entities that were moved. One sequencer works at a time per database; if another is running, this returns without an
+ * types that were moved. One sequencer works at a time per database; if another is running, this returns without an
  * error.
  *
  * The lock is taken in a statement before the move, so the move sees everything its predecessor committed. Events it
  * cannot see have no position yet and will get a higher one. Rows are selected by a range of their keys, so that
  * PostgreSQL uses the index whatever its estimate of the table size; all visible rows of the range are in the batch.
  */
-export async function sequence(database: Database, now: Date): Promise<{ head: number; entities: Set<string> }> {
-  const entities = new Set<string>();
+export async function sequence(database: Database, now: Date): Promise<{ head: number; types: Set<string> }> {
+  const types = new Set<string>();
   for (;;) {
     const { rows } = await database.sql.query<Meta & { hasPending: boolean }>(
       `SELECT head, partitioned_to AS "partitionedTo", (SELECT seq FROM stream.event_pending ORDER BY seq LIMIT 1) IS NOT NULL AS "hasPending" FROM stream.event_meta`,
     );
     const meta = rows[0];
     if (!meta) throw new Error("stream.event_meta has no row: the migrations were not applied.");
-    if (!meta.hasPending) return { head: meta.head, entities };
+    if (!meta.hasPending) return { head: meta.head, types };
     const moved = await moveBatch(database, now, meta);
-    if (moved === "locked") return { head: meta.head, entities };
-    for (const { entity } of moved) entities.add(entity);
-    if (moved.length < BATCH) return { head: Math.max(meta.head, ...moved.map(({ position }) => position)), entities };
+    if (moved === "locked") return { head: meta.head, types };
+    for (const { type } of moved) types.add(type);
+    if (moved.length < BATCH) return { head: Math.max(meta.head, ...moved.map(({ position }) => position)), types };
   }
 }
 
 type Meta = { readonly head: number; readonly partitionedTo: number };
-type Moved = { readonly entity: string; readonly position: number };
+type Moved = { readonly type: string; readonly position: number };
 
 /**
  * `seen` may be slightly old: the head never falls, and a batch without a partition fails as a whole and is retried.
@@ -61,7 +61,7 @@ async function moveBatch(database: Database, now: Date, { head, partitionedTo }:
                                      request_id, cause, traceparent, occurred_at, logged_at, payload)
        SELECT meta.before + row_number() OVER (ORDER BY seq), uid, type, entity, entity_uid, entity_version, team_uid, actor_type,
               actor_uid, request_id, cause, traceparent, occurred_at, $1::timestamptz, payload FROM moved, meta
-       RETURNING entity, position`,
+       RETURNING type, position`,
       [now],
     );
     return rows;

@@ -1,17 +1,17 @@
 import { EventEmitter } from "node:events";
 
-/** Wakes consumers when a log has grown. Delivery is not guaranteed: consumers also poll. */
+/** Wakes consumers of an event type when a log has grown by such events. Delivery is not guaranteed: consumers also poll. */
 export type WakeupBus = {
-  notify(entity: string): void;
+  notify(eventType: string): void;
   /** Returns a function that unsubscribes. */
-  subscribe(f: (entity: string) => void): () => void;
+  subscribe(f: (eventType: string) => void): () => void;
 };
 
 /** Returns the bus of services that share a process. */
 export function localWakeupBus(): WakeupBus {
   const emitter = new EventEmitter().setMaxListeners(0);
   return {
-    notify: (entity) => void emitter.emit("notify", entity),
+    notify: (eventType) => void emitter.emit("notify", eventType),
     subscribe(f) {
       emitter.on("notify", f);
       return () => void emitter.off("notify", f);

@@ -153,7 +153,7 @@ describe("a consumer", () => {
     });
     consumer.start();
     await append(owner.database, ...versions("a", 1));
-    wakeups.notify("run");
+    wakeups.notify("millwright.run.created.v1");
     await eventually(async () => expect(await effects()).toHaveLength(1));
     await append(owner.database, ...versions("a", 2));
     await eventually(async () => expect(await effects()).toHaveLength(2));

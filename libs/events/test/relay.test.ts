@@ -95,11 +95,11 @@ describe("the relay", () => {
     const server = await aServer();
     const received: string[] = [];
     const link = aLink(server);
-    const unsubscribe = link.wakeups().subscribe((entity) => received.push(entity));
+    const unsubscribe = link.wakeups().subscribe((eventType) => received.push(eventType));
     await (await link.connection()).flush();
     aRelay(server);
     await append(t.database, { entityUid: "a" });
-    await eventually(() => expect(received).toEqual(["run"]));
+    await eventually(() => expect(received).toEqual(["millwright.run.created.v1"]));
     unsubscribe();
   });
 });

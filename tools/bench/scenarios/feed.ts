@@ -56,7 +56,7 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
       await owner.transaction((tx) => appendEvents(tx, [event]));
       const committedMs = performance.now();
       latencies.push(Math.max(0, (await arrived) - committedMs));
-      await pause(60); // longer than the batching window, so that each event starts a new batch
+      await pause(210); // longer than the batching window, so that each event starts a new batch
     }
     const burst = isQuick ? 1_000 : 5_000;
     const goal = count + burst;
@@ -100,7 +100,7 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
       const answeredMs = performance.now();
       while (!arrivals.has(uid)) await new Promise<void>((resolve) => (notifyArrival = resolve));
       latencies.push(Math.max(0, arrivals.get(uid)! - answeredMs));
-      await pause(60); // longer than the batching window, so that each event starts a new batch
+      await pause(210); // longer than the batching window, so that each event starts a new batch
     }
     return [
       { what: "feed lag, answer to NATS subscriber", who: "millwright", latencyMs: summarize(latencies.slice(10)) },
