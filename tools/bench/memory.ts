@@ -8,8 +8,8 @@ import type { MemoryUse } from "./results.ts";
 const SETTLE_MS = 15_000;
 
 /**
- * Returns the resident memory of each process of an idle platform and its worker after a start, without PostgreSQL and
- * NATS. Linux only.
+ * Returns the memory of each process of an idle platform and its worker after a start, without PostgreSQL and NATS:
+ * resident, and the process's own share of it, in which pages that processes share count once. Linux only.
  */
 export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
   await pause(SETTLE_MS);
@@ -18,16 +18,23 @@ export async function measureMemory(platform: Platform): Promise<MemoryUse[]> {
   return [...own, ...below.filter(({ name }) => name !== "postgres")].map(({ name, pid }) => ({
     on: platform.setup,
     name,
-    residentMb: residentMb(pid),
+    residentMb: megabytes(pid, "Rss"),
+    ownMb: megabytes(pid, "Pss"),
   }));
 }
 
-const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
-const field = (pid: number, name: string): string =>
-  new RegExp(`^${name}:\\s+(.*)$`, "m").exec(statusOf(pid))?.[1] ?? "";
-const residentMb = (pid: number): number => Math.round(Number.parseInt(field(pid, "VmRSS"), 10) / 1024);
+type ProcessFile = "status" | "smaps_rollup";
+
+const field = (pid: number, file: ProcessFile, name: string): string =>
+  new RegExp(`^${name}:\\s+(.*)$`, "m").exec(readFileSync(`/proc/${pid}/${file}`, "utf8"))?.[1] ?? "";
+const megabytes = (pid: number, name: "Pss" | "Rss"): number =>
+  Math.round(Number.parseInt(field(pid, "smaps_rollup", name), 10) / 1024);
 
 function nameOf(pid: number): string {
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  return command.includes("postgres") ? "postgres" : command.includes("worker") ? "worker" : field(pid, "Name");
+  return command.includes("postgres")
+    ? "postgres"
+    : command.includes("worker")
+      ? "worker"
+      : field(pid, "status", "Name");
 }

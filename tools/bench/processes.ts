@@ -4,7 +4,7 @@ import { preparePostgres } from "./cost.ts";
 import { API_KEY, type Platform } from "./platform.ts";
 
 /**
- * Starts the platform with each service as one process, NATS (if installed) and a PostgreSQL with fsync. Requests are
+ * Starts the platform as the images do: each service as one process of compiled code, NATS (if installed) and a PostgreSQL with fsync. Requests are
  * sent to the gateway and the webhook ingress directly, because the load balancers of the cluster run in the measuring
  * process and would use its CPU time.
  */
@@ -20,6 +20,7 @@ export async function startProcesses(
     replicas: 1,
     workers,
     isDurable: true,
+    isCompiled: true,
     ownerKey: API_KEY,
     env,
   });

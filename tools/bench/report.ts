@@ -44,8 +44,8 @@ export function tableOf({ rows, memory, targets, unmeasured, seconds, cores, nod
     ...(memory.length > 0
       ? [
           table(
-            ["idle process", "on", "resident MB"],
-            memory.map(({ name, on, residentMb }) => [name, on, String(residentMb)]),
+            ["idle process", "on", "resident MB", "own MB"],
+            memory.map(({ name, on, residentMb, ownMb }) => [name, on, String(residentMb), String(ownMb)]),
             2,
           ),
         ]

@@ -40,7 +40,13 @@ export type Target = {
   readonly isMet: boolean;
 };
 
-export type MemoryUse = { readonly on: Setup; readonly name: string; readonly residentMb: number };
+export type MemoryUse = {
+  readonly on: Setup;
+  readonly name: string;
+  readonly residentMb: number;
+  /** Pages that several processes share, such as those of the Node.js binary, are divided among them. */
+  readonly ownMb: number;
+};
 
 /** Result of a scenario. The benchmark adds the deployment. */
 export type Measured = Omit<Row, "on">;

@@ -48,7 +48,7 @@ type Found = Omit<Target, "on">;
 
 function bothSetups(on: Setup, rows: readonly Row[], idle: readonly MemoryUse[]): Found[] {
   const limits = LIMITS[on];
-  const residentMb = idle.reduce((sum, use) => sum + use.residentMb, 0);
+  const ownMb = idle.reduce((sum, use) => sum + use.ownMb, 0);
   return [
     ...["create a run", "read a run"].flatMap((what) => [
       ...ratio(rows, `${what}, one at a time`, limits.floor, limits.singleRatio),
@@ -70,7 +70,7 @@ function bothSetups(on: Setup, rows: readonly Row[], idle: readonly MemoryUse[])
       ratio(rows, `deliver 1 KB to webhooks, ${atOnce} at a time`, "floor", limits.deliveryRatio),
     ),
     ...(idle.length > 0
-      ? [target("idle platform, resident", `< ${limits.memoryMb} MB`, `${residentMb} MB`, residentMb < limits.memoryMb)]
+      ? [target("idle platform, memory", `< ${limits.memoryMb} MB`, `${ownMb} MB`, ownMb < limits.memoryMb)]
       : []),
   ];
 }

@@ -117,7 +117,9 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     routes: identity.routes,
     allow: identity.allow,
     requestListener: app.listener,
-    openApi: app.document,
+    get openApi() {
+      return app.document;
+    },
     bootstrap: identity.bootstrap,
     async start() {
       eventLog.start();

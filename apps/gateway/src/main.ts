@@ -56,12 +56,15 @@ await runService({
       runTokenKeys: new RemoteKeys({ owners: { "run-tokens": config.orchestratorJwksUrls } }),
     });
     return {
-      ...gateway,
+      routes: gateway.routes,
+      allow: gateway.allow,
       http: { port: config.port, listener: gateway.requestListener },
       async start() {
         await gateway.bootstrap();
         await gateway.start();
       },
+      stop: () => gateway.stop(),
+      ready: () => gateway.ready(),
     };
   },
 });

@@ -1,9 +1,8 @@
-import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
+import { Lifecycle, releaseStartupHeap, stopOnSignals } from "@millwright/lifecycle";
 import { createLogger, ignoreStandardStreamErrors } from "@millwright/telemetry";
 import { loadConfig } from "./config.ts";
 import { buildConsole } from "./build-console.ts";
 import { startStandalone } from "./standalone.ts";
-import { releaseStartupHeap } from "./release-startup-heap.ts";
 
 ignoreStandardStreamErrors(process);
 try {

@@ -4,7 +4,7 @@ import { systemClock } from "@millwright/clock";
 import type { Env } from "@millwright/config";
 import { migrate } from "@millwright/database";
 import { localWakeupBus, NatsLink } from "@millwright/events";
-import { Lifecycle, stopOnSignals } from "@millwright/lifecycle";
+import { Lifecycle, releaseStartupHeap, stopOnSignals } from "@millwright/lifecycle";
 import {
   CallerSigner,
   CallerVerifier,
@@ -94,6 +94,7 @@ export async function runService<C extends ServiceSettings, N extends string>(pl
     stopOnSignals(lifecycle, log, { drainMs: config.drainSeconds * 1_000 });
     await lifecycle.start();
     log.info("the service has started");
+    releaseStartupHeap();
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(1);

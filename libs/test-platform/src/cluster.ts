@@ -32,6 +32,8 @@ export type ClusterOptions = DeploymentOptions & {
   ownerKey?: string;
   /** Runs PostgreSQL with its default settings, including fsync. By default fsync is off for speed. */
   isDurable?: boolean;
+  /** Runs the compiled output, as the images do, instead of the sources. It must exist (`npm run typecheck`). */
+  isCompiled?: boolean;
   /** PEM files; if set, the services use TLS between each other. */
   tls?: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
 };
@@ -279,6 +281,7 @@ export class Cluster implements Deployment {
         () => false,
       );
     return new Member({
+      isCompiled: this.#options.isCompiled,
       name,
       main: `${service}/src/main.ts`,
       log: this.path("logs", name),
@@ -305,6 +308,7 @@ export class Cluster implements Deployment {
       ...INTERNAL,
     };
     return new Member({
+      isCompiled: this.#options.isCompiled,
       name,
       main: "worker/src/main.ts",
       log: this.path("logs", name),

@@ -9,6 +9,7 @@ export type MemberOptions = {
   /** Path of the main module below `apps/`. */
   readonly main: string;
   readonly log: string;
+  readonly isCompiled?: boolean | undefined;
   /** Returns the environment of the next launch. */
   env(): Readonly<Record<string, string>>;
   /** Returns whether the process is ready. `written` is its output since the last launch. */
@@ -28,9 +29,9 @@ export class Member {
 
   /** Starts the process unless it is running. Does not wait until it is ready. */
   launch(): void {
-    const { main, log } = this.#options;
+    const { main, log, isCompiled = false } = this.#options;
     if (this.#program === undefined || this.#program.hasEnded)
-      this.#program = new Program(main, { log, env: this.#options.env() });
+      this.#program = new Program(main, { log, isCompiled, env: this.#options.env() });
   }
 
   /** Waits until the process is ready. Throws with its output if it exits first. */

@@ -11,6 +11,8 @@ const STOP_TIMEOUT_MS = 20_000;
  */
 const COMPILE_CACHE = fileURLToPath(new URL("../../../node_modules/.cache/millwright-compile", import.meta.url));
 
+const compiled = (main: string): string => main.replace("/src/", "/dist/").replace(/\.ts$/, ".js");
+
 /** A Millwright program as a separate process that leads its own process group. */
 export class Program {
   readonly child: ChildProcess;
@@ -19,7 +21,8 @@ export class Program {
 
   /**
    * Starts the program. `main` is a path below `apps/`. Output is appended to the file `log`. From the test's
-   * environment the program receives only PATH and HOME. `wrapper` is a command that starts it.
+   * environment the program receives only PATH and HOME. `wrapper` is a command that starts it. With `isCompiled` it
+   * runs the compiled output, which must exist (`npm run typecheck`), as the images do.
    */
   constructor(
     main: string,
@@ -28,6 +31,7 @@ export class Program {
       log: string;
       args?: readonly string[];
       wrapper?: readonly string[];
+      isCompiled?: boolean;
     },
   ) {
     this.#log = options.log;
@@ -36,9 +40,8 @@ export class Program {
     const { PATH = "", HOME = "" } = process.env;
     const node = [
       process.execPath,
-      "--conditions=@millwright/source",
       "--no-warnings",
-      APPS + main,
+      ...(options.isCompiled ? [compiled(APPS + main)] : ["--conditions=@millwright/source", APPS + main]),
       ...(options.args ?? []),
     ];
     const [file, ...args] = [...(options.wrapper ?? []), ...node];

@@ -16,15 +16,19 @@ import { fullPath, route, type Route } from "./route.ts";
 import { SECURITY_HEADERS } from "./security-headers.ts";
 import { operationOf, watchRequest } from "./watch-request.ts";
 
-export type RestApp = { readonly listener: RequestListener; readonly document: OpenApiDocument };
+export type RestApp = {
+  readonly listener: RequestListener;
+  /** Created at the first use, because it takes longer than the rest of a start. */
+  readonly document: OpenApiDocument;
+};
 
 /**
  * Creates the public HTTP server application: routing, authentication, validation, error responses, request logs and
  * the OpenAPI document of all routes. Throws an Error if two routes have the same method and path.
  */
 export function restApp(given: RestOptions): RestApp {
-  const options = { ...given, routes: [...given.routes, openApiRoute(() => document)] };
-  const document = openApiDocument(options.routes, options.publicUrl);
+  const options = { ...given, routes: [...given.routes, openApiRoute(() => app.document)] };
+  let document: OpenApiDocument | undefined;
   const router = routerOf(options);
   const koa = new Koa<RequestState>();
   koa.on("error", () => {}); // emitted when a connection breaks during a response; `writeProblems` handles all other errors
@@ -33,8 +37,10 @@ export function restApp(given: RestOptions): RestApp {
   koa.use(router.routes() as unknown as Koa.Middleware<RequestState>);
   koa.use(rejectUnknownRoute(options, router));
   const callback = koa.callback();
-  return {
-    document,
+  const app: RestApp = {
+    get document() {
+      return (document ??= openApiDocument(options.routes, options.publicUrl));
+    },
     listener(req, res) {
       const mount = options.mounts?.find(({ prefix }) => req.url?.startsWith(prefix));
       if (!mount) void callback(req, res);
@@ -43,6 +49,7 @@ export function restApp(given: RestOptions): RestApp {
         inScope(watchRequest(options, req, res, () => ({ route: mount.prefix })).scope, () => mount.listener(req, res));
     },
   };
+  return app;
 }
 
 /** Requires no credential: the document contains no customer data. */
