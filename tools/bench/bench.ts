@@ -8,4 +8,6 @@ export type Bench = {
   readonly baseline: Baseline;
   readonly meter: CostMeter;
   readonly isQuick: boolean;
+  /** Number of runs that `listing` reads; absent: its default. */
+  readonly runs?: number;
 };

@@ -37,6 +37,7 @@ test.each([
     `--data ${file} is not a directory and cannot be created (EEXIST).\n`,
   ],
   ["a limit of zero minutes", ["--minutes", "0"], "--minutes must be a positive number.\n"],
+  ["a fraction of a run", ["--runs", "0.5"], "--runs must be a positive integer (got 0.5).\n"],
   [
     "an unknown scenario",
     ["--only", "sleeping"],

@@ -1,6 +1,6 @@
-// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--out <dir>] [--data <dir>]
-// [--profile <dir>] [--against <revision> [--turns <n>]]: see docs/performance.md. Exits within the time limit: with 0,
-// with 1 if a scenario was left out or failed, or with 2 if the arguments are invalid.
+// npm run bench [-- --quick] [--only <scenario>]… [--on <setup>]… [--minutes <n>] [--runs <n>] [--out <dir>]
+// [--data <dir>] [--profile <dir>] [--against <revision> [--turns <n>]]: see docs/performance.md. Exits within the time
+// limit: with 0, with 1 if a scenario was left out or failed, or with 2 if the arguments are invalid.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -78,6 +78,9 @@ const wanted = selectNames(
 const setups = selectNames("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;
 if (!(limitMs > 0)) refuse("--minutes must be a positive number.");
+const runs = options.runs === undefined ? undefined : Number(options.runs);
+if (runs !== undefined && !(Number.isSafeInteger(runs) && runs > 0))
+  refuse(`--runs must be a positive integer (got ${options.runs}).`);
 if (options.against !== undefined) await compareRevisions(options.against);
 const out = directoryAt("--out", options.out);
 const data = options.data === undefined ? undefined : directoryAt("--data", options.data);
@@ -141,7 +144,10 @@ async function measureRates(on: Setup): Promise<void> {
           `${name} on ${on}`,
           async () =>
             void rows.push(
-              ...(await measure({ platform, baseline, meter, isQuick: options.quick })).map((row) => ({ ...row, on })),
+              ...(await measure({ platform, baseline, meter, isQuick: options.quick, runs })).map((row) => ({
+                ...row,
+                on,
+              })),
             ),
         );
       }
@@ -199,6 +205,7 @@ async function compareRevisions(revision: string): Promise<never> {
     ...(options.only ?? []).flatMap((name) => ["--only", name]),
     ...(options.on ?? []).flatMap((on) => ["--on", on]),
     ...(options.minutes === undefined ? [] : ["--minutes", options.minutes]),
+    ...(options.runs === undefined ? [] : ["--runs", options.runs]),
   ];
   process.stdout.write(`${await compareWith(commit, turns, passed)}\n`);
   process.exit(0);
@@ -219,7 +226,7 @@ function readOptions() {
           only: { type: "string", multiple: true },
           on: { type: "string", multiple: true },
         },
-        ...{ minutes: { type: "string" }, out: { type: "string", default: ".bench" } },
+        ...{ minutes: { type: "string" }, runs: { type: "string" }, out: { type: "string", default: ".bench" } },
         ...{ data: { type: "string" }, profile: { type: "string" } },
         ...{ against: { type: "string" }, turns: { type: "string" } },
       },

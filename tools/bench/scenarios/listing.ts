@@ -4,10 +4,15 @@ import { api } from "../api.ts";
 import type { Bench } from "../bench.ts";
 import type { Measured } from "../results.ts";
 import { summarize } from "../samples.ts";
-import { writeRuns } from "./listing-rows.ts";
+import { isRunWritten, writeRuns } from "./listing-rows.ts";
 
+/** Numbers of runs at which pages are measured, up to the number that is wanted. */
+const SIZES = [100_000, 1_000_000, 10_000_000];
 const RUNS = 1_000_000;
+const QUICK_RUNS = 50_000;
 const PAGES = 25;
+/** Reason of the response to a list that was cancelled. */
+const TOO_SLOW = '"reason":"list_too_slow"';
 const ORDERS = ["updated_at", "created_at", "title", "agent"].flatMap((by) =>
   ["desc", "asc"].map((order) => `sort_by=${by}&sort_order=${order}`),
 );
@@ -64,29 +69,42 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Measures pages of `GET /agent/runs` over a million runs of one team: for each filter, the slowest value over all
- * eight orders.
+ * Measures pages of `GET /agent/runs` while the runs of one team become more: for each filter, the slowest value over
+ * all eight orders. Sizes that the data of an earlier call exceeds are left out.
  */
-export async function measureListing({ platform, isQuick }: Bench): Promise<Measured[]> {
-  const count = isQuick ? RUNS / 20 : RUNS;
+export async function measureListing({ platform, isQuick, runs }: Bench): Promise<Measured[]> {
+  const count = runs ?? (isQuick ? QUICK_RUNS : RUNS);
+  const sizes = [...SIZES.filter((size) => size < count), count];
   const { teams } = await api<{ teams: { uid: string }[] }>(platform.url, "/team");
-  const orchestrator = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
-  try {
-    await writeRuns(orchestrator, teams[0]!.uid, count);
-  } finally {
-    await orchestrator.close();
+  const measured: Measured[] = [];
+  let written = 0;
+  for (const [n, size] of sizes.entries()) {
+    const orchestrator = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
+    try {
+      const isWritten = await isRunWritten(orchestrator, size);
+      if (isWritten && n < sizes.length - 1 && (await isRunWritten(orchestrator, sizes[n + 1]!))) continue;
+      if (!isWritten) await writeRuns(orchestrator, teams[0]!.uid, { first: written + 1, last: size });
+    } finally {
+      await orchestrator.close();
+      written = size;
+    }
+    measured.push(...(await measurePages(platform.url, size)));
   }
+  return measured;
+}
+
+async function measurePages(url: string, size: number): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const [filter, values] of Object.entries(FILTERS)) {
     let worst: ReturnType<typeof summarize> | undefined;
     for (const value of values) {
       const times: number[] = [];
-      for (const order of ORDERS) times.push(...(await pages(platform.url, `/agent/runs?limit=20&${order}&${value}`)));
+      for (const order of ORDERS) times.push(...(await pages(url, `/agent/runs?limit=20&${order}&${value}`)));
       const found = summarize(times);
       if (!worst || found.p99 > worst.p99) worst = found;
     }
     measured.push({
-      what: `a page of ${count.toLocaleString("en")} runs by ${filter}`,
+      what: `a page of ${size.toLocaleString("en")} runs by ${filter}`,
       who: "millwright",
       latencyMs: worst!,
     });
@@ -95,20 +113,26 @@ export async function measureListing({ platform, isQuick }: Bench): Promise<Meas
 }
 
 /**
- * Returns the durations of sequential pages, from the first one until the last or the limit, after one unmeasured
- * request.
+ * Returns the durations of sequential pages after one unmeasured request. The first page follows the last one. The
+ * first page that the platform cancels because it takes too long ends the measurement.
  */
 async function pages(url: string, path: string): Promise<number[]> {
-  await api(url, path);
+  await page(url, path);
   const times: number[] = [];
-  for (let token = ""; times.length < PAGES;) {
+  for (let cursor: string | undefined = ""; cursor !== undefined && times.length < PAGES;) {
     const beganMs = performance.now();
-    const { page_info: page } = await api<{ page_info: { has_next_page: boolean; next_cursor?: string } }>(
-      url,
-      token === "" ? path : `${path}&cursor=${encodeURIComponent(token)}`,
-    );
+    cursor = await page(url, cursor === "" ? path : `${path}&cursor=${encodeURIComponent(cursor)}`);
     times.push(performance.now() - beganMs);
-    token = page.next_cursor ?? "";
   }
   return times;
+}
+
+/** Returns the cursor of the next page, "" if there is none, and undefined if the page took too long. */
+async function page(url: string, path: string): Promise<string | undefined> {
+  try {
+    return (await api<{ page_info: { next_cursor?: string } }>(url, path)).page_info.next_cursor ?? "";
+  } catch (error) {
+    if (error instanceof Error && error.message.includes(TOO_SLOW)) return undefined;
+    throw error;
+  }
 }
