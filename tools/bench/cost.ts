@@ -22,7 +22,7 @@ const POSTGRES = "postgres";
  */
 export async function preparePostgres(dataDir: string): Promise<void> {
   const server = await EmbeddedPostgres.start({ dataDir });
-  const pool = new Pool({ connectionString: server.url("postgres"), max: 1 });
+  const pool = connect(server.url("postgres"));
   try {
     await pool.query("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'");
     await pool.query("ALTER SYSTEM SET pg_stat_statements.track = 'none'");
@@ -31,6 +31,9 @@ export async function preparePostgres(dataDir: string): Promise<void> {
     await server.stop();
   }
 }
+
+/** A stop of the server may reach the connection before its own end does. */
+const connect = (connectionString: string): Pool => new Pool({ connectionString, max: 1 }).on("error", () => {});
 
 /** Measures what work costs in the processes that do it and in PostgreSQL. Linux only. */
 export class CostMeter {
@@ -44,7 +47,7 @@ export class CostMeter {
 
   /** `connectionString` identifies a database of the platform's server. */
   static async open(connectionString: string): Promise<CostMeter> {
-    const pool = new Pool({ connectionString, max: 1 });
+    const pool = connect(connectionString);
     await pool.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
     const { rows } = await pool.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
     return new CostMeter(pool, statOf(rows[0]!.pid)!.parent);
