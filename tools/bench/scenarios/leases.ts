@@ -1,5 +1,7 @@
 import { api, createRun, createWorkerKey } from "../api.ts";
 import type { Bench } from "../bench.ts";
+import { costPerOperation } from "../cost.ts";
+import { serversOf } from "../platform.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 import { ProtocolWorker, type OwnedLease } from "../worker.ts";
@@ -18,7 +20,8 @@ type LeasedWorker = { readonly worker: ProtocolWorker; readonly leases: OwnedLea
  * Measures the cost of renewing leases: workers with a hundred leases each send their heartbeats sequentially. With the
  * default of one heartbeat in ten seconds, 10,000 leases need 1,000 renewals per second.
  */
-export async function measureLeases({ platform: { url }, isQuick }: Bench): Promise<Measured[]> {
+export async function measureLeases({ platform, meter, isQuick }: Bench): Promise<Measured[]> {
+  const { url } = platform;
   const { teams } = await api<{ teams: { uid: string }[] }>(url, "/team");
   await api(url, `/team/${teams[0]!.uid}`, { method: "PATCH", body: JSON.stringify({ concurrency_limit: ENOUGH }) });
   const key = await createWorkerKey(url);
@@ -27,7 +30,10 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
     workers.push(await fillWorker(url, key, `holder-${n}`));
     if (n % RENEWED_EVERY === 0) await renewAll(workers);
   }
-  const latencies = [...(await renewAll(workers)), ...(await renewAll(workers))];
+  const { result: latencies, usage } = await meter.measure(serversOf(platform), async () => [
+    ...(await renewAll(workers)),
+    ...(await renewAll(workers)),
+  ]);
   const leaseCount = workers.length * SLOTS;
   for (const { worker, leases } of workers) await worker.complete(leases);
   const perSecond = (latencies.length * SLOTS) / (latencies.reduce((sum, ms) => sum + ms, 0) / 1000);
@@ -37,6 +43,7 @@ export async function measureLeases({ platform: { url }, isQuick }: Bench): Prom
       who: "millwright",
       perSecond: round(perSecond),
       latencyMs: summarize(latencies),
+      cost: costPerOperation([usage], latencies.length),
     },
   ];
 }

@@ -2,6 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Database } from "@millwright/database";
 import { api } from "../api.ts";
 import type { Bench } from "../bench.ts";
+import { costPerOperation } from "../cost.ts";
+import { serversOf } from "../platform.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 
@@ -15,13 +17,15 @@ const GIVE_UP_MS = 60_000;
  * Measures the delay of runs if many schedules are due in the same second: from the slot until the run's row is
  * committed and visible to other transactions.
  */
-export async function measureSchedules({ platform, isQuick }: Bench): Promise<Measured[]> {
+export async function measureSchedules({ platform, meter, isQuick }: Bench): Promise<Measured[]> {
   const count = isQuick ? SCHEDULES / 10 : SCHEDULES;
   const scheduler = Database.open(platform.databaseUrl("millwright_scheduler"), { max: 1 });
   const orchestrator = Database.open(platform.databaseUrl("millwright_orchestrator"), { max: 1 });
   try {
     await measureLags(platform.url, scheduler, orchestrator, WARM_UP);
-    const found = await measureLags(platform.url, scheduler, orchestrator, count);
+    const { result: found, usage } = await meter.measure(serversOf(platform), () =>
+      measureLags(platform.url, scheduler, orchestrator, count),
+    );
     const seconds = Math.max(...found) / 1_000;
     return [
       {
@@ -29,6 +33,7 @@ export async function measureSchedules({ platform, isQuick }: Bench): Promise<Me
         who: "millwright",
         perSecond: round(count / seconds),
         latencyMs: summarize(found),
+        cost: costPerOperation([usage], count),
       },
     ];
   } finally {
