@@ -44,7 +44,7 @@ export async function serveHttp2(
   const settings = { maxConcurrentStreams: STREAMS_MAX };
   const server = tls ? http2.createSecureServer({ settings, ...tls }) : http2.createServer({ settings });
   server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
-    if (!unary.serve(stream, headers)) others.emit("stream", stream, headers, ...rest);
+    if (!unary.serveStream(stream, headers)) others.emit("stream", stream, headers, ...rest);
   });
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on("session", (session) => {
@@ -79,5 +79,9 @@ export function mountHttp1(
   options: ServerOptions,
   prefix: string,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  return nodeHandler(routes, options, { prefix, grpc: false, grpcWeb: false });
+  const unary = new UnaryServer(options, prefix);
+  const others = nodeHandler(unary.recording(routes), options, { prefix, grpc: false, grpcWeb: false });
+  return (request, response) => {
+    if (!unary.serveRequest(request, response)) others(request, response);
+  };
 }

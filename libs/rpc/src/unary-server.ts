@@ -1,4 +1,7 @@
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { Readable } from "node:stream";
 import { fromBinary, toBinary, type DescMessage, type DescMethodUnary, type MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
@@ -8,18 +11,31 @@ import { UnaryImplementations } from "./unary-implementations.ts";
 
 const CANCELED = new ConnectError("the client has cancelled the call", Code.Canceled);
 
+/** A request, and how its response is sent, over HTTP/2 or HTTP/1.1. */
+type Exchange = {
+  readonly method: DescMethodUnary;
+  readonly headers: IncomingHttpHeaders;
+  readonly request: Readable;
+  /** Emits `close` if the client has gone, and after the response. */
+  readonly closing: EventEmitter;
+  readonly send: (status: number, headers: OutgoingHttpHeaders, body: Uint8Array) => void;
+};
+
 /**
- * Serves the calls that the services make to each other, Connect's unary calls in binary protobuf, directly on Node's
- * HTTP/2 streams: a fifth of the processor time of Connect's adapters (docs/performance.md). All other calls (streams,
- * JSON, gRPC, compressed messages) are left to them.
+ * Serves Connect's unary calls in binary protobuf, which services and workers make, directly on Node's streams: a fifth
+ * of the processor time of Connect's adapters (docs/decisions/0023-unary-calls-on-http-streams.md). All other calls
+ * (streams, JSON, gRPC, compressed messages) are left to them.
  */
 export class UnaryServer {
   readonly #implementations: UnaryImplementations;
   readonly #methods = new Map<string, DescMethodUnary>();
   readonly #running = new Set<UnaryCall>();
+  readonly #prefix: string;
 
-  constructor(options: ServerOptions) {
+  /** Paths start with `prefix`. */
+  constructor(options: ServerOptions, prefix = "") {
     this.#implementations = new UnaryImplementations(options);
+    this.#prefix = prefix;
   }
 
   /** Wraps routes: their unary methods are served here. */
@@ -28,22 +44,28 @@ export class UnaryServer {
     return (router) => {
       recording(router);
       for (const method of this.#implementations.methods)
-        this.#methods.set(`/${methodName(method)}`, method as DescMethodUnary);
+        this.#methods.set(`${this.#prefix}/${methodName(method)}`, method as DescMethodUnary);
     };
   }
 
-  /** Serves a stream, or returns false if it is not such a call. */
-  serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
-    const method = this.#methods.get(headers[":path"] as string);
-    if (
-      method === undefined ||
-      headers[":method"] !== "POST" ||
-      headers["content-type"] !== "application/proto" ||
-      headers["content-encoding"] !== undefined
-    )
-      return false;
+  /** Serves a stream of HTTP/2, or returns false if it is not such a call. */
+  serveStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
+    const method = this.#methodOf(headers[":method"], headers[":path"], headers);
+    if (!method) return false;
     stream.on("error", () => {}); // reported as the end of the stream
-    void this.#respond(stream, headers, method);
+    const send: Exchange["send"] = (status, header, body) => sendOn(stream, { ":status": status, ...header }, body);
+    void this.#respond({ method, headers, request: stream, closing: stream, send });
+    return true;
+  }
+
+  /** Serves a request of HTTP/1.1, or returns false if it is not such a call. */
+  serveRequest(request: IncomingMessage, response: ServerResponse): boolean {
+    const { headers } = request;
+    const method = this.#methodOf(request.method, request.url, headers);
+    if (!method) return false;
+    const send: Exchange["send"] = (status, header, body) =>
+      response.writeHead(status, { ...header, "content-length": body.byteLength }).end(body);
+    void this.#respond({ method, headers, request, closing: response, send });
     return true;
   }
 
@@ -52,28 +74,33 @@ export class UnaryServer {
     for (const call of this.#running) call.abort(reason);
   }
 
-  async #respond(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, method: DescMethodUnary): Promise<void> {
+  #methodOf(
+    verb: string | undefined,
+    path: string | undefined,
+    headers: IncomingHttpHeaders,
+  ): DescMethodUnary | undefined {
+    const isBinary = headers["content-type"] === "application/proto" && headers["content-encoding"] === undefined;
+    return verb === "POST" && isBinary ? this.#methods.get(path ?? "") : undefined;
+  }
+
+  async #respond({ method, headers, request, closing, send }: Exchange): Promise<void> {
     const timeout = parseTimeout(
       (headers["connect-timeout-ms"] as string | undefined) ?? null,
       Number.MAX_SAFE_INTEGER,
     );
     const call = new UnaryCall({ method, header: webHeader(headers), timeoutMs: timeout.timeoutMs });
     this.#running.add(call);
-    stream.once("close", () => call.cancel(CANCELED)); // without effect after the response
+    closing.once("close", () => call.cancel(CANCELED)); // without effect after the response
     try {
       if (timeout.error) throw timeout.error;
       const { message } = await this.#implementations.call(call, method, async () =>
-        parse(method, await receive(stream)),
+        parse(method, await receive(request)),
       );
-      send(stream, 200, { "content-type": "application/proto", ...setBy(call) }, toBinary(method.output, message));
+      send(200, { "content-type": "application/proto", ...setBy(call) }, toBinary(method.output, message));
     } catch (cause) {
       const error = cause instanceof ConnectError ? cause : new ConnectError("internal error", Code.Internal);
-      send(
-        stream,
-        codeToHttpStatus(error.code),
-        { "content-type": "application/json", ...setBy(call) },
-        errorToJsonBytes(error, undefined),
-      );
+      const header = { "content-type": "application/json", ...setBy(call) };
+      send(codeToHttpStatus(error.code), header, errorToJsonBytes(error, undefined));
     } finally {
       this.#running.delete(call);
     }
@@ -89,7 +116,7 @@ function parse<I extends DescMessage>({ input }: DescMethodUnary<I>, bytes: Uint
 }
 
 /** Reads the body of a request. Rejects with a ConnectError if it is too large or its sender has gone. */
-function receive(stream: ServerHttp2Stream): Promise<Uint8Array> {
+function receive(stream: Readable): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     if (stream.readableEnded) resolve(new Uint8Array()); // an empty message ends before it is read
     else if (stream.destroyed) reject(CANCELED);
@@ -111,9 +138,9 @@ export function joined(chunks: readonly Buffer[]): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-function send(stream: ServerHttp2Stream, status: number, headers: OutgoingHttpHeaders, body: Uint8Array): void {
+function sendOn(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, body: Uint8Array): void {
   if (stream.destroyed || stream.closed) return;
-  stream.respond({ ":status": status, ...headers, "content-length": body.byteLength });
+  stream.respond({ ...headers, "content-length": body.byteLength });
   stream.end(body);
   // The rest of a body that was not read is refused, as the client may be waiting to send it.
   if (!stream.readableEnded && !stream.readableFlowing)

@@ -1,43 +1,56 @@
 import { once } from "node:events";
+import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
-import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type ConnectRouter, type Transport } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { events, orchestrator } from "@millwright/contracts";
 import { Metrics } from "@millwright/telemetry";
 import { aCaller, domainError, memoryLog } from "@millwright/testing";
-import { call, CallerSigner, CallerVerifier, clientFor, serveHttp2, upstreamTransport } from "../src/index.ts";
+import {
+  call,
+  CallerSigner,
+  CallerVerifier,
+  clientFor,
+  http1Transport,
+  mountHttp1,
+  serveHttp2,
+  upstreamTransport,
+} from "../src/index.ts";
 
 const signer = await CallerSigner.create("gateway");
 const caller = async () => ({ headers: { "millwright-caller": await signer.sign(aCaller()) } });
 /** Larger than a window of HTTP/2, so that it arrives in many pieces. */
 const LARGE = "x".repeat(5_000_000);
 
+const serverOptions = {
+  service: "orchestrator",
+  verifier: new CallerVerifier([signer.jwk]),
+  log: memoryLog(),
+  metrics: new Metrics(),
+};
+const routes = (router: ConnectRouter): void => {
+  router.service(events.EventFeedService, {
+    read: (request, { responseHeader, responseTrailer }) => {
+      responseHeader.set("x-answer", "header");
+      responseTrailer.set("x-answer", "trailer");
+      return { logUid: request.types.join() };
+    },
+  });
+  router.service(orchestrator.RunService, { getRun: () => Promise.reject(new Error("hunter2")) });
+};
+
 let url: string;
+let http1Url: string;
 let closers: (() => unknown)[];
 beforeEach(async () => {
-  const server = await serveHttp2(
-    (router) => {
-      router.service(events.EventFeedService, {
-        read: (request, { responseHeader, responseTrailer }) => {
-          responseHeader.set("x-answer", "header");
-          responseTrailer.set("x-answer", "trailer");
-          return { logUid: request.types.join() };
-        },
-      });
-      router.service(orchestrator.RunService, { getRun: () => Promise.reject(new Error("hunter2")) });
-    },
-    {
-      service: "orchestrator",
-      verifier: new CallerVerifier([signer.jwk]),
-      log: memoryLog(),
-      metrics: new Metrics(),
-    },
-    { port: 0 },
-  );
+  const server = await serveHttp2(routes, serverOptions, { port: 0 });
+  const http1 = http.createServer(mountHttp1(routes, serverOptions, "/rpc"));
+  await once(http1.listen(0, "127.0.0.1"), "listening");
   url = `http://127.0.0.1:${server.port}`;
-  closers = [() => server.close(0)];
+  http1Url = `http://127.0.0.1:${(http1.address() as AddressInfo).port}/rpc`;
+  closers = [() => server.close(0), () => (http1.close(), http1.closeAllConnections())];
 });
 afterEach(async () => {
   for (const close of closers.toReversed()) await close();
@@ -56,6 +69,11 @@ test.each([
   ["Connect's client with binary messages", () => connect({ useBinaryFormat: true })],
   ["Connect's client with JSON", () => connect({ useBinaryFormat: false })],
   ["Connect's client with compression", () => connect({ useBinaryFormat: true, sendCompression: compressionGzip })],
+  ["a worker's client over HTTP/1.1", () => http1Transport(http1Url)],
+  [
+    "a client over HTTP/1.1 with JSON",
+    () => createConnectTransport({ baseUrl: http1Url, httpVersion: "1.1", useBinaryFormat: false }),
+  ],
 ])("%s sends and receives messages of any size, headers and trailers", async (_name, transport) => {
   const client = createClient(events.EventFeedService, transport());
   const received: unknown[] = [];
@@ -80,6 +98,7 @@ test("our client and Connect's get the same error", async () => {
   const expected = await failure(connect({ useBinaryFormat: true }));
   expect(expected.code).toBe(Code.Internal);
   expect(await failure(ours())).toEqual(expected);
+  expect(await failure(http1Transport(http1Url))).toEqual(expected);
 });
 
 /** Sends a request by hand. Returns status, body and whether the server has ended the request. */
@@ -103,6 +122,18 @@ const token = async () => ({ "millwright-caller": await signer.sign(aCaller()) }
 
 test("a call without a caller is rejected before its message is sent", async () => {
   expect(await send({}, undefined)).toMatchObject({ status: 401, body: expect.stringContaining("unauthenticated") });
+});
+
+test("over HTTP/1.1, too", async () => {
+  const request = http.request(`${http1Url}/millwright.events.v1.EventFeedService/Read`, {
+    method: "POST",
+    headers: { "content-type": "application/proto" },
+  });
+  request.on("error", () => {});
+  closers.push(() => request.destroy());
+  request.flushHeaders();
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  expect(response.statusCode).toBe(401);
 });
 
 test("a message that cannot be parsed, one beyond the limit, and an invalid deadline are rejected", async () => {
