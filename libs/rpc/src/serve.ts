@@ -5,9 +5,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { healthRoutes } from "./health.ts";
 import { nodeHandler } from "./node-handler.ts";
 import type { Routes, ServerOptions } from "./server-options.ts";
+import { SESSION_MB_MAX, STREAMS_MAX } from "./session-limits.ts";
 import { UnaryServer } from "./unary-server.ts";
-
-const STREAMS_MAX = 1_000;
 
 export type Http2Server = {
   readonly port: number;
@@ -41,8 +40,8 @@ export async function serveHttp2(
   const others = http2.createServer(
     nodeHandler(unary.recording(withHealth), options, { shutdownSignal: shutdown.signal }),
   );
-  const settings = { maxConcurrentStreams: STREAMS_MAX };
-  const server = tls ? http2.createSecureServer({ settings, ...tls }) : http2.createServer({ settings });
+  const limits = { settings: { maxConcurrentStreams: STREAMS_MAX }, maxSessionMemory: SESSION_MB_MAX };
+  const server = tls ? http2.createSecureServer({ ...limits, ...tls }) : http2.createServer(limits);
   server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
     if (!unary.serveStream(stream, headers)) others.emit("stream", stream, headers, ...rest);
   });

@@ -6,6 +6,7 @@ import { rpc } from "@millwright/contracts";
 import { Addresses, type Address, type Resolve } from "./addresses.ts";
 import { isUnreachable } from "./errors.ts";
 import { isRepeatable } from "./repeatable.ts";
+import { SESSION_MB_MAX } from "./session-limits.ts";
 import { callUnary, type UnaryCallOptions } from "./unary-client.ts";
 
 export type UpstreamOptions = {
@@ -123,6 +124,7 @@ class Replica {
     ): void => (all ? give(null, [{ address: host, family }]) : give(null, host, family));
     this.#session = new Sessions(url, { pingIntervalMs: ping.everyMs, pingTimeoutMs: ping.timeoutMs }, {
       lookup,
+      maxSessionMemory: SESSION_MB_MAX,
       ...(ca === undefined ? {} : { ca }),
     } as object);
     this.transport = createConnectTransport({

@@ -225,6 +225,23 @@ describe("with TLS", () => {
   });
 });
 
+test("more than a thousand open streams do not delay other calls", async () => {
+  const ended = blocking();
+  const transport = to([(await aReplica("a", ended.conduct)).url]);
+  const client = clientFor(worker.WorkerService, transport);
+  const leaving = new AbortController();
+  const streams = Array.from({ length: 1_100 }, () =>
+    client.subscribe({}, { signal: leaving.signal, timeoutMs: 0 })[Symbol.asyncIterator](),
+  );
+  const opened = await Promise.all(streams.map((stream) => stream.next()));
+  expect(opened.every(({ done }) => !done)).toBe(true);
+  await client.register({});
+  const left = Promise.allSettled(streams.map((stream) => stream.next()));
+  leaving.abort();
+  await left;
+  ended.go();
+});
+
 describe("a service forwarded to an upstream service", () => {
   const forwarded = async (conduct?: Conduct) => {
     const transport = to([(await aReplica("a", conduct)).url]);
