@@ -2,7 +2,7 @@ import { bindStore } from "./storage/store/bind-store.ts";
 import type { Transport } from "@connectrpc/connect";
 import type { BlobStore } from "@millwright/blobs";
 import type { Clock } from "@millwright/clock";
-import type { Database } from "@millwright/database";
+import { SharedReads, type Database } from "@millwright/database";
 import type { EventHandlers, EventLog } from "@millwright/events";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
@@ -28,7 +28,6 @@ import { activateVersion, definitionStore } from "./catalog/store/definition-sto
 import { environmentStore } from "./catalog/store/environment-store.ts";
 import { modelPriceStore } from "./catalog/store/model-price-store.ts";
 import type { ReadRepository } from "./catalog/store/skill-store.ts";
-import { SharedReads } from "./catalog/usecases/shared-reads.ts";
 import type { RunDeps } from "./compose-runs.ts";
 import { bindViewStores } from "./compose-stores.ts";
 import { blockSnapshotStore } from "./conversations/store/block-snapshot-store.ts";

@@ -8,7 +8,7 @@ import { budgetStore } from "./budgets/store/budget-store.ts";
 import { bindRunStores } from "./compose-stores.ts";
 import { preparedStore } from "./conversations/store/prepared-store.ts";
 import { offerTransactions } from "./leases/store/offer-transaction.ts";
-import { claim } from "./leases/store/queue-store.ts";
+import { claim, hasQueued } from "./leases/store/queue-store.ts";
 import { tickReaper } from "./leases/store/reaper-store.ts";
 import { sweepSessions } from "./leases/store/session-store.ts";
 import type { AcceptOffersDeps } from "./leases/usecases/accept-offers.ts";
@@ -53,6 +53,7 @@ export function composeRuns(options: RunOptions) {
   const liveTexts = new LiveTexts(options.liveTextBroadcast);
   const runs = runTransactions(database, timings);
   const leaseWork = new LeaseWork({
+    hasQueued: () => hasQueued(sql),
     claim: (session, slots) => claim(database, session, slots, timings.offerTtlMs),
     decline: (session, offers) => declineOffers({ runs }, session, offers),
     wakeups,

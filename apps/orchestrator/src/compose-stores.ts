@@ -1,4 +1,4 @@
-import type { Database } from "@millwright/database";
+import { sharedRead, type Database } from "@millwright/database";
 import { artifactStore } from "./artifacts/store/artifact-store.ts";
 import { pullRequestStore } from "./artifacts/store/pull-request-store.ts";
 import { usageStore } from "./budgets/store/usage-store.ts";
@@ -17,7 +17,7 @@ import type { Timings } from "./runs/domain/timings.ts";
 import { promptFiles } from "./runs/store/attachment-store.ts";
 import { closeFactory } from "./runs/store/closed-factory-store.ts";
 import { findByCauses } from "./runs/store/create-store.ts";
-import { ackDirectives, listPendingDirectives } from "./runs/store/directive-store.ts";
+import { ackDirectives, pendingDirectiveReader } from "./runs/store/directive-store.ts";
 import { followupsOf, textsOfMessages } from "./runs/store/followup-store.ts";
 import { findFrozen, findTrialSettings } from "./runs/store/frozen-store.ts";
 import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./runs/store/local-run-store.ts";
@@ -73,10 +73,13 @@ export function bindRunStores(database: Database, timings: Timings) {
         findNewestOfConversation,
         findOfferedLease,
       },
-      ...{ findRun, findTitles, findTrialSettings, listPendingDirectives, listRunEvents, listSharedRuns },
+      ...{ findRun, findTitles, findTrialSettings, listSharedRuns },
       ...{ liveRunsOfAgent, markKeyChecked, promptFiles, putSession, readQueueFacts, renewLeases, runOfMessage },
       ...{ textsOfFollowups, textsOfMessages, touchSession, undeliveredFollowups, watchDispatches },
     }),
+    listPendingDirectives: pendingDirectiveReader(sql),
+    // A run may have thousands of watchers, which all read when an event is appended.
+    listRunEvents: sharedRead(bindStore(sql, { listRunEvents }).listRunEvents),
     ...bindStore(database, { closeFactory }),
     artifactsOfRuns: bindStore(sql, artifactStore).listOfRuns,
     usageOfRuns: bindStore(sql, usageStore).ofRuns,
@@ -105,8 +108,9 @@ export function bindViewStores({ sql, searches }: Database) {
         findNewestEvent,
         findStartingCommits,
       },
-      ...{ followupsOf, isSettled, listChildren, listOfConversation, listOfConversations, listTreeUids },
+      ...{ followupsOf, listChildren, listOfConversation, listOfConversations, listTreeUids },
     }),
+    isSettled: sharedRead(bindStore(sql, { isSettled }).isSettled),
     listTeamEvents: teamEventReader(sql),
     lastWorkspace: bindStore(sql, snapshotStore).lastOf,
     findArtifact: artifacts.find,

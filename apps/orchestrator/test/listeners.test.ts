@@ -131,6 +131,10 @@ test("a worker drives a run from the first poll to its end through its server", 
   const stream = workers.subscribe({}, { ...session, timeoutMs: 0 })[Symbol.asyncIterator]();
   expect((await stream.next()).value).toMatchObject({ directives: [], workAvailable: false });
 
+  const idleSession = as((await register()).sessionToken);
+  const withoutPoll = workers.subscribe({}, { ...idleSession, timeoutMs: 0 })[Symbol.asyncIterator]();
+  await withoutPoll.next();
+
   const poll = workers.lease({ freeSlots: 2, waitMs: 15_000 }, session);
   const request = { prompt: "Say hello.", ownerType: "team", ownerUid: teamOf(caller), metadata: { k: "v" } };
   const created = await runs.createRuns({ runs: [request] }, call(caller));
@@ -140,7 +144,8 @@ test("a worker drives a run from the first poll to its end through its server", 
     atCapacity: false,
     run: { state: "QUEUED", title: "Say hello.", source: "API", metadata: { k: "v" }, ownerType: "team" },
   });
-  expect((await stream.next()).value).toMatchObject({ workAvailable: true });
+  expect((await withoutPoll.next()).value).toMatchObject({ workAvailable: true });
+  await withoutPoll.return?.();
   const { offers } = await poll;
   const { assignments, lost } = await workers.accept(
     { leases: offers.map(({ executionId, attempt }) => ({ executionId, attempt })) },

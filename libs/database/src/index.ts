@@ -10,6 +10,7 @@ export { freePort } from "./free-port.ts";
 export { isCancelled, isConflict, isTransient, isUniqueViolation } from "./errors.ts";
 export { ensureDatabase, migrate, readMigrations } from "./migrate.ts";
 export type { Migration } from "./migrate.ts";
+export { sharedRead, SharedReads } from "./shared-reads.ts";
 export { prismaSql, sendTo } from "./sql.ts";
 export type { PrismaRaw, Sql, SqlResult } from "./sql.ts";
 export { PRISMA_TRANSACTION, retryConflicts } from "./transactions.ts";

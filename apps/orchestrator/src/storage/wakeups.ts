@@ -6,6 +6,8 @@ export const topics = {
   work: "work",
   /** Events were appended to the run. */
   runEvents: (runUid: string) => `run:${runUid}`,
+  /** Never announced: streams of directives poll together. */
+  directives: "directives",
   /** The session has a new directive, or one of its executions must stop. */
   session: (sessionUid: string) => `session:${sessionUid}`,
 };
@@ -55,7 +57,10 @@ export class Wakeups {
     };
   }
 
-  /** Resolves at the next notification of `topic`, after `timeoutMs`, or when `signal` is aborted. Never rejects. */
+  /**
+   * Resolves at the next notification of `topic`, after `timeoutMs`, or when `signal` is aborted. Never rejects. The
+   * first wait that times out ends all waits for the topic in this process, so that those who poll share their reads.
+   */
   wait(topic: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -65,7 +70,7 @@ export class Wakeups {
         signal?.removeEventListener("abort", end);
         resolve();
       };
-      const timer = setTimeout(end, timeoutMs);
+      const timer = setTimeout(() => this.#notifyHere(topic), timeoutMs);
       const unsubscribe = this.subscribe(topic, end);
       signal?.addEventListener("abort", end);
     });

@@ -1,7 +1,7 @@
 import type { Database } from "@millwright/database";
 import type { Timings } from "../../src/runs/domain/timings.ts";
 import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
-import { ackDirectives, listPendingDirectives } from "../../src/runs/store/directive-store.ts";
+import { ackDirectives, pendingDirectiveReader } from "../../src/runs/store/directive-store.ts";
 import { findJob } from "../../src/leases/store/job-store.ts";
 import { runOfExecution } from "../../src/runs/store/locked-runs.ts";
 import { findRunOfLease, renewLeases } from "../../src/leases/store/lease-store.ts";
@@ -29,7 +29,7 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
     findRunOfLease: (session, lease) => findRunOfLease(sql, session, lease),
     renewLeases: (session, leases) => renewLeases({ ...sql, timings }, session, leases),
     ackDirectives: (session, acks) => ackDirectives(sql, session, acks),
-    listPendingDirectives: (session) => listPendingDirectives(sql, session),
+    listPendingDirectives: pendingDirectiveReader(sql),
     async tick(after) {
       await sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
       return tickReaper(database, timings, after);

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
+import { SharedReads } from "@millwright/database";
 import {
   EXTENSION,
   pageInfo,
@@ -11,6 +13,7 @@ import {
   timestamp,
   type Route,
 } from "../../rest/index.ts";
+import { call } from "@millwright/rpc";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import type { PageLinks } from "../../pages/page-links.ts";
 import { omitUndefined } from "@millwright/json";
@@ -72,6 +75,12 @@ export function runViewRoutes(
   links: PageLinks,
   stuckMs?: number,
 ): Route[] {
+  const visibility = new SharedReads<unknown>();
+  /** Errors: run_not_found. Watchers with equal rights share the call, which none of them can cancel. */
+  const assertVisible = (runUid: string, caller: Caller): Promise<unknown> =>
+    visibility.read(JSON.stringify([runUid, { ...caller, requestId: "" }]), () =>
+      runs.getRun({ runUid }, call(caller)),
+    );
   return [
     route({
       method: "GET",
@@ -196,9 +205,8 @@ export function runViewRoutes(
             { runUid: params.runId, afterSeq: from },
             onBehalf(input, { timeoutMs: 0 }),
           );
-          const assertVisible = async () =>
-            runs.getRun({ runUid: params.runId }, onBehalf({ caller: await request.authenticateAgain(), request }));
-          return eventStreamReply(request, eventStream(watched, runEvent, assertVisible), stuckMs);
+          const isStillVisible = async () => assertVisible(params.runId, await request.authenticateAgain());
+          return eventStreamReply(request, eventStream(watched, runEvent, isStillVisible), stuckMs);
         }
         const { events, hasMore } = await runEvents.listRunEvents(
           { runUid: params.runId, afterSeq, pageSize: query.limit },

@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import { systemClock } from "@millwright/clock";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { skillsOfRepositories, type DiscoverSkillsDeps } from "./discover-skills.ts";
-import { SharedReads } from "./shared-reads.ts";
+import { SharedReads } from "@millwright/database";
 
 const owner = { type: "team", uid: newUid<TeamUid>() } as const;
 

@@ -1,5 +1,6 @@
 import { serviceCaller, type Caller } from "@millwright/caller";
 import type { Clock } from "@millwright/clock";
+import type { SharedReads } from "@millwright/database";
 import { readSkillFile } from "@millwright/definition";
 import { newUid, type TeamUid } from "@millwright/ids";
 import type { RepositoryRef } from "../domain/agent-config.ts";
@@ -8,7 +9,6 @@ import type { Owner } from "@millwright/caller";
 import { directoryOf, isSkillFile, SKILL_LIMITS, type RepositorySkill } from "../domain/skill-spec.ts";
 import type { ReadRepository } from "../store/skill-store.ts";
 import type { OpenCodeHosts } from "./open-code-host.ts";
-import type { SharedReads } from "./shared-reads.ts";
 
 export type DiscoverSkillsDeps = {
   readonly codeHosts: { list(teams: readonly TeamUid[]): Promise<readonly CodeHost[]> };

@@ -38,7 +38,7 @@ export type WorkerMethodsDeps = AcceptOffersDeps &
   PublishTextDeltaDeps &
   ReadHistoryDeps &
   WatchDirectivesDeps & {
-    readonly leaseWork: Pick<LeaseWork, "lease">;
+    readonly leaseWork: Pick<LeaseWork, "lease" | "isWaiting">;
     readonly timings: Timings;
     readonly publicUrl: string;
     /** The platform's token limit of a run. 0 means no limit. */

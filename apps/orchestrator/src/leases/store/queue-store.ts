@@ -71,6 +71,14 @@ const NEXT_LANE = `
       FROM eligible ORDER BY start, virtual_time, owner_uid, depth DESC, waits_since, head_id LIMIT 1)
   SELECT *, ${hasExhaustedBudget("next.owner_uid")} AS is_limited FROM next`;
 
+/** Returns whether any execution is queued, including those that no worker can claim now. */
+export async function hasQueued(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>(
+    "SELECT EXISTS (SELECT 1 FROM executions WHERE state = 'QUEUED') AS found",
+  );
+  return rows[0]!.found;
+}
+
 /**
  * Offers queued executions to a worker: at most `freeSlots`, and never more than the slots it registered. Raises the
  * attempt of each execution, inserts the offers and takes the capacity they need, which never exceeds its maximum. Each

@@ -3,6 +3,8 @@ import { topics, type Wakeups } from "../../storage/wakeups.ts";
 import type { Offer, LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type LeaseWorkDeps = {
+  /** Returns whether any execution is queued. */
+  hasQueued(): Promise<boolean>;
   /** Offers queued executions to a worker, up to its free slots. */
   claim(session: WorkerSession, freeSlots: number): Promise<readonly Offer[]>;
   /** Queues executions again that were offered to a worker which has disconnected. */
@@ -27,11 +29,13 @@ type Poll = {
 
 /**
  * Serves the long polls of workers. One loop per process claims work for all waiting polls, one after the other, so
- * that a notification does not make a thousand idle workers query at the same time.
+ * that a notification does not make a thousand idle workers query at the same time. It stops when the queue is empty.
  */
 export class LeaseWork {
   readonly #deps: LeaseWorkDeps;
-  #polls: Poll[] = [];
+  readonly #polls = new Set<Poll>();
+  /** The newest waiting poll of each session. */
+  readonly #pollsBySession = new Map<string, Poll>();
   #isServing = false;
   #isNotified = false;
   #timer: NodeJS.Timeout | undefined;
@@ -55,7 +59,8 @@ export class LeaseWork {
         isOpen = false;
         clearTimeout(timer);
         signal.removeEventListener("abort", end);
-        this.#polls = this.#polls.filter((candidate) => candidate !== poll);
+        this.#polls.delete(poll);
+        if (this.#pollsBySession.get(session.uid) === poll) this.#pollsBySession.delete(session.uid);
         return true;
       };
       const settle = (offers: readonly Offer[]): boolean => {
@@ -80,9 +85,15 @@ export class LeaseWork {
         Math.min(waitMs, this.#deps.waitMsMax),
       );
       signal.addEventListener("abort", end);
-      this.#polls.push(poll);
+      this.#polls.add(poll);
+      this.#pollsBySession.set(session.uid, poll);
       this.#notify();
     });
+  }
+
+  /** Returns whether a poll of the session is waiting at this replica: it will be served as soon as there is work. */
+  isWaiting(sessionUid: string): boolean {
+    return this.#pollsBySession.has(sessionUid);
   }
 
   /** Ends all waits. */
@@ -103,22 +114,34 @@ export class LeaseWork {
     clearTimeout(this.#timer);
     while (this.#isNotified) {
       this.#isNotified = false;
-      for (const poll of [...this.#polls]) await this.#serveOne(poll);
+      let isCheckDue = true;
+      for (const poll of [...this.#polls]) {
+        if (isCheckDue && !(await this.#hasQueued())) break;
+        isCheckDue = !(await this.#serveOne(poll));
+      }
     }
     this.#isServing = false;
-    if (this.#polls.length > 0) this.#timer = setTimeout(() => this.#notify(), this.#deps.pollMs);
+    if (this.#polls.size > 0) this.#timer = setTimeout(() => this.#notify(), this.#deps.pollMs);
   }
 
-  async #serveOne(poll: Poll): Promise<void> {
-    if (!this.#polls.includes(poll)) return;
+  /** Returns true if the check fails, so that the error of the claim reaches the worker. */
+  #hasQueued(): Promise<boolean> {
+    return this.#deps.hasQueued().catch(() => true);
+  }
+
+  /** Returns whether the worker received offers. */
+  async #serveOne(poll: Poll): Promise<boolean> {
+    if (!this.#polls.has(poll)) return false;
     poll.isBeingServed = true;
     try {
       const offers = await this.#deps.claim(poll.session, poll.freeSlots);
       poll.isBeingServed = false;
       const isResult = offers.length > 0 || poll.isLate;
       if (isResult && !poll.settle(offers) && offers.length > 0) await this.#deps.decline(poll.session, offers);
+      return offers.length > 0;
     } catch (error) {
       poll.fail(error);
+      return false;
     }
   }
 }

@@ -5,7 +5,8 @@ import type { LinkedDirective } from "../../runs/domain/directive.ts";
 import type { WorkerSession } from "../../runs/domain/worker-session.ts";
 
 export type WatchDirectivesDeps = PendingDirectivesDeps & {
-  readonly wakeups: Wakeups;
+  readonly wakeups: Pick<Wakeups, "subscribe" | "wait">;
+  readonly leaseWork: { isWaiting(sessionUid: string): boolean };
   readonly timings: Pick<Timings, "pollMs" | "keepAliveMs">;
   /** Aborted when the service stops. Workers then reconnect to another process. */
   readonly stopping: AbortSignal;
@@ -14,8 +15,9 @@ export type WatchDirectivesDeps = PendingDirectivesDeps & {
 export type DirectiveUpdate = { readonly directives: readonly LinkedDirective[]; readonly workAvailable: boolean };
 
 /**
- * Yields a worker's directives as they are stored, whether work is available, and a keep-alive at least every
- * `keepAliveMs`. Each stream sends a directive once; heartbeats send it again until it is acknowledged.
+ * Yields a worker's directives as they are stored, whether work is available (unless a poll of the worker waits for it),
+ * and a keep-alive at least every `keepAliveMs`. Each stream sends a directive once; heartbeats send it again until it
+ * is acknowledged.
  */
 export async function* watchDirectives(
   deps: WatchDirectivesDeps,
@@ -31,6 +33,7 @@ export async function* watchDirectives(
   const unsubscribes = [
     deps.wakeups.subscribe(topics.session(session.uid), notify),
     deps.wakeups.subscribe(topics.work, () => {
+      if (deps.leaseWork.isWaiting(session.uid)) return;
       isWorkNotified = true;
       notify();
     }),
@@ -50,7 +53,13 @@ export async function* watchDirectives(
         quietMs = 0;
       }
       const waitMs = Math.min(pollMs, keepAliveMs);
-      await atMost(notified, waitMs, signal);
+      const ended = new AbortController();
+      // All streams poll at the same time, so that their queries are batched.
+      await Promise.race([
+        notified,
+        deps.wakeups.wait(topics.directives, waitMs, AbortSignal.any([signal, ended.signal])),
+      ]);
+      ended.abort();
       quietMs += waitMs;
     }
   } finally {
@@ -59,16 +68,3 @@ export async function* watchDirectives(
 }
 
 const attemptOf = ({ executionId, attempt }: LinkedDirective): string => `${executionId}.${attempt}`;
-
-function atMost(event: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-    void event.then(end);
-  });
-}

@@ -1,5 +1,5 @@
 import type { WorkerSession } from "../domain/worker-session.ts";
-import { sendTo, type Sql } from "@millwright/database";
+import { Batcher, sendTo, type Sql } from "@millwright/database";
 import type { Directive } from "../domain/directive.ts";
 import type { NewDirective } from "../domain/run-change.ts";
 import type { JsonObject } from "@millwright/json";
@@ -32,15 +32,22 @@ const COLUMNS = `d.execution_id, d.seq, d.attempt, d.kind, d.payload,
   coalesce((SELECT max(p.seq) FROM execution_directives p WHERE p.execution_id = d.execution_id AND p.attempt = d.attempt AND p.seq < d.seq), 0)
     AS previous_seq`;
 
-/** Returns the directives that a worker session has not yet acknowledged, for the leases it owns, in order. */
-export async function listPendingDirectives(sql: Sql, session: Pick<WorkerSession, "uid">): Promise<Directive[]> {
-  const { rows } = await sql.query<Row>(
-    `SELECT ${COLUMNS}
-       FROM leases l JOIN execution_directives d ON d.execution_id = l.execution_id AND d.attempt = l.attempt
-      WHERE l.session_uid = $1 AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
-    [session.uid],
-  );
-  return rows.map(toDirective);
+/**
+ * Returns a function that reads the directives that a worker session has not yet acknowledged, for the leases it owns,
+ * in order. Concurrent reads are batched into one query.
+ */
+export function pendingDirectiveReader(sql: Sql) {
+  const directives = new Batcher(async (sessionUids: readonly string[]) => {
+    const { rows } = await sql.query<Row & { session_uid: string }>(
+      `SELECT l.session_uid, ${COLUMNS}
+         FROM leases l JOIN execution_directives d ON d.execution_id = l.execution_id AND d.attempt = l.attempt
+        WHERE l.session_uid = ANY($1::uuid[]) AND l.accepted AND d.acked_at IS NULL ORDER BY d.execution_id, d.seq`,
+      [sessionUids],
+    );
+    const found = Map.groupBy(rows, ({ session_uid: sessionUid }) => sessionUid);
+    return sessionUids.map((uid) => (found.get(uid) ?? []).map(toDirective));
+  });
+  return ({ uid }: Pick<WorkerSession, "uid">): Promise<Directive[]> => directives.add(uid);
 }
 
 /**
@@ -57,10 +64,13 @@ export async function takeOverDirectives(tx: Sql, executionId: number, attempt: 
   return rows.map(toDirective);
 }
 
-const toDirective = ({ execution_id, previous_seq, ...rest }: Row): Directive => ({
+const toDirective = ({ execution_id, previous_seq, seq, attempt, kind, payload }: Row): Directive => ({
   executionId: execution_id,
   previousSeq: previous_seq,
-  ...rest,
+  seq,
+  attempt,
+  kind,
+  payload,
 });
 
 export type DirectiveAck = { readonly executionId: number; readonly attempt: number; readonly seq: number };

@@ -31,3 +31,11 @@ export class SharedReads<T> {
     if (!active.next) this.#active.delete(key);
   }
 }
+
+/** Returns a function that reads as `read` does; calls with equal arguments share reads as in `SharedReads`. */
+export function sharedRead<A extends readonly unknown[], T>(
+  read: (...args: A) => Promise<T>,
+): (...args: A) => Promise<T> {
+  const reads = new SharedReads<T>();
+  return (...args) => reads.read(JSON.stringify(args), () => read(...args));
+}
