@@ -26,6 +26,9 @@ import { measureListing } from "./scenarios/listing.ts";
 import { measureMetrics } from "./scenarios/metrics.ts";
 import { measureReading } from "./scenarios/reading.ts";
 import { measureSandbox } from "./scenarios/sandbox.ts";
+import { measureScaleOfFeed } from "./scenarios/scale-feed.ts";
+import { measureScaleOfStreams } from "./scenarios/scale-streams.ts";
+import { measureScaleOfWorkers } from "./scenarios/scale-workers.ts";
 import { measureSchedules } from "./scenarios/schedules.ts";
 import { measureScoring } from "./scenarios/scoring.ts";
 import { measureStart } from "./scenarios/start.ts";
@@ -50,12 +53,17 @@ const SCENARIOS: Readonly<Record<string, (bench: Bench) => Promise<Measured[]>>>
   listing: measureListing,
   scoring: measureScoring,
   metrics: measureMetrics,
+  "scale-streams": measureScaleOfStreams,
+  "scale-workers": measureScaleOfWorkers,
+  "scale-feed": measureScaleOfFeed,
 };
+/** The scenarios that `--only scale` selects. */
+const SCALE = Object.keys(SCENARIOS).filter((name) => name.startsWith("scale-"));
 /**
  * Scenarios that run only if selected with `--only`: they first write a million rows, which takes minutes, or need a
  * queue without other runs.
  */
-const ON_DEMAND = ["claims", "listing", "scoring", "metrics"];
+const ON_DEMAND = ["claims", "listing", "scoring", "metrics", ...SCALE];
 const WITH_WORKER = ["memory", "sandbox"];
 /** Starts the standalone platform itself. */
 const START_SCENARIO = "start";
@@ -73,7 +81,8 @@ const scenarioNames = [...Object.keys(SCENARIOS), ...WITH_WORKER, START_SCENARIO
 const wanted = selectNames(
   "scenario",
   scenarioNames,
-  options.only ?? scenarioNames.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && SLOW.includes(name))),
+  options.only?.flatMap((name) => (name === "scale" ? SCALE : [name])) ??
+    scenarioNames.filter((name) => !ON_DEMAND.includes(name) && !(options.quick && SLOW.includes(name))),
 );
 const setups = selectNames("setup", SETUPS, options.on ?? SETUPS);
 const limitMs = Number(options.minutes ?? (options.quick ? MINUTES.quick : MINUTES.whole)) * 60_000;

@@ -27,8 +27,11 @@ type ProcessFile = "status" | "smaps_rollup";
 
 const field = (pid: number, file: ProcessFile, name: string): string =>
   new RegExp(`^${name}:\\s+(.*)$`, "m").exec(readFileSync(`/proc/${pid}/${file}`, "utf8"))?.[1] ?? "";
-const megabytes = (pid: number, name: "Pss" | "Rss"): number =>
-  Math.round(Number.parseInt(field(pid, "smaps_rollup", name), 10) / 1024);
+const kilobytes = (pid: number, name: "Pss" | "Rss"): number => Number.parseInt(field(pid, "smaps_rollup", name), 10);
+const megabytes = (pid: number, name: "Pss" | "Rss"): number => Math.round(kilobytes(pid, name) / 1024);
+
+/** Returns the resident memory of a process. Linux only. */
+export const residentKb = (pid: number): number => kilobytes(pid, "Rss");
 
 function nameOf(pid: number): string {
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");

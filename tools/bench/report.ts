@@ -34,6 +34,7 @@ export function tableOf({ rows, memory, targets, unmeasured, seconds, cores, nod
               "cpu µs",
               "WAL B",
               "stmts",
+              "KB / client",
             ],
             lines,
             3,
@@ -60,10 +61,10 @@ export function tableOf({ rows, memory, targets, unmeasured, seconds, cores, nod
 export const groupedByScenario = (rows: readonly Row[]): Row[] =>
   [...new Set(rows.map(({ what }) => what))].flatMap((what) => rows.filter((row) => row.what === what));
 
-const figures = ({ perSecond, latencyMs, ours, cost }: Row): string[] =>
+const figures = ({ perSecond, latencyMs, ours, cost, clientKb }: Row): string[] =>
   [
     ...[perSecond, latencyMs?.p50, latencyMs?.p95, latencyMs?.p99, ours],
-    ...[cost && Math.round(totalUs(cost)), cost && Math.round(cost.walBytes), cost?.statements],
+    ...[cost && Math.round(totalUs(cost)), cost && Math.round(cost.walBytes), cost?.statements, clientKb],
   ].map((value) => (value === undefined ? "" : String(value)));
 
 /** Returns the processor time of an operation, of all processes together, in microseconds. */

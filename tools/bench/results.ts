@@ -20,6 +20,8 @@ export type Row = {
    */
   readonly ours?: number;
   readonly cost?: Cost;
+  /** Growth of the resident memory of the gateway per connected client. */
+  readonly clientKb?: number;
 };
 
 /** What one operation costs on the servers, its consequences included. The measuring process is not counted. */

@@ -37,10 +37,10 @@ export class ProtocolWorker {
   }
 
   /** Waits for offers and accepts them. */
-  async claim(slots: number, waitMs: number): Promise<OwnedLease[]> {
+  async claim(slots: number, waitMs: number, signal?: AbortSignal): Promise<OwnedLease[]> {
     const { offers } = await this.#client.lease(
       { freeSlots: slots, waitMs },
-      { headers: this.#headers, timeoutMs: waitMs + 10_000 },
+      { headers: this.#headers, timeoutMs: waitMs + 10_000, ...(signal && { signal }) },
     );
     if (offers.length === 0) return [];
     const { assignments } = await this.#client.accept(
@@ -48,6 +48,12 @@ export class ProtocolWorker {
       { headers: this.#headers },
     );
     return assignments.map(({ runUid, executionId, attempt }) => ({ runUid, executionId, attempt }));
+  }
+
+  /** Reads the stream of directives and ignores them. Throws an Error when the stream ends. */
+  async subscribe(signal: AbortSignal): Promise<never> {
+    for await (const _ of this.#client.subscribe({}, { headers: this.#headers, signal }));
+    throw new Error("The stream of directives has ended.");
   }
 
   /** Renews the leases of the worker. Throws an Error if any lease is lost. */

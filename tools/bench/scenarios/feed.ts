@@ -1,18 +1,12 @@
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "@millwright/clock";
-import { Database, ensureDatabase, migrate } from "@millwright/database";
-import { appendEvents, Consumer, EventLog, localWakeupBus, type NewEvent } from "@millwright/events";
-import { newUid } from "@millwright/ids";
-import { createLogger } from "@millwright/telemetry";
+import type { EventHandler } from "@millwright/events";
 import { connect } from "nats";
 import { createRun } from "../api.ts";
 import type { Bench } from "../bench.ts";
+import { anEvent, EVENT_TYPE, withFeed } from "../event-feed.ts";
 import type { Measured } from "../results.ts";
 import { round, summarize } from "../samples.ts";
 
-const MIGRATIONS = join(import.meta.dirname, "../../../apps/orchestrator/prisma/migrations");
-const TYPE = "millwright.run.created.v1";
 const BURST_BATCH = 20;
 
 /** Measures the event feed: within one process, or between processes through NATS. */
@@ -25,35 +19,17 @@ export const measureFeed = (bench: Bench): Promise<Measured[]> =>
  * event.
  */
 async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measured[]> {
-  const [owner, reader] = [await open(platform, "bench_feed_owner"), await open(platform, "bench_feed_reader")];
-  const log = createLogger({ service: "bench", level: "error" });
-  const wakeups = localWakeupBus();
-  const eventLog = new EventLog({ database: owner, clock: systemClock, log, wakeups });
   let count = 0;
   let seen: (uid: string) => void = () => {};
-  const handlers = {
-    [TYPE]: (_tx: unknown, { entityUid }: { entityUid: string }) => ((count += 1), seen(entityUid), Promise.resolve()),
-  };
-  const consumer = new Consumer({
-    name: "bench",
-    source: "bench",
-    read: (range) => eventLog.read(range),
-    database: reader,
-    clock: systemClock,
-    log,
-    handlers,
-    wakeups,
-  });
-  eventLog.start();
-  consumer.start();
-  try {
+  const handle: EventHandler = (_tx, { entityUid }) => ((count += 1), seen(entityUid), Promise.resolve());
+  return withFeed(platform, { bench: handle }, async (append) => {
     const latencies: number[] = [];
     for (let n = 0; n < (isQuick ? 40 : 100); n++) {
       const event = anEvent();
       const arrived = new Promise<number>(
         (resolve) => (seen = (uid) => uid === event.entityUid && resolve(performance.now())),
       );
-      await owner.transaction((tx) => appendEvents(tx, [event]));
+      await append([event]);
       const committedMs = performance.now();
       latencies.push(Math.max(0, (await arrived) - committedMs));
       await pause(210); // longer than the batching window, so that each event starts a new batch
@@ -62,19 +38,14 @@ async function measureWithinProcess({ platform, isQuick }: Bench): Promise<Measu
     const goal = count + burst;
     const whole = new Promise<void>((resolve) => (seen = () => count === goal && resolve()));
     const beganMs = performance.now();
-    for (let n = 0; n < burst; n += BURST_BATCH)
-      await owner.transaction((tx) => appendEvents(tx, Array.from({ length: BURST_BATCH }, anEvent)));
+    for (let n = 0; n < burst; n += BURST_BATCH) await append(Array.from({ length: BURST_BATCH }, () => anEvent()));
     await whole;
     const perSecond = round(burst / ((performance.now() - beganMs) / 1000));
     return [
       { what: "feed lag, commit to consumer", who: "millwright", latencyMs: summarize(latencies.slice(10)) },
       { what: "events through the feed", who: "millwright", perSecond },
     ];
-  } finally {
-    await consumer.stop();
-    await eventLog.stop();
-    await Promise.all([owner.close(), reader.close()]);
-  }
+  });
 }
 
 /**
@@ -86,7 +57,7 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
   const nats = await connect({ servers: platform.nats.url });
   const arrivals = new Map<string, number>();
   let notifyArrival: () => void = () => {};
-  nats.subscribe(TYPE, {
+  nats.subscribe(EVENT_TYPE, {
     callback: (_error, message) => (
       arrivals.set(message.json<{ entityUid: string }>().entityUid, performance.now()),
       notifyArrival()
@@ -109,22 +80,3 @@ async function measureOnNats({ platform, isQuick }: Bench): Promise<Measured[]> 
     await nats.close();
   }
 }
-
-async function open(platform: Bench["platform"], name: string): Promise<Database> {
-  await ensureDatabase(platform.databaseUrl("postgres"), name);
-  await migrate(platform.databaseUrl(name), MIGRATIONS);
-  return Database.open(platform.databaseUrl(name), { max: 4, applicationName: "bench" });
-}
-
-const anEvent = (): NewEvent => {
-  const uid = newUid();
-  return {
-    type: TYPE,
-    entity: "run",
-    entityUid: uid,
-    entityVersion: 1,
-    actor: { type: "user", uid: "bench" },
-    requestId: uid,
-    payload: { run_uid: uid, title: "A run" },
-  };
-};
