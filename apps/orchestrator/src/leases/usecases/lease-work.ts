@@ -29,7 +29,8 @@ type Poll = {
 
 /**
  * Serves the long polls of workers. One loop per process claims work for all waiting polls, one after the other, so
- * that a notification does not make a thousand idle workers query at the same time. It stops when the queue is empty.
+ * that a notification does not make a thousand idle workers query at the same time. A claim without a result ends the turn
+ * if the queue is empty.
  */
 export class LeaseWork {
   readonly #deps: LeaseWorkDeps;
@@ -114,7 +115,7 @@ export class LeaseWork {
     clearTimeout(this.#timer);
     while (this.#isNotified) {
       this.#isNotified = false;
-      let isCheckDue = true;
+      let isCheckDue = false; // the first claim is the check, so that work for it is not delayed
       for (const poll of [...this.#polls]) {
         if (isCheckDue && !(await this.#hasQueued())) break;
         isCheckDue = !(await this.#serveOne(poll));
