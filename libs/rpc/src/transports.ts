@@ -27,24 +27,13 @@ export function inProcess(routes: Routes, options: ServerOptions): LocalTranspor
       const caller = callers.caller(values);
       const call = new UnaryCall({ method, timeoutMs, header: caller ? header : await callers.signed(header, values) });
       call.values.set(LOCAL, { caller });
-      const { message } = await cancelledBy(signal, call, () =>
+      const response = await cancelledBy(signal, call, () =>
         implementations.call(call, method, () => {
           if (!caller) callers.trust(values);
           return create(method.input, input);
         }),
       );
-      return {
-        stream: false,
-        method,
-        service: method.parent,
-        message,
-        get header() {
-          return call.responseHeader;
-        },
-        get trailer() {
-          return call.responseTrailer;
-        },
-      } as UnaryResponse<typeof method.input, typeof method.output>;
+      return response as UnaryResponse<typeof method.input, typeof method.output>;
     },
     async stream(method, signal, timeoutMs, header, input, values) {
       return router.stream(method, signal, timeoutMs, await callers.signed(header, values), input, values);

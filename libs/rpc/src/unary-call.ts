@@ -9,7 +9,19 @@ import {
 } from "@connectrpc/connect";
 
 /** Longest delay of a timer in Node; a longer one would end at once. */
-export const TIMER_MS_MAX = 2 ** 31 - 1;
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** Starts the timer of a call's deadline, if it has one; `end` receives the error. */
+export const deadlineTimer = (
+  timeoutMs: number | undefined,
+  end: (error: ConnectError) => void,
+): NodeJS.Timeout | undefined =>
+  timeoutMs === undefined
+    ? undefined
+    : setTimeout(
+        () => end(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+        Math.min(timeoutMs, TIMER_MS_MAX),
+      );
 
 type HeadersInit = ConstructorParameters<typeof Headers>[0];
 
@@ -117,13 +129,7 @@ export class UnaryCall {
   async within<T>(f: () => Promise<T>): Promise<T> {
     const { timeoutMs } = this.#init;
     const cut = new Promise<never>((_resolve, reject) => (this.#reject = reject));
-    const timer =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(
-            () => this.cancel(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
-            Math.min(timeoutMs, TIMER_MS_MAX),
-          );
+    const timer = deadlineTimer(timeoutMs, (error) => this.cancel(error));
     try {
       return await Promise.race([f(), cut]);
     } finally {

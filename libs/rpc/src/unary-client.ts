@@ -12,10 +12,10 @@ import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
 import type { Http2SessionManager } from "@connectrpc/connect-node";
 import { codeFromHttpStatus, errorFromJsonBytes, trailerDemux } from "@connectrpc/connect/protocol-connect";
 import { isUnreachable } from "./errors.ts";
+import { joined, receivedHeader } from "./http-message.ts";
 import { plainHeader } from "./in-process-callers.ts";
 import { methodName } from "./server-options.ts";
-import { TIMER_MS_MAX } from "./unary-call.ts";
-import { joined } from "./unary-server.ts";
+import { deadlineTimer } from "./unary-call.ts";
 
 export type UnaryCallOptions<I extends DescMessage, O extends DescMessage> = {
   readonly method: DescMethodUnary<I, O>;
@@ -57,10 +57,10 @@ export async function callUnary<I extends DescMessage, O extends DescMessage>(
     method,
     message: fromBinary(method.output, bytes),
     get header() {
-      return trailerDemux(webHeaders(headers))[0];
+      return trailerDemux(new Headers(receivedHeader(headers)))[0];
     },
     get trailer() {
-      return trailerDemux(webHeaders(headers))[1];
+      return trailerDemux(new Headers(receivedHeader(headers)))[1];
     },
   };
 }
@@ -88,13 +88,7 @@ function responseOf(
       stream.close(constants.NGHTTP2_CANCEL);
     };
     const cancel = (): void => giveUp(ConnectError.from(signal?.reason, Code.Canceled));
-    const timer =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(
-            () => giveUp(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
-            Math.min(timeoutMs, TIMER_MS_MAX),
-          );
+    const timer = deadlineTimer(timeoutMs, giveUp);
     signal?.addEventListener("abort", cancel);
     stream.once("response", (received) => (headers = received));
     stream.on("data", (chunk: Buffer) => {
@@ -135,13 +129,6 @@ function lost({ rstCode }: ClientHttp2Stream, cause: unknown): ConnectError {
 function failureOf(status: number, headers: IncomingHttpHeaders, bytes: Uint8Array): ConnectError {
   const fallback = new ConnectError(`HTTP ${status}`, codeFromHttpStatus(status));
   return headers["content-type"] === "application/json"
-    ? errorFromJsonBytes(bytes, webHeaders(headers), fallback)
+    ? errorFromJsonBytes(bytes, new Headers(receivedHeader(headers)), fallback)
     : fallback;
 }
-
-const webHeaders = (headers: IncomingHttpHeaders): Headers =>
-  new Headers(
-    Object.entries(headers).flatMap(([name, value]): [string, string][] =>
-      value === undefined || name.startsWith(":") ? [] : [[name, String(value)]],
-    ),
-  );

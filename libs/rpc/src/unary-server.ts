@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { fromBinary, toBinary, type DescMessage, type DescMethodUnary, type MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
+import { joined, receivedHeader } from "./http-message.ts";
 import { MESSAGE_BYTES_MAX, methodName, type Routes, type ServerOptions } from "./server-options.ts";
 import { UnaryCall } from "./unary-call.ts";
 import { UnaryImplementations } from "./unary-implementations.ts";
@@ -22,8 +23,8 @@ type Exchange = {
 };
 
 /**
- * Serves Connect's unary calls in binary protobuf, which services and workers make, directly on Node's streams: a fifth
- * of the processor time of Connect's adapters (docs/decisions/0023-unary-calls-on-http-streams.md). All other calls
+ * Serves Connect's unary calls in binary protobuf, which services and workers make, directly on Node's streams: a third
+ * of the processor time of Connect's adapters or less (docs/decisions/0023-unary-calls-on-http-streams.md). All other calls
  * (streams, JSON, gRPC, compressed messages) are left to them.
  */
 export class UnaryServer {
@@ -88,7 +89,7 @@ export class UnaryServer {
       (headers["connect-timeout-ms"] as string | undefined) ?? null,
       Number.MAX_SAFE_INTEGER,
     );
-    const call = new UnaryCall({ method, header: webHeader(headers), timeoutMs: timeout.timeoutMs });
+    const call = new UnaryCall({ method, header: receivedHeader(headers), timeoutMs: timeout.timeoutMs });
     this.#running.add(call);
     closing.once("close", () => call.cancel(CANCELED)); // without effect after the response
     try {
@@ -132,12 +133,6 @@ function receive(stream: Readable): Promise<Uint8Array> {
   });
 }
 
-/** Returns the bytes as plain `Uint8Array`, as which messages return their fields. */
-export function joined(chunks: readonly Buffer[]): Uint8Array {
-  const { buffer, byteOffset, byteLength } = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
-  return new Uint8Array(buffer, byteOffset, byteLength);
-}
-
 function sendOn(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, body: Uint8Array): void {
   if (stream.destroyed || stream.closed) return;
   stream.respond({ ...headers, "content-length": body.byteLength });
@@ -155,10 +150,3 @@ function setBy(call: UnaryCall): OutgoingHttpHeaders {
     ...[...(trailer ?? [])].map(([name, value]) => [`trailer-${name}`, value]),
   ]);
 }
-
-const webHeader = (headers: IncomingHttpHeaders): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(headers).filter(
-      (entry): entry is [string, string] => typeof entry[1] === "string" && !entry[0].startsWith(":"),
-    ),
-  );
