@@ -24,8 +24,8 @@ type Exchange = {
 
 /**
  * Serves Connect's unary calls in binary protobuf, which services and workers make, directly on Node's streams: a third
- * of the processor time of Connect's adapters or less (docs/decisions/0023-unary-calls-on-http-streams.md). All other calls
- * (streams, JSON, gRPC, compressed messages) are left to them.
+ * of the processor time of Connect's adapters or less (docs/decisions/0023-unary-calls-on-http-streams.md). All other
+ * calls (streams, JSON, gRPC, compressed messages) are left to them.
  */
 export class UnaryServer {
   readonly #implementations: UnaryImplementations;
