@@ -144,7 +144,7 @@ export async function composeFactories(o: FactoriesOptions) {
     name: "tasks",
     source: "orchestrator",
     read: withTitles(upstreamFeed(o.upstreams.orchestrator, signer), (uids) => runs.titlesOf(self, uids)),
-    handlers: onRunEvents(clock),
+    ...onRunEvents(clock),
   });
   const pushes = new Consumer({
     ...consuming,

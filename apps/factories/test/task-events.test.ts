@@ -129,6 +129,29 @@ describe("the retry of a run", () => {
   });
 });
 
+test("starts that arrive together have effect in their order: the newest run of each conversation is current", async () => {
+  const continued = (conversationUid: string, teamUid = TEAM) =>
+    w.orchestrator.created({ teamUid, factoryUid, conversationUid });
+  const first = dispatched("First");
+  continued(first.conversationUid);
+  const second = dispatched("Second");
+  const newest = continued(first.conversationUid);
+  continued(first.conversationUid, OTHER_TEAM);
+  w.orchestrator.created({ teamUid: TEAM, factoryUid });
+  const retry = w.orchestrator.created({ teamUid: TEAM, factoryUid, retryOfRunUid: newest.uid });
+  const last = continued(retry.conversationUid);
+  continued(first.conversationUid); // the task has left this conversation
+  await drain();
+  expect(
+    await w.rows(
+      "SELECT title, conversation_uid AS conversation, current_run_uid AS current FROM tasks ORDER BY title",
+    ),
+  ).toEqual([
+    { title: "First", conversation: retry.conversationUid, current: last.uid },
+    { title: "Second", conversation: second.conversationUid, current: second.uid },
+  ]);
+});
+
 describe("the end of a run", () => {
   test("that cancels the task's current top-level run cancels the task in any stage", async () => {
     const run = dispatched();

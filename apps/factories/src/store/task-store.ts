@@ -205,16 +205,33 @@ export async function insertTaskIfFree(tx: Sql, task: Task, event: NewEvent): Pr
   if (await insertTask(tx, task)) await appendEvents(tx, [event]);
 }
 
-/** Sets the newest top-level run of a team in a conversation on the team's live task, if any. */
-export async function noteCurrentRun(
-  tx: Sql,
-  teamUid: TeamUid,
-  conversationUid: ConversationUid,
-  runUid: RunUid,
-): Promise<void> {
+/** A top-level run of a team, the newest in its conversation. */
+export type CurrentRun = {
+  readonly teamUid: TeamUid;
+  readonly conversationUid: ConversationUid;
+  readonly runUid: RunUid;
+};
+
+/**
+ * Sets the current runs of the live tasks with these conversations, if any. Of runs in one conversation the last is
+ * set.
+ */
+export async function setCurrentRuns(tx: Sql, runs: readonly CurrentRun[]): Promise<void> {
+  if (runs.length === 0) return;
+  const newest = new Map(runs.map((run) => [`${run.teamUid} ${run.conversationUid}`, run]));
   await tx.query(
-    "UPDATE tasks SET current_run_uid = $3 WHERE team_uid = $1 AND conversation_uid = $2 AND deleted_at IS NULL",
-    [teamUid, conversationUid, runUid],
+    `UPDATE tasks t SET current_run_uid = r.run_uid
+       FROM jsonb_to_recordset($1::jsonb) AS r (team_uid uuid, conversation_uid uuid, run_uid uuid)
+      WHERE t.team_uid = r.team_uid AND t.conversation_uid = r.conversation_uid AND t.deleted_at IS NULL`,
+    [
+      JSON.stringify(
+        [...newest.values()].map((run) => ({
+          team_uid: run.teamUid,
+          conversation_uid: run.conversationUid,
+          run_uid: run.runUid,
+        })),
+      ),
+    ],
   );
 }
 
@@ -222,7 +239,7 @@ export async function noteCurrentRun(
 export async function moveTask(
   tx: Sql,
   from: RunUid,
-  { conversationUid, runUid, teamUid }: { conversationUid: ConversationUid; runUid: RunUid; teamUid: TeamUid },
+  { conversationUid, runUid, teamUid }: CurrentRun,
   now: Date,
   eventOf: (task: Task) => NewEvent,
 ): Promise<void> {

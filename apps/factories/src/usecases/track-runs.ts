@@ -8,8 +8,9 @@ import {
   insertTaskIfFree,
   lockFactoryForShare,
   moveTask,
-  noteCurrentRun,
+  setCurrentRuns,
   updateTaskOfRun,
+  type CurrentRun,
 } from "../store/task-store.ts";
 
 /** A started run. */
@@ -28,29 +29,49 @@ export type RunStart = {
 };
 
 /**
- * Handles the start of a run. A dispatch creates a task in stage TRIAGE. A top-level run of the team that continues a
- * task's conversation becomes the task's current run; a personal run never does. A retry of a task's current run moves
- * the task to the retry's conversation.
+ * Handles starts of runs in their order. A dispatch creates a task in stage TRIAGE. A top-level run of the team that
+ * continues a task's conversation becomes the task's current run; a personal run never does. A retry of a task's
+ * current run moves the task to the retry's conversation.
+ *
+ * Most runs belong to no task: those between dispatches and retries are looked up in one statement.
  */
-export async function trackRunStart(tx: Sql, origin: Origin, clock: Clock, run: RunStart): Promise<void> {
-  if (run.parentRunUid !== undefined || run.teamUid === undefined) return;
-  const teamUid = as<TeamUid>(run.teamUid);
-  const [conversationUid, runUid] = [as<ConversationUid>(run.conversationUid), as<RunUid>(run.runUid)];
-  const factoryUid = run.factoryUid === undefined ? undefined : as<FactoryUid>(run.factoryUid);
-  if (run.retryOfRunUid !== undefined)
-    return moveTask(tx, as<RunUid>(run.retryOfRunUid), { conversationUid, runUid, teamUid }, clock.now(), (task) =>
-      taskUpdated(task, origin, ["conversation_id"]),
-    );
-  const isDispatch = run.origin === "dispatch" && factoryUid !== undefined;
-  if (!isDispatch) return noteCurrentRun(tx, teamUid, conversationUid, runUid);
+export async function trackRunStarts(
+  tx: Sql,
+  clock: Clock,
+  starts: readonly { readonly run: RunStart; readonly origin: Origin }[],
+): Promise<void> {
+  let current: CurrentRun[] = [];
+  for (const { run, origin } of starts) {
+    if (run.parentRunUid !== undefined || run.teamUid === undefined) continue;
+    const top = { ...run, ...uidsOf(run, run.teamUid) };
+    if (run.retryOfRunUid === undefined && !isDispatch(run)) {
+      current.push(top);
+      continue;
+    }
+    await setCurrentRuns(tx, current);
+    current = [];
+    await (run.retryOfRunUid === undefined ? createTask(tx, clock, top, origin) : followRetry(tx, clock, top, origin));
+  }
+  await setCurrentRuns(tx, current);
+}
+
+type TopRun = RunStart & CurrentRun;
+
+const uidsOf = (run: RunStart, teamUid: string): CurrentRun => ({
+  teamUid: as<TeamUid>(teamUid),
+  conversationUid: as<ConversationUid>(run.conversationUid),
+  runUid: as<RunUid>(run.runUid),
+});
+
+const isDispatch = ({ origin, factoryUid }: RunStart): boolean => origin === "dispatch" && factoryUid !== undefined;
+
+async function createTask(tx: Sql, clock: Clock, run: TopRun, origin: Origin): Promise<void> {
+  const { teamUid, conversationUid, runUid, startedByUid } = run;
+  const factoryUid = as<FactoryUid>(run.factoryUid!);
   if (!(await lockFactoryForShare(tx, factoryUid))) return; // the factory was deleted with its tasks
   const task = newTask(
     {
-      factoryUid,
-      teamUid,
-      conversationUid,
-      runUid,
-      startedByUid: run.startedByUid,
+      ...{ factoryUid, teamUid, conversationUid, runUid, startedByUid },
       title: run.title.trim() || "Untitled",
       ticketSource: run.ticketSource ?? null,
       ticketId: run.ticketId ?? null,
@@ -59,6 +80,11 @@ export async function trackRunStart(tx: Sql, origin: Origin, clock: Clock, run: 
   );
   await insertTaskIfFree(tx, task, taskCreated(task, origin));
 }
+
+const followRetry = (tx: Sql, clock: Clock, run: TopRun, origin: Origin): Promise<void> =>
+  moveTask(tx, as<RunUid>(run.retryOfRunUid!), run, clock.now(), (task) =>
+    taskUpdated(task, origin, ["conversation_id"]),
+  );
 
 /**
  * Handles the end of a run. If a task's current top-level run was cancelled, the task is cancelled, unless its stage
