@@ -17,10 +17,12 @@ export type EventLogDeps = {
   retentionDays?: number | undefined;
 };
 
-/** How long a committed event may remain unnoticed without a wake-up. */
-const POLL_MS = 250;
+/**
+ * How long a committed event may remain unnoticed without a wake-up: if the replica that committed it died at once.
+ */
+const POLL_MS = 1_000;
 /** While commits follow each other, their events are collected for this long; the first of them is moved at once. */
-const REST_MS = 25;
+const REST_MS = 50;
 const LIMIT_MAX = 1000;
 const PRUNE_EVERY_MS = 3_600_000;
 const DAY_MS = 86_400_000;

@@ -18,7 +18,7 @@ const CURSOR = ["nats-relay", "own log"] as const;
 const BATCH = 200;
 const WAIT_MS = 2000;
 /** Time between two publications; events that follow each other are published together. */
-const PAUSE_MS = 20;
+const PAUSE_MS = 50;
 const KEEP_NANOSECONDS = 7 * 24 * 3600 * 1e9;
 
 /**
