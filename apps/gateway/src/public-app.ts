@@ -114,7 +114,7 @@ export function publicApp(deps: PublicAppDeps): RestApp {
     ...secretRoutes(deps),
     auditRoute(deps),
     ...agentIdentityRoutes({ ...deps, factories: upstreams.factories, catalog: upstreams.catalog }),
-    ...createRunRoutes({ upstreams, findPrincipal: identity.agents.findPrincipal }),
+    ...createRunRoutes({ upstreams, agents: identity.agents }),
     ...listRunRoutes({
       ...shared,
       haveMetadataFilter: async (uids) => (await identity.teams.list(uids)).every((team) => team.metadataFilter),

@@ -1,9 +1,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { serviceCaller } from "@millwright/caller";
-import { newUid, runnerUidOf } from "@millwright/ids";
+import { MODEL_SECRETS } from "@millwright/contracts";
+import { as, newUid, runnerUidOf, type TeamUid } from "@millwright/ids";
 import { call as on } from "@millwright/rpc";
 import { aCaller, domainError, eventually } from "@millwright/testing";
+import { IdentityDb } from "../src/identity/store/identity-db.ts";
+import { knownAgent } from "../src/identity/usecases/known-agent.ts";
 import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let g: TestGateway;
@@ -330,6 +333,28 @@ describe("the configuration of runs", () => {
     await expect(identity.resolveAgent({ teamUid: team, agentUid: resolved.agentUid }, on(aCaller()))).rejects.toEqual(
       domainError({ reason: "agent_not_found" }),
     );
+  });
+  test("is sent with a new run to members, unless the agent is unknown or disabled", async () => {
+    await stage(5, [foreman, builder]);
+    await activate(5);
+    const { lookups } = new IdentityDb(g.database);
+    const member = aCaller({ teams: [{ teamUid: as<TeamUid>(team), verbs: ["run.create"] }] });
+    const byName = { teamUid: team, factoryUid: factory, agentName: "builder" };
+    const { agentUid } = await g.identityOf("orchestrator").resolveAgent(byName, asOrchestrator());
+    const askedSecrets = [...MODEL_SECRETS];
+    for (const query of [
+      { teamUid: team, agentUid },
+      { teamUid: team, agentUid: "" },
+    ])
+      expect(await knownAgent(lookups, member, { ...query, agentUid: query.agentUid || undefined })).toMatchObject({
+        query: { ...query, askedSecrets },
+        agent: await g.identityOf("orchestrator").resolveAgent({ ...query, askedSecrets }, asOrchestrator()),
+      });
+    expect(await knownAgent(lookups, aCaller(), { teamUid: team, agentUid })).toBeUndefined();
+    for (const unknown of [newUid(), "nonsense"])
+      expect(await knownAgent(lookups, member, { teamUid: team, agentUid: unknown })).toBeUndefined();
+    await g.database.sql.query("UPDATE agents SET enabled = false WHERE uid = $1", [agentUid]);
+    expect(await knownAgent(lookups, member, { teamUid: team, agentUid })).toBeUndefined();
   });
   test("a factory without a foreman returns foreman_missing", async () => {
     const asked = g.identityOf("factories").findForeman({ teamUid: team, factoryUid: factory }, asFactories());

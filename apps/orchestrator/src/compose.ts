@@ -78,7 +78,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
     replicas: o.replicas,
     liveTextBroadcast: o.liveTextBroadcast,
     capacityDefaults: o.capacityDefaults ?? CAPACITY_DEFAULTS,
-    resolveRun: (caller, request) => catalog.resolveRun(caller, request),
+    resolveRun: (...args) => catalog.resolveRun(...args),
     resolveQueueSettings: (caller, request) => catalog.resolveQueueSettings(caller, request),
     prepareAssignment: (job, session) => catalog.prepareAssignment(job, session),
     mintRunToken: (claims) => mintRunToken(tokens, claims),

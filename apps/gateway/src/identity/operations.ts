@@ -1,4 +1,5 @@
 import type { Caller } from "@millwright/caller";
+import type { orchestrator } from "@millwright/contracts";
 import { listAgents, getAgent } from "./store/agent-store.ts";
 import type { IdentityDb, Tx } from "./store/identity-db.ts";
 import { listKeys } from "./store/key-store.ts";
@@ -17,6 +18,7 @@ import {
   revokeInvitation,
   type InvitationDeps,
 } from "./usecases/invitations.ts";
+import { knownAgent, type KnownAgentQuery } from "./usecases/known-agent.ts";
 import { appendSecrets, createAgent, deleteAgent, updateAgent } from "./usecases/manage-agents.ts";
 import { addMember, changeRole, removeMember } from "./usecases/manage-members.ts";
 import { deleteSecret, setSecret, type SecretDeps } from "./usecases/manage-secrets.ts";
@@ -89,6 +91,9 @@ export function identityOperations(db: IdentityDb, deps: Omit<Deps, "tx">) {
       update: inOwnTransaction(updateAgent),
       appendSecrets: inOwnTransaction(appendSecrets),
       delete: inOwnTransaction(deleteAgent),
+      /** Returns an agent as the orchestrator needs it for a new run. */
+      known: (caller: Caller, query: KnownAgentQuery): Promise<orchestrator.KnownAgent | undefined> =>
+        knownAgent(db.lookups, caller, query),
       /** Returns the uid of the member on whose behalf an agent acts. */
       findPrincipal: (caller: Caller, teamUid: string, member: string) =>
         findPrincipal(db.now, caller, teamUid, member),

@@ -205,7 +205,7 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
   const counted: RestApi["counted"] = [];
   const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
-    ...createRunRoutes({ upstreams, findPrincipal: async () => USER }),
+    ...createRunRoutes({ upstreams, agents: { findPrincipal: async () => USER, known: async () => undefined } }),
     ...listRunRoutes({ ...deps, haveMetadataFilter: async () => capabilities.metadataFilter }),
     ...runRoutes(deps),
     ...localRunRoutes(upstreams),

@@ -102,7 +102,7 @@ export async function catalogPlatform(
   const catalogLater: { it?: ReturnType<typeof composeCatalog> } = {};
   const platform = await testPlatform({
     poolSize: overrides.poolSize ?? 8,
-    resolveRun: (caller, request) => catalogLater.it!.resolveRun(caller, request),
+    resolveRun: (...args) => catalogLater.it!.resolveRun(...args),
     prepareAssignment: (job, session) => catalogLater.it!.prepareAssignment(job, session),
     blobs,
     clock,

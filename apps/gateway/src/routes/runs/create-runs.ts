@@ -4,24 +4,22 @@ import type { Caller } from "@millwright/caller";
 import { orchestrator } from "@millwright/contracts";
 import { omitUndefined } from "@millwright/json";
 import { route, type Route } from "../../rest/index.ts";
+import type { IdentityOperations } from "../../identity/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { CreatedRun, CreateRunRequest } from "./create-run-schemas.ts";
 import { ownAgentOf, ownerOf } from "./run-owner.ts";
 
 export type CreateRunRoutesDeps = {
   upstreams: Pick<Upstreams, "runs">;
-  /**
-   * Returns the uid of the team member on whose behalf the caller creates a run. Errors: on_behalf_of_refused
-   * (permission_denied).
-   */
-  findPrincipal: (caller: Caller, teamUid: string, member: string) => Promise<string>;
+  /** `findPrincipal` throws on_behalf_of_refused (permission_denied). */
+  agents: Pick<IdentityOperations["agents"], "known" | "findPrincipal">;
 };
 
 /** The body contains up to five attachments of 10 MB each in base64. */
 const CREATE_BODY_BYTES_MAX = 70 * 1024 * 1024;
 
 /** Returns the routes that create runs: the published path, and its plural. */
-export function createRunRoutes({ upstreams: { runs }, findPrincipal }: CreateRunRoutesDeps): Route[] {
+export function createRunRoutes({ upstreams: { runs }, agents }: CreateRunRoutesDeps): Route[] {
   const createRun = (path: string) =>
     route({
       method: "POST",
@@ -39,8 +37,14 @@ export function createRunRoutes({ upstreams: { runs }, findPrincipal }: CreateRu
       handler: async (input) => {
         const request = runRequest(input.body, input.caller, input.request.idempotency?.key);
         const { on_behalf_of: member } = input.body;
-        if (member !== undefined) request.creatorUid = await findPrincipal(input.caller, request.ownerUid, member);
-        const response = await runs.createRuns({ runs: [request] }, onBehalf(input));
+        if (member !== undefined)
+          request.creatorUid = await agents.findPrincipal(input.caller, request.ownerUid, member);
+        const { ownerType, ownerUid: teamUid, agentUid, agentName } = request;
+        const knownAgent =
+          ownerType === "team" && agentName === undefined
+            ? await agents.known(input.caller, { teamUid, agentUid })
+            : undefined;
+        const response = await runs.createRuns({ runs: [request], ...omitUndefined({ knownAgent }) }, onBehalf(input));
         return createdRun(response.runs[0]!);
       },
     });

@@ -1,8 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
 import { serviceCaller, type Caller } from "@millwright/caller";
-import { identity } from "@millwright/contracts";
+import { identity, MODEL_SECRETS } from "@millwright/contracts";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
-import { DECIDING_SECRETS } from "../domain/model-providers.ts";
 import { DEFAULT_QUEUE_SETTINGS, type QueueSettings } from "../domain/queue-settings.ts";
 import type { ResolveAgentRequest, ResolvedAgent } from "../domain/resolved-agent.ts";
 
@@ -32,6 +31,25 @@ const queueSettings = (settings: identity.QueueSettings | undefined): QueueSetti
       }
     : DEFAULT_QUEUE_SETTINGS;
 
+/** Returns the agent in a response of the identity service. */
+export const resolvedAgentOf = (response: identity.ResolveAgentResponse): ResolvedAgent => ({
+  agentUid: response.agentUid || undefined,
+  agentName: response.agentUid ? response.agentName : undefined,
+  agentType: (response.agentUid && response.agentType) || undefined,
+  factoryUid: response.factoryUid || undefined,
+  definitionVersion: Number(response.definitionVersion),
+  layers: response.layers
+    .filter(({ source }) => SOURCES.includes(source))
+    .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
+  siblingAgents: response.siblingAgents,
+  queueSettings: {
+    team: queueSettings(response.teamQueue),
+    agent: queueSettings(response.agentQueue),
+    factory: DEFAULT_QUEUE_SETTINGS,
+  },
+  teamSecrets: response.teamSecrets,
+});
+
 /**
  * Returns the caller to send upstream. A service may sign for users and for itself only, so a request from another
  * service is forwarded in this service's own name, for the same principal.
@@ -43,27 +61,12 @@ export function identityClient(transport: Transport, signer: CallerSigner): Iden
   const client = clientFor(identity.IdentityService, transport, { signer });
   return {
     async resolveAgent(caller, request) {
-      const response = await client.resolveAgent(
-        { ...request, askedSecrets: [...DECIDING_SECRETS] },
-        call(forwarded(caller, signer.service)),
+      return resolvedAgentOf(
+        await client.resolveAgent(
+          { ...request, askedSecrets: [...MODEL_SECRETS] },
+          call(forwarded(caller, signer.service)),
+        ),
       );
-      return {
-        agentUid: response.agentUid || undefined,
-        agentName: response.agentUid ? response.agentName : undefined,
-        agentType: (response.agentUid && response.agentType) || undefined,
-        factoryUid: response.factoryUid || undefined,
-        definitionVersion: Number(response.definitionVersion),
-        layers: response.layers
-          .filter(({ source }) => SOURCES.includes(source))
-          .map(({ source, config }) => ({ source: source as "agent" | "factory" | "team", config: config ?? {} })),
-        siblingAgents: response.siblingAgents,
-        queueSettings: {
-          team: queueSettings(response.teamQueue),
-          agent: queueSettings(response.agentQueue),
-          factory: DEFAULT_QUEUE_SETTINGS,
-        },
-        teamSecrets: response.teamSecrets,
-      };
     },
     async resolveSecrets(caller, teamUid, names, optionalNames = []) {
       if (names.length + optionalNames.length === 0) return {};

@@ -8,7 +8,7 @@ export type ModelProvider = {
    */
   readonly keyName: string;
   readonly urlName: string;
-  /** The name, of these two, that must be set. A self-hosted server may need no key. */
+  /** The name, of these two, that must be set; one of MODEL_SECRETS. A self-hosted server may need no key. */
   readonly decidingName: string;
 };
 
@@ -47,9 +47,6 @@ const HARNESS_PROVIDERS: Readonly<Record<string, ModelProvider["name"]>> = {
 };
 export const harnessProvider = (harness: string): ModelProvider["name"] | undefined =>
   Object.hasOwn(HARNESS_PROVIDERS, harness) ? HARNESS_PROVIDERS[harness] : undefined;
-
-/** Names of the secrets that determine which providers a team has configured. */
-export const DECIDING_SECRETS: readonly string[] = MODEL_PROVIDERS.map(({ decidingName }) => decidingName);
 
 /** Credentials of a provider. They contain a secret: never stored, never logged. */
 export type ProviderCredentials = {

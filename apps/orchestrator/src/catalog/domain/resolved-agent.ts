@@ -13,7 +13,7 @@ export type ResolvedAgent = {
   readonly layers: readonly { readonly source: "agent" | "factory" | "team"; readonly config: JsonObject }[];
   readonly siblingAgents: readonly string[];
   readonly queueSettings: ScopeSettings;
-  /** The names in DECIDING_SECRETS of which the team has a managed secret. */
+  /** The names in MODEL_SECRETS of which the team has a managed secret. */
   readonly teamSecrets: readonly string[];
 };
 
@@ -24,3 +24,16 @@ export type ResolveAgentRequest = {
   readonly factoryUid?: string;
   readonly agentName?: string;
 };
+
+/** An agent that the gateway has resolved for the current request. */
+export type KnownAgent = { readonly query: ResolveAgentRequest; readonly agent: ResolvedAgent };
+
+/** Returns the known agent if it is the response to the query. */
+export const knownAgentFor = (query: ResolveAgentRequest, known: KnownAgent | undefined): ResolvedAgent | undefined =>
+  known &&
+  known.query.teamUid === query.teamUid &&
+  known.query.agentUid === query.agentUid &&
+  known.query.factoryUid === query.factoryUid &&
+  known.query.agentName === query.agentName
+    ? known.agent
+    : undefined;

@@ -11,6 +11,7 @@ import { createRuns, type Created } from "../usecases/create-runs.ts";
 import { describeRuns, type DescribeRunsDeps } from "../usecases/describe-runs.ts";
 import { interruptRun, type InterruptRunDeps } from "../usecases/interrupt-run.ts";
 import { retryRun, type RetryRunDeps } from "../usecases/retry-run.ts";
+import { knownAgentOf } from "./known-agent.ts";
 import { runMessage } from "./run-messages.ts";
 import type { Bound } from "../../storage/store/bind-store.ts";
 
@@ -54,10 +55,11 @@ const TITLES_MAX = 500;
 
 /** Returns the methods of RunService that change runs. run-view-routes.ts has the methods that read runs. */
 export const runMethods = (deps: RunRoutesDeps): Methods => ({
-  async createRuns({ runs: requests }, context) {
+  async createRuns({ runs: requests, knownAgent }, context) {
     if (requests.length === 0 || requests.length > RUNS_MAX)
       throw invalidArgument("runs_count", `A request must create 1 to ${RUNS_MAX} runs (got ${requests.length}).`);
-    return { runs: await createdMessages(deps, await createRuns(deps, callerOf(context), requests.map(newRun))) };
+    const created = await createRuns(deps, callerOf(context), requests.map(newRun), knownAgentOf(knownAgent));
+    return { runs: await createdMessages(deps, created) };
   },
   async retryRun({ runUid, idempotencyKey, causeKey }, context) {
     const created = await retryRun(deps, callerOf(context), {

@@ -5,6 +5,7 @@ import { isBorrowable, workspaceMissing } from "../domain/borrowed-workspace.ts"
 import { requiresNewRun, messageUidOf } from "../domain/followup.ts";
 import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
+import type { KnownAgent } from "../../catalog/domain/resolved-agent.ts";
 import { requireNothingReserved } from "../domain/reserved-requests.ts";
 import { lifecycleOf } from "../domain/run-change.ts";
 import { parentOf, type RunParent } from "../domain/run-parent.ts";
@@ -35,7 +36,8 @@ type StoredResult = { readonly uid: string; readonly created: boolean; readonly 
 /**
  * Creates runs, all or none. Configurations are resolved first. Then one transaction writes the runs, queued
  * executions, prompts and events, and the responses that are returned again for the same idempotency keys. A cause
- * creates one run: a later request with the same cause returns that run, without a time limit.
+ * creates one run: a later request with the same cause returns that run, without a time limit. An agent that is known
+ * is not resolved again.
  *
  * Errors: prompt_required, mode_unknown, metadata_invalid … (invalid_argument) · team_not_found · not_authorized ·
  * reserved_for_scoring, workspace_missing (invalid_argument) · conversation_not_found · parent_run_invalid,
@@ -45,13 +47,14 @@ export async function createRuns(
   deps: CreateRunsDeps,
   caller: Caller,
   requests: readonly NewRun[],
+  knownAgent?: KnownAgent,
 ): Promise<Created[]> {
   for (const request of requests) {
     checkNewRun(request);
     requireNothingReserved(caller, request);
     requireVerbAs(caller, request.owner, "run.create", request.owner.type);
   }
-  const prepared = await prepareRuns(deps, caller, requests);
+  const prepared = await prepareRuns(deps, caller, requests, knownAgent);
   const inserted = new Map<string, Run>();
   const runs = prepared.every(waitsForNoLock) ? deps.sharedRuns : deps.runs;
   const results = await runs((tx) => write({ ...deps, tx, caller, inserted }, prepared)).catch(

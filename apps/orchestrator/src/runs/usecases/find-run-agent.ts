@@ -1,7 +1,13 @@
 import type { Caller } from "@millwright/caller";
 import { invalidArgument } from "@millwright/errors";
+import { omitUndefined } from "@millwright/json";
 import { DEFAULT_QUEUE_SETTINGS, type ScopeSettings } from "../../catalog/domain/queue-settings.ts";
-import type { ResolveAgentRequest, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
+import {
+  knownAgentFor,
+  type KnownAgent,
+  type ResolveAgentRequest,
+  type ResolvedAgent,
+} from "../../catalog/domain/resolved-agent.ts";
 import type { ResolveRunRequest } from "../domain/resolved-run.ts";
 
 export type FindAgentDeps = {
@@ -31,6 +37,7 @@ export async function findAgent(
   deps: FindAgentDeps,
   caller: Caller,
   request: ResolveRunRequest,
+  known?: KnownAgent,
 ): Promise<ResolvedAgent> {
   const { owner, agentUid, agentName, factoryUid } = request;
   if (owner.type === "user") {
@@ -41,10 +48,9 @@ export async function findAgent(
       );
     return NO_AGENT;
   }
-  return deps.identity.resolveAgent(caller, {
+  const query = {
     teamUid: owner.uid,
-    agentUid: agentUid || undefined,
-    agentName: agentName || undefined,
-    factoryUid,
-  });
+    ...omitUndefined({ agentUid: agentUid || undefined, agentName: agentName || undefined, factoryUid }),
+  };
+  return knownAgentFor(query, known) ?? deps.identity.resolveAgent(caller, query);
 }

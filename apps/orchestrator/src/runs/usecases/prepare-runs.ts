@@ -2,6 +2,7 @@ import type { Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
+import type { KnownAgent } from "../../catalog/domain/resolved-agent.ts";
 import { borrow, type LeftWorkspace } from "../domain/borrowed-workspace.ts";
 import type { Attachment } from "../domain/message.ts";
 import type { NewRun } from "../domain/new-run.ts";
@@ -18,7 +19,7 @@ export type PrepareRunsDeps = RunFilesDeps & {
    * Resolves a configuration. Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others
    * of resolve-run.
    */
-  resolveRun(caller: Caller, request: ResolveRunRequest): Promise<ResolvedRun>;
+  resolveRun(caller: Caller, request: ResolveRunRequest, known?: KnownAgent): Promise<ResolvedRun>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
   /** Returns the workspace that a run left, regardless of the caller. */
   findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
@@ -46,9 +47,10 @@ export async function prepareRuns(
   deps: PrepareRunsDeps,
   caller: Caller,
   requests: readonly NewRun[],
+  knownAgent: KnownAgent | undefined,
 ): Promise<(PreparedRun | EarlierRun)[]> {
   const earlier = await earlierRuns(deps, caller, requests);
-  const sharing = { ...deps, resolveRun: resolveOncePerRequest(deps) };
+  const sharing = { ...deps, resolveRun: resolveOncePerRequest(deps, knownAgent) };
   const resolved = await Promise.all(
     requests.map(async (request, n) => (earlier[n] ? { earlierUid: earlier[n] } : resolve(sharing, caller, request))),
   );
@@ -76,11 +78,14 @@ async function earlierRuns(
 }
 
 /** Resolves identical requests once. The results contain only text that PostgreSQL can store. */
-function resolveOncePerRequest(deps: PrepareRunsDeps): PrepareRunsDeps["resolveRun"] {
+function resolveOncePerRequest(
+  deps: PrepareRunsDeps,
+  knownAgent: KnownAgent | undefined,
+): PrepareRunsDeps["resolveRun"] {
   const known = new Map<string, Promise<ResolvedRun>>();
   return (caller, request) => {
     const key = JSON.stringify(request);
-    const resolving = known.get(key) ?? deps.resolveRun(caller, request).then(storableRun);
+    const resolving = known.get(key) ?? deps.resolveRun(caller, request, knownAgent).then(storableRun);
     known.set(key, resolving);
     return resolving;
   };

@@ -20,7 +20,7 @@ import { checkJudgeModel, judgeLayers } from "../domain/judge.ts";
 import { frozenMcpServers, type ManagedMcpServers } from "../../catalog/domain/mcp-servers.ts";
 import { chooseModel, harnessModel, SCRIPTED, type ModelCatalogue } from "../../catalog/domain/models.ts";
 import { harnessSecret, publicConfig } from "../../catalog/domain/public-config.ts";
-import type { ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
+import type { KnownAgent, ResolvedAgent } from "../../catalog/domain/resolved-agent.ts";
 import type { FrozenConfig, ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import type { FrozenRepository } from "../domain/pinned-repository.ts";
 import type { Owner } from "../domain/run.ts";
@@ -45,7 +45,8 @@ export type ResolveRunDeps = FindAgentDeps &
 
 /**
  * Resolves everything a run needs from its request, its agent, the agent's factory and the team, and freezes it: later
- * changes of these do not affect the run. Names are checked here, so that a run that is accepted can be executed.
+ * changes of these do not affect the run. Names are checked here, so that a run that is accepted can be executed. The
+ * agent is not read again if it is `known`.
  *
  * Errors: agent_not_found · agent_needs_team · environment_not_found · environment_personal · runner_not_found ·
  * runner_unsupported · skill_not_found · skill_malformed · model_unknown · model_disabled · secrets_need_team ·
@@ -55,8 +56,9 @@ export async function resolveRunConfig(
   deps: ResolveRunDeps,
   caller: Caller,
   request: ResolveRunRequest,
+  known?: KnownAgent,
 ): Promise<ResolvedRun> {
-  const agent = await findAgent(deps, caller, request);
+  const agent = await findAgent(deps, caller, request, known);
   const { judge, trial } = request;
   const { config: resolved, provenance } = resolveConfig(
     judge ? judgeLayers(request.config, agent.layers) : layersOf(overridden(request, agent), agent),
