@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { constants, createServer as createHttp2Server } from "node:http2";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -173,6 +174,20 @@ describe("a replica that dies in the middle of a call", () => {
     expect((await untilAsked(() => updating(changing))).at(-1)).toEqual(unavailable);
   });
 });
+
+test.each(["NGHTTP2_INTERNAL_ERROR", "NGHTTP2_PROTOCOL_ERROR", "NGHTTP2_NO_ERROR"] as const)(
+  "a session that its server ends with %s fails its calls as unavailable, and reads are repeated elsewhere",
+  async (reset) => {
+    const ending = createHttp2Server().on("stream", ({ session }) => session?.destroy(undefined, constants[reset]));
+    ending.listen(0, "127.0.0.1");
+    await once(ending, "listening");
+    closers.push(() => ending.close());
+    const ended = `http://127.0.0.1:${(ending.address() as AddressInfo).port}`;
+    await expect(updating(to([ended]))).rejects.toEqual(unavailable);
+    const transport = to([ended, (await aReplica("second")).url]);
+    for (let count = 0; count < 4; count++) expect((await reading(transport)).logUid).toBe("second");
+  },
+);
 
 test("a replica that stops to respond fails its calls, and reads are repeated on a new connection", async () => {
   const replica = await aReplica("a", atOnce);
