@@ -96,8 +96,9 @@ function responseOf(
       sessions.notifyResponseByteRead(stream);
     });
     stream.once("end", () => {
-      hasResponse = headers[":status"] !== undefined && stream.rstCode === constants.NGHTTP2_NO_ERROR;
-      if (hasResponse) resolve({ headers, bytes: joined(chunks) });
+      const bytes = joined(chunks);
+      hasResponse = stream.rstCode === constants.NGHTTP2_NO_ERROR && isComplete(headers, bytes);
+      if (hasResponse) resolve({ headers, bytes });
     });
     stream.on("error", (error) => reject(lost(stream, error)));
     stream.once("close", () => {
@@ -110,18 +111,25 @@ function responseOf(
   });
 }
 
+/**
+ * Returns whether the response has all its bytes: a server that stops in the middle ends the stream without an error.
+ */
+const isComplete = (headers: IncomingHttpHeaders, bytes: Uint8Array): boolean =>
+  headers[":status"] !== undefined && Number(headers["content-length"] ?? bytes.byteLength) === bytes.byteLength;
+
 const CODE_OF_RESET: Readonly<Record<number, Code>> = {
   [constants.NGHTTP2_REFUSED_STREAM]: Code.Unavailable,
   [constants.NGHTTP2_CANCEL]: Code.Canceled,
   [constants.NGHTTP2_ENHANCE_YOUR_CALM]: Code.ResourceExhausted,
 };
 
-/** Returns the error of a call whose stream ended without a response. */
+/**
+ * Returns the error of a call whose stream ended without a complete response. Errors of a service are responses, so every
+ * other reset is one of the connection.
+ */
 function lost({ rstCode }: ClientHttp2Stream, cause: unknown): ConnectError {
   if (cause instanceof ConnectError) return cause;
-  const code = isUnreachable(cause)
-    ? Code.Unavailable
-    : (CODE_OF_RESET[rstCode ?? 0] ?? (rstCode === constants.NGHTTP2_NO_ERROR ? Code.Aborted : Code.Internal));
+  const code = isUnreachable(cause) ? Code.Unavailable : (CODE_OF_RESET[rstCode ?? 0] ?? Code.Aborted);
   return new ConnectError("the call ended without a response", code, undefined, undefined, cause);
 }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { constants, createServer as createHttp2Server } from "node:http2";
+import { constants, createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
@@ -175,16 +175,34 @@ describe("a replica that dies in the middle of a call", () => {
   });
 });
 
+/** Starts an HTTP/2 server whose streams do this. Returns its URL. */
+async function aServer(conduct: (stream: ServerHttp2Stream) => void): Promise<string> {
+  const server = createHttp2Server().on("stream", conduct);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closers.push(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test.each([
+  ["before", 0],
+  ["in the middle of", 5],
+])("a response that ends %s its body is none", async (_when, bytes) => {
+  const cutting = await aServer((stream) => {
+    stream.respond({ "content-type": "application/proto", "content-length": 9 });
+    stream.write(new Uint8Array(bytes), () => stream.close(constants.NGHTTP2_NO_ERROR));
+  });
+  await expect(updating(to([cutting]))).rejects.toEqual(unavailable);
+  const transport = to([cutting, (await aReplica("second")).url]);
+  for (let count = 0; count < 4; count++) expect((await reading(transport)).logUid).toBe("second");
+});
+
 test.each(["NGHTTP2_INTERNAL_ERROR", "NGHTTP2_PROTOCOL_ERROR", "NGHTTP2_NO_ERROR"] as const)(
   "a session that its server ends with %s fails its calls as unavailable, and reads are repeated elsewhere",
   async (reset) => {
-    const ending = createHttp2Server().on("stream", ({ session }) => session?.destroy(undefined, constants[reset]));
-    ending.listen(0, "127.0.0.1");
-    await once(ending, "listening");
-    closers.push(() => ending.close());
-    const ended = `http://127.0.0.1:${(ending.address() as AddressInfo).port}`;
-    await expect(updating(to([ended]))).rejects.toEqual(unavailable);
-    const transport = to([ended, (await aReplica("second")).url]);
+    const ending = await aServer(({ session }) => session?.destroy(undefined, constants[reset]));
+    await expect(updating(to([ending]))).rejects.toEqual(unavailable);
+    const transport = to([ending, (await aReplica("second")).url]);
     for (let count = 0; count < 4; count++) expect((await reading(transport)).logUid).toBe("second");
   },
 );
