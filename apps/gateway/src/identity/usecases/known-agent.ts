@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { isMember, type Caller } from "@millwright/caller";
 import { MODEL_SECRETS, orchestrator } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
-import { resolvedMessage } from "../rpc/identity-messages.ts";
 import { isUuid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
+import { resolvedMessage } from "../rpc/identity-messages.ts";
 import type { Tx } from "../store/identity-db.ts";
 import { resolveAgent } from "./resolve-agent.ts";
 
