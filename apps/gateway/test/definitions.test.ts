@@ -6,7 +6,7 @@ import { as, newUid, runnerUidOf, type TeamUid } from "@millwright/ids";
 import { call as on } from "@millwright/rpc";
 import { aCaller, domainError, eventually } from "@millwright/testing";
 import { IdentityDb } from "../src/identity/store/identity-db.ts";
-import { knownAgent } from "../src/identity/usecases/known-agent.ts";
+import { knownAgent } from "../src/identity/rpc/known-agent.ts";
 import { APP_KEY, openGateway, type TestGateway } from "./support/gateway.ts";
 
 let g: TestGateway;

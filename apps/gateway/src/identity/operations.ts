@@ -18,7 +18,7 @@ import {
   revokeInvitation,
   type InvitationDeps,
 } from "./usecases/invitations.ts";
-import { knownAgent, type KnownAgentQuery } from "./usecases/known-agent.ts";
+import { knownAgent, type KnownAgentQuery } from "./rpc/known-agent.ts";
 import { appendSecrets, createAgent, deleteAgent, updateAgent } from "./usecases/manage-agents.ts";
 import { addMember, changeRole, removeMember } from "./usecases/manage-members.ts";
 import { deleteSecret, setSecret, type SecretDeps } from "./usecases/manage-secrets.ts";

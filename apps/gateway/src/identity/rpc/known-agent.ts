@@ -4,9 +4,9 @@ import { MODEL_SECRETS, orchestrator } from "@millwright/contracts";
 import { isDomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
-import { resolvedMessage } from "../rpc/identity-messages.ts";
+import { resolvedMessage } from "./identity-messages.ts";
 import type { Tx } from "../store/identity-db.ts";
-import { resolveAgent } from "./resolve-agent.ts";
+import { resolveAgent } from "../usecases/resolve-agent.ts";
 
 export type KnownAgentQuery = { readonly teamUid: string; readonly agentUid: string | undefined };
 
