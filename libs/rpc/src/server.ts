@@ -200,14 +200,14 @@ function failureOf(error: unknown): CallFailure {
     const outcome = Code[error.code].toLowerCase();
     return { error: new ConnectError(outcome, error.code), outcome };
   }
-  if (error instanceof Error && "code" in error && error.code === CALLER_GONE)
+  if (error instanceof Error && "code" in error && CALLER_GONE.has(error.code))
     return { error: new ConnectError("canceled", Code.Canceled), outcome: "canceled" };
   const hidden = asDomainError(error);
   return { ...failureOf(hidden), logLevel: isDependencyAbsent(hidden) ? "warn" : "error" };
 }
 
-/** Code of the error that Node.js reports if the sender of a request disconnects. */
-const CALLER_GONE = "ERR_STREAM_PREMATURE_CLOSE";
+/** Codes of the errors that Node.js reports if the client of a call disconnects: while it is read, or written to. */
+const CALLER_GONE: ReadonlySet<unknown> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ERR_HTTP2_INVALID_STREAM"]);
 
 const FRAMEWORK_CODES: ReadonlySet<Code> = new Set([
   Code.Canceled,

@@ -365,10 +365,13 @@ test("nothing is printed when a reader leaves an open stream", async () => {
   }
 });
 
-test("a request whose sender dies in the middle is not logged as a failure", async () => {
+// Node's errors for a request body whose connection closes before its end, and for a response to a destroyed stream.
+test.each([
+  ["Premature close", "ERR_STREAM_PREMATURE_CLOSE"],
+  ["The stream has been destroyed", "ERR_HTTP2_INVALID_STREAM"],
+])("a call whose client dies in the middle is not logged as a failure: %s", async (message, code) => {
   const before = log.entries.length;
-  // Node's error for a request body whose connection closes before its end.
-  read = () => Promise.reject(Object.assign(new Error("Premature close"), { code: "ERR_STREAM_PREMATURE_CLOSE" }));
+  read = () => Promise.reject(Object.assign(new Error(message), { code }));
   const feed = clientFor(events.EventFeedService, inProcess(routes, options), { signer });
   await expect(feed.read({}, call(aCaller()))).rejects.toEqual(domainError({ kind: "unavailable" }));
   expect(log.entries.slice(before).map(({ level, fields }) => [level, fields.outcome])).toEqual([["info", "canceled"]]);
