@@ -96,9 +96,8 @@ function responseOf(
       sessions.notifyResponseByteRead(stream);
     });
     stream.once("end", () => {
-      const bytes = joined(chunks);
-      hasResponse = stream.rstCode === constants.NGHTTP2_NO_ERROR && isComplete(headers, bytes);
-      if (hasResponse) resolve({ headers, bytes });
+      hasResponse = headers[":status"] !== undefined && stream.rstCode === constants.NGHTTP2_NO_ERROR;
+      if (hasResponse) resolve({ headers, bytes: joined(chunks) });
     });
     stream.on("error", (error) => reject(lost(stream, error)));
     stream.once("close", () => {
@@ -111,12 +110,6 @@ function responseOf(
   });
 }
 
-/**
- * Returns whether the response has all its bytes: a server that stops in the middle ends the stream without an error.
- */
-const isComplete = (headers: IncomingHttpHeaders, bytes: Uint8Array): boolean =>
-  headers[":status"] !== undefined && Number(headers["content-length"] ?? bytes.byteLength) === bytes.byteLength;
-
 const CODE_OF_RESET: Readonly<Record<number, Code>> = {
   [constants.NGHTTP2_REFUSED_STREAM]: Code.Unavailable,
   [constants.NGHTTP2_CANCEL]: Code.Canceled,
@@ -124,8 +117,8 @@ const CODE_OF_RESET: Readonly<Record<number, Code>> = {
 };
 
 /**
- * Returns the error of a call whose stream ended without a complete response. Errors of a service are responses, so every
- * other reset is one of the connection.
+ * Returns the error of a call whose stream ended without a complete response; Node.js reports missing bytes as a protocol
+ * error. Errors of a service are responses, so every other reset is one of the connection.
  */
 function lost({ rstCode }: ClientHttp2Stream, cause: unknown): ConnectError {
   if (cause instanceof ConnectError) return cause;
