@@ -25,6 +25,12 @@ export type CommitListener = (topics: ReadonlySet<string>) => void;
 const PREPARED_TEXTS_MAX = 500;
 
 /**
+ * Statements of the pool and look-ups read few rows by key. A plan that PostgreSQL caches while a table is almost empty
+ * must not read the whole table after it has grown, so indexes are used from the first row.
+ */
+const BY_INDEX = "-c enable_seqscan=off";
+
+/**
  * Most rows are in memory, and many lists are read concurrently: neither JIT compilation nor parallel workers help.
  */
 const SEARCHING =
@@ -72,7 +78,7 @@ export class Database {
       types: { getTypeParser },
     };
     // Statements are pipelined: sent before earlier results have arrived.
-    const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true });
+    const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true, options: BY_INDEX });
     // A broken connection fails its statement; without these listeners it would also end the process.
     pool.on("error", ignore);
     pool.on("connect", (client) => client.on("error", ignore));
@@ -84,7 +90,7 @@ export class Database {
     });
     return new Database(
       pool,
-      new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)),
+      new SharedConnections({ ...connection, options: BY_INDEX }, options.shared ?? 1, (query) => pool.query(query)),
       searching,
     );
   }
