@@ -7,7 +7,7 @@ import type { EventHandlers, EventLog } from "@millwright/events";
 import { outboundRule, type OutboundRule } from "@millwright/outbound";
 import type { Cursors } from "@millwright/paging";
 import type { CallerSigner } from "@millwright/rpc";
-import type { WorkHandler } from "@millwright/work";
+import type { WorkBatches, WorkHandler } from "@millwright/work";
 import { artifactStore } from "./artifacts/store/artifact-store.ts";
 import { pullRequestStore } from "./artifacts/store/pull-request-store.ts";
 import { expiryStore } from "./artifacts/store/expiry-store.ts";
@@ -43,6 +43,9 @@ import type { Bound } from "./storage/store/bind-store.ts";
 import { DELETE_BLOB, enqueueSweep, SWEEP_BLOBS, WRITE_TRANSCRIPT } from "./storage/store/blob-work.ts";
 import { openPrisma } from "./storage/store/prisma-client.ts";
 import type { Transaction } from "./storage/store/transaction.ts";
+
+/** Many executions may end at once, and most transcripts are short: a batch is claimed and completed as a whole. */
+const TRANSCRIPTS = { sizeMax: 16, concurrency: 4 };
 
 export type CatalogOptions = {
   readonly database: Database;
@@ -139,7 +142,6 @@ export function composeCatalog(options: CatalogOptions) {
     eventHandlers: { [DEFINITION_ACTIVATED]: onDefinitionActivated({ activateVersion }) } satisfies EventHandlers,
     /** Handlers for the service's work queue. */
     workHandlers: {
-      [WRITE_TRANSCRIPT]: ({ payload }) => writeViews((payload as { run_uid: string }).run_uid),
       [DELETE_BLOB]: ({ payload }) => blobs.delete((payload as { blob_key: string }).blob_key),
       [SWEEP_BLOBS]: async (_item, { signal }) => {
         await planSweep(); // Before the sweep, so that the next one is planned even if this one fails.
@@ -147,6 +149,18 @@ export function composeCatalog(options: CatalogOptions) {
         await sweepBlobs(deps, signal);
       },
     } satisfies Record<string, WorkHandler>,
+    /** Work that is processed in batches. */
+    workBatches: {
+      [WRITE_TRANSCRIPT]: {
+        ...TRANSCRIPTS,
+        handle: async (items, { signal }) => {
+          for (const { payload } of items) {
+            signal.throwIfAborted();
+            await writeViews((payload as { run_uid: string }).run_uid);
+          }
+        },
+      },
+    } satisfies Record<string, WorkBatches>,
     planSweep,
     stop: () => prisma.$disconnect(),
   };

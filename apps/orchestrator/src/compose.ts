@@ -119,6 +119,7 @@ export async function composeOrchestrator(o: OrchestratorOptions): Promise<Orche
       ...catalog.workHandlers,
       [CANCEL_RUNS_OF_AGENT]: ({ payload }) => cancelRunsOfAgent(deps, payload as RunsOfAgent),
     },
+    batches: catalog.workBatches,
   });
   const consumer = (name: string, source: string, feed: Transport, handlers: EventHandlers) =>
     new Consumer({

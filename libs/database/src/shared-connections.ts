@@ -17,7 +17,11 @@ export class SharedConnections {
 
   constructor(config: ClientConfig, count: number, otherwise: (query: QueryConfig) => Promise<QueryResult>) {
     // Reads by key have one good plan for all keys.
-    this.#config = { ...config, pipeline: true, options: `${config.options ?? ""} -c plan_cache_mode=force_generic_plan` };
+    this.#config = {
+      ...config,
+      pipeline: true,
+      options: `${config.options ?? ""} -c plan_cache_mode=force_generic_plan`,
+    };
     this.#otherwise = otherwise;
     this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));
   }

@@ -45,7 +45,7 @@ test("a claim and a completion read few pages of a queue that has become long si
   const database = Database.open(t.url, { max: 1 });
   try {
     const { sql } = database;
-    const unknown = { id: 0, lease: newUid() } as WorkItem;
+    const unknown = { id: 0, lease: newUid() } as unknown as WorkItem;
     await sql.query("ALTER TABLE stream.work_items SET (autovacuum_enabled = off)");
     for (let n = 0; n < 10; n++) {
       await claim(sql, ["call"], 4, 30); // from the sixth time on, the plan is cached

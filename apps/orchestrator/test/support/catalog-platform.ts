@@ -134,7 +134,8 @@ export async function catalogPlatform(
   });
   catalogLater.it = catalog;
   const stopNotifying = database.onCommit((change) => deps.wakeups.notify(change));
-  const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers: catalog.workHandlers });
+  const { workHandlers: handlers, workBatches: batches } = catalog;
+  const work = new WorkQueue({ database, clock: systemClock, log: memoryLog(), handlers, batches });
 
   const transport = inProcess((router) => orchestratorRoutes(router, catalog.deps), server("orchestrator"));
   const workerTransport = inProcess(
