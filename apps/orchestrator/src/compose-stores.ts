@@ -8,7 +8,7 @@ import { scoredRunStore } from "./evidence/store/scored-run-store.ts";
 import { runFactsStore } from "./facts/store/run-facts-store.ts";
 import { runSpendStore } from "./facts/store/run-spend-store.ts";
 import { findOfferedLease, watchDispatches } from "./leases/store/dispatch-store.ts";
-import { findJob } from "./leases/store/job-store.ts";
+import { findJobs } from "./leases/store/job-store.ts";
 import { findLiveLease, findRunOfLease, renewLeases } from "./leases/store/lease-store.ts";
 import { readQueueFacts } from "./leases/store/queue-status-store.ts";
 import { findExceededLimits } from "./leases/store/reaper-store.ts";
@@ -21,7 +21,7 @@ import { ackDirectives, pendingDirectiveReader } from "./runs/store/directive-st
 import { followupsOf, textsOfMessages } from "./runs/store/followup-store.ts";
 import { findFrozen, findTrialSettings } from "./runs/store/frozen-store.ts";
 import { findLocalLease, textsOfFollowups, undeliveredFollowups } from "./runs/store/local-run-store.ts";
-import { runOfExecution } from "./runs/store/locked-runs.ts";
+import { runsOfExecutions } from "./runs/store/locked-runs.ts";
 import { runOfMessage } from "./runs/store/message-store.ts";
 import { findNewestEvent, listRunEvents } from "./runs/store/run-events-store.ts";
 import { findSimilarRuns, listRuns } from "./runs/store/run-list-store.ts";
@@ -61,7 +61,7 @@ export function bindRunStores(database: Database, timings: Timings) {
     ...visibleRunReader(database),
     ...bindStore(
       { ...database.lookups, timings },
-      { findJob, findLiveLease, findRunOfLease, findSession, runOfExecution },
+      { findJobs, findLiveLease, findRunOfLease, findSession, runsOfExecutions },
     ),
     ...bindStore(sql, {
       ...{ ackDirectives, countLiveRuns, currentRunsOfConversations, earlierRuns, endSession, findByCauses },

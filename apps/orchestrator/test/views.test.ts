@@ -3,7 +3,7 @@ import { aCaller, domainError, eventually } from "@millwright/testing";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { newUid } from "@millwright/ids";
-import { enqueueTranscript } from "../src/storage/store/blob-work.ts";
+import { enqueueTranscripts } from "../src/storage/store/blob-work.ts";
 import { transcriptStore } from "../src/conversations/store/transcript-store.ts";
 import { bearer, catalogPlatform, type CatalogPlatform } from "./support/catalog-platform.ts";
 import { acceptExecution, startExecution } from "./support/fake-worker.ts";
@@ -253,9 +253,7 @@ describe("the transcript", () => {
 
   test("is written by work when an execution ends; writing it again changes nothing", async () => {
     const { run, execution } = await finishedRun();
-    await p.database.transaction((tx) =>
-      enqueueTranscript(tx, run.uid, execution.ref.executionId, execution.ref.attempt),
-    );
+    await p.database.transaction((tx) => enqueueTranscripts(tx, [{ runUid: run.uid, ...execution.ref }]));
     await p.work.drain();
     const { rows } = await p.database.sql.query<{ blob_key: string }>(
       "SELECT blob_key FROM transcripts WHERE run_uid = $1",

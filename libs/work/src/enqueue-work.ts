@@ -35,10 +35,10 @@ export async function sendWork(sql: Sql, work: NewWork): Promise<void> {
   sql.announce?.(WORK_ENQUEUED);
 }
 
-/** Inserts many items in one statement; items whose key exists are skipped. */
+/** Inserts many items in one statement, without waiting for its result; items whose key exists are skipped. */
 export async function enqueueAllWork(sql: Sql, works: readonly NewWork[]): Promise<void> {
   if (works.length === 0) return;
-  await sql.query(ENQUEUE_ALL, [JSON.stringify(works.map(rowOf))]);
+  await sendTo(sql, ENQUEUE_ALL, [JSON.stringify(works.map(rowOf))]);
   sql.announce?.(WORK_ENQUEUED);
 }
 

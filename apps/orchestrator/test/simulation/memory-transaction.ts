@@ -56,6 +56,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     return ensureCapacity(rows, subject, settings, defaults);
   },
   runOfExecution: async (executionId) => runOfExecution(rows, executionId),
+  runsOfExecutions: async (executionIds) => runsOfExecutions(rows, executionIds),
   parentOf: async (runUid) => rows.runs.get(runUid)?.record.parentRunUid,
   liveDescendants: async (runUid) =>
     descendants(rows, runUid)
@@ -77,11 +78,13 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
       takenAs: directiveTo === undefined ? undefined : "directive",
     });
   },
-  async assignInputs(runUid, executionId) {
-    return unseen(rows, runUid).map(({ uid }) =>
-      toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" })),
-    );
-  },
+  assignInputs: async (accepted) =>
+    new Map(
+      accepted.map(({ runUid, executionId }) => [
+        executionId,
+        unseen(rows, runUid).map(({ uid }) => toMessage(rows.messages.patch(uid, { executionId, takenAs: "input" }))),
+      ]),
+    ),
   async inputsOf(runUid, executionId) {
     const { attempt } = rows.executions.get(executionId)!;
     return rows
@@ -94,7 +97,14 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
       )
       .map(toMessage);
   },
-  earlierAttachments: async () => [],
+  // Workspaces and attachments are not simulated: no worker saves one.
+  readClaimedExecutions: async (runs) =>
+    new Map(
+      runs.map(({ execution }) => [
+        execution.id,
+        { leaseExpiresAt: new Date(0), snapshotKey: undefined, earlierAttachments: [] },
+      ]),
+    ),
   async takeOverDirectives(executionId, attempt) {
     const left = rows.directives
       .all()
@@ -105,8 +115,6 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
     for (const { seq } of left) rows.directives.patch(`${executionId} ${seq}`, { attempt });
     return left.map((row) => directiveOf(rows, { ...row, attempt }));
   },
-  // Workspaces are not simulated: no worker saves one.
-  workspaceOf: async () => undefined,
   isSnapshotStored: async () => false,
   ownsSnapshot: async () => false,
   setCheckpoint: async () => {},
@@ -114,10 +122,7 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
   onWorkerLoss: async () => "resume",
   debugWindowMs: async (runUid) =>
     (rows.runs.get(runUid)!.record.frozen.failure_session_retention_minutes ?? 0) * 60_000,
-  leaseExpiry: async () => new Date(0),
   storeOfferToken: async () => {},
-  hasUndeliveredDirectives: async (runUid, executionId) =>
-    unseen(rows, runUid).some((message) => message.executionId === executionId && message.takenAs === "directive"),
   async unassignMessages(runUid, executionId) {
     for (const { executionId: _, takenAs: _as, ...rest } of rows
       .messagesOf(runUid)
@@ -185,10 +190,6 @@ export const memoryTransaction = (rows: Rows): RunTransaction => ({
       lastClientSeq: ackedClientSeq,
     });
     return { outcome: "appended", ackedClientSeq, lastSeq };
-  },
-  async ackedClientSeq(executionId, attempt) {
-    const stream = rows.streams.get(rows.executions.get(executionId)?.runUid ?? "");
-    return stream?.executionId === executionId && stream.attempt === attempt ? stream.lastClientSeq : undefined;
   },
 });
 
@@ -266,10 +267,18 @@ function addMessage(rows: Rows, message: Omit<MessageRow, "seq" | "isDelivered" 
   });
 }
 
-export function runOfExecution(rows: Rows, executionId: number): RunOfExecution | undefined {
+function runOfExecution(rows: Rows, executionId: number): RunOfExecution | undefined {
   const record = rows.runs.get(rows.executions.get(executionId)?.runUid ?? "")?.record;
   return record && { uid: record.uid, parentRunUid: record.parentRunUid };
 }
+
+export const runsOfExecutions = (rows: Rows, executionIds: readonly number[]): Map<number, RunOfExecution> =>
+  new Map(
+    executionIds.flatMap((id): [number, RunOfExecution][] => {
+      const ref = runOfExecution(rows, id);
+      return ref ? [[id, ref]] : [];
+    }),
+  );
 
 function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): LockedRun | undefined {
   const run = rows.runs.get(uid);
@@ -295,15 +304,17 @@ function lockedRun(rows: Rows, uid: string, executionIds: readonly number[]): Lo
     statusMessage: run.status?.message,
     submittedPrompt: run.submittedPrompt,
     wait,
+    hasUndeliveredFollowups: unseen(rows, uid).some(({ kind }) => kind === "followup"),
     execution: lockedExecution(rows, executions.find(({ id }) => executionIds.includes(id)) ?? executions.at(-1)!),
   };
 }
 
 function lockedExecution(
   rows: Rows,
-  { id, seq, state, attempt, outcome, setupLosses, runLosses, retainedAttempts, workerHost }: ExecutionRow,
+  { id, runUid, seq, state, attempt, outcome, setupLosses, runLosses, retainedAttempts, workerHost }: ExecutionRow,
 ): LockedExecution {
   const lease = rows.leases.get(id);
+  const stream = rows.streams.get(runUid);
   return {
     id,
     seq,
@@ -313,6 +324,10 @@ function lockedExecution(
     runLosses,
     laneId: 0,
     wasStarted: retainedAttempts.length > 0,
+    ackedClientSeq: stream?.executionId === id && stream.attempt === attempt ? stream.lastClientSeq : undefined,
+    hasUndeliveredDirectives: unseen(rows, runUid).some(
+      (message) => message.executionId === id && message.takenAs === "directive",
+    ),
     staleWindow: state === "DEBUG" && (lease?.isExpired || lease?.isFenced) ? "worker_lost" : undefined,
     outcome,
     workerHost,

@@ -1,9 +1,10 @@
 import { isMember, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
+import type { Job } from "../../src/runs/domain/assignment.ts";
 import type { Run } from "../../src/runs/domain/run.ts";
 import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { claimInMemory } from "./memory-queue.ts";
-import { memoryTransaction, runOfExecution, viewOf } from "./memory-transaction.ts";
+import { memoryTransaction, runsOfExecutions, viewOf } from "./memory-transaction.ts";
 import { directiveOf, Rows, type LeaseRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 import type { World } from "./world.ts";
@@ -37,21 +38,24 @@ export function memoryWorld(): World & { readonly rows: Rows } {
   const world: World = {
     runs: (f) => rows.journal.run(() => f(tx)),
     claim: async (session, slots) => claimInMemory(rows, rows.sessions.get(session.uid)!, slots),
-    runOfExecution: async (executionId) => runOfExecution(rows, executionId),
-    async findJob(session, ref) {
-      const lease = ownedLease(session, ref);
-      if (!lease) return undefined;
-      const { title, mode, interactive, metadata, frozen } = rows.runs.get(lease.runUid)!.record;
-      return {
-        run: refOf(lease.runUid),
-        title,
-        mode,
-        interactive,
-        metadata,
-        frozen,
-        isBudgeted: false,
-        traceparent: "",
-      };
+    runsOfExecutions: async (executionIds) => runsOfExecutions(rows, executionIds),
+    async findJobs(session, leases) {
+      const jobs = new Map<number, Job>();
+      for (const lease of leases.flatMap((ref) => ownedLease(session, ref) ?? [])) {
+        const { title, mode, interactive, metadata, frozen } = rows.runs.get(lease.runUid)!.record;
+        const run = refOf(lease.runUid);
+        jobs.set(lease.executionId, {
+          run,
+          title,
+          mode,
+          interactive,
+          metadata,
+          frozen,
+          isBudgeted: false,
+          traceparent: "",
+        });
+      }
+      return jobs;
     },
     async findRunOfLease(session, ref) {
       const lease = ownedLease(session, ref);

@@ -2,8 +2,8 @@ import type { Database } from "@millwright/database";
 import type { Timings } from "../../src/runs/domain/timings.ts";
 import type { WorkerSession } from "../../src/runs/domain/worker-session.ts";
 import { ackDirectives, pendingDirectiveReader } from "../../src/runs/store/directive-store.ts";
-import { findJob } from "../../src/leases/store/job-store.ts";
-import { runOfExecution } from "../../src/runs/store/locked-runs.ts";
+import { findJobs } from "../../src/leases/store/job-store.ts";
+import { runsOfExecutions } from "../../src/runs/store/locked-runs.ts";
 import { findRunOfLease, renewLeases } from "../../src/leases/store/lease-store.ts";
 import { claim } from "../../src/leases/store/queue-store.ts";
 import { tickReaper } from "../../src/leases/store/reaper-store.ts";
@@ -24,8 +24,8 @@ export async function sqlWorld(database: Database, timings: Timings, cast: Cast)
     runs: runTransactions(database, timings),
     claim: async (session, slots) =>
       (await claim(database, session, slots, timings.offerTtlMs)).toSorted((a, b) => a.executionId - b.executionId),
-    runOfExecution: (executionId) => runOfExecution(sql, executionId),
-    findJob: (session, lease) => findJob(sql, session, lease),
+    runsOfExecutions: (executionIds) => runsOfExecutions(sql, executionIds),
+    findJobs: (session, leases) => findJobs(sql, session, leases),
     findRunOfLease: (session, lease) => findRunOfLease(sql, session, lease),
     renewLeases: (session, leases) => renewLeases({ ...sql, timings }, session, leases),
     ackDirectives: (session, acks) => ackDirectives(sql, session, acks),

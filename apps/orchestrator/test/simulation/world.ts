@@ -33,8 +33,8 @@ export const CAPS: CapacityDefaults = { team: 4, agent: 2, factory: 3 };
 export type World = {
   readonly runs: InRunTransaction;
   claim(session: WorkerSession, slots: number): Promise<readonly LeaseRef[]>;
-  runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
-  findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
+  runsOfExecutions(executionIds: readonly number[]): Promise<ReadonlyMap<number, RunOfExecution>>;
+  findJobs(session: WorkerSession, leases: readonly LeaseRef[]): Promise<ReadonlyMap<number, Job>>;
   findRunOfLease(session: WorkerSession, lease: LeaseRef): Promise<string | undefined>;
   renewLeases(session: Pick<WorkerSession, "uid">, leases: readonly ReportedLease[]): Promise<readonly RenewedLease[]>;
   ackDirectives(
@@ -125,7 +125,7 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       acceptOffers(
         {
           runs,
-          findJob: (who, lease) => step(() => world.findJob(who, lease)),
+          findJobs: (who, leases) => step(() => world.findJobs(who, leases)),
           prepareAssignment: async () => (failing ? Promise.reject(secretMissing) : { repositories: [], secrets: {} }),
           mintRunToken: async () => "token",
           downloadUrl: async () => "",
@@ -142,9 +142,11 @@ export function useCasesOf(world: World, step: <T>(call: () => Promise<T>) => Pr
       (await appendEvents({ runs, findRunOfLease }, session, [batch]))[0]!,
     complete: async (session: WorkerSession, completion: Completion) =>
       (
-        await completeExecutions({ runs, runOfExecution: (id) => step(() => world.runOfExecution(id)) }, session, [
-          completion,
-        ])
+        await completeExecutions(
+          { runs, runsOfExecutions: (ids) => step(() => world.runsOfExecutions(ids)) },
+          session,
+          [completion],
+        )
       )[0]!,
     heartbeat: (session: WorkerSession, request: Heartbeat) =>
       heartbeat(

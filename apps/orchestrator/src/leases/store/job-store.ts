@@ -17,31 +17,32 @@ type Row = RunRefRow & {
 };
 
 /**
- * Returns the job of an execution that is offered to a session or whose lease the session owns. None of it ever
- * changes, so nothing is locked.
+ * Returns the jobs of executions that are offered to a session or whose leases the session owns, by execution id. None
+ * of it ever changes, so nothing is locked.
  */
-export async function findJob(
+export async function findJobs(
   sql: Sql,
   session: Pick<WorkerSession, "uid">,
-  { executionId, attempt }: LeaseRef,
-): Promise<Job | undefined> {
-  const { rows } = await sql.query<Row>(
-    `SELECT ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen, e.traceparent, ${IS_BUDGETED} AS is_budgeted
-       FROM leases l JOIN runs r ON r.uid = l.run_uid JOIN executions e ON e.id = l.execution_id
-      WHERE l.execution_id = $1 AND l.attempt = $2 AND l.session_uid = $3`,
-    [executionId, attempt, session.uid],
+  leases: readonly LeaseRef[],
+): Promise<ReadonlyMap<number, Job>> {
+  const { rows } = await sql.query<Row & { execution_id: number }>(
+    `SELECT l.execution_id, ${RUN_REF}, r.title, r.mode, r.interactive, r.metadata, r.frozen, e.traceparent, ${IS_BUDGETED} AS is_budgeted
+       FROM jsonb_to_recordset($1::jsonb) AS given ("executionId" bigint, attempt integer)
+       JOIN leases l ON l.execution_id = given."executionId" AND l.attempt = given.attempt
+       JOIN runs r ON r.uid = l.run_uid JOIN executions e ON e.id = l.execution_id
+      WHERE l.session_uid = $2`,
+    [JSON.stringify(leases), session.uid],
   );
-  const row = rows[0];
-  return (
-    row && {
-      run: toRunRef(row),
-      title: row.title,
-      mode: row.mode,
-      interactive: row.interactive,
-      metadata: row.metadata,
-      frozen: row.frozen,
-      isBudgeted: row.is_budgeted,
-      traceparent: row.traceparent ?? "",
-    }
-  );
+  return new Map(rows.map((row) => [row.execution_id, toJob(row)]));
 }
+
+const toJob = (row: Row): Job => ({
+  run: toRunRef(row),
+  title: row.title,
+  mode: row.mode,
+  interactive: row.interactive,
+  metadata: row.metadata,
+  frozen: row.frozen,
+  isBudgeted: row.is_budgeted,
+  traceparent: row.traceparent ?? "",
+});

@@ -2,10 +2,11 @@ import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { Job } from "../../runs/domain/assignment.ts";
 import type { Directive } from "../../runs/domain/directive.ts";
-import type { Attachment, Message } from "../../runs/domain/message.ts";
+import type { Message } from "../../runs/domain/message.ts";
 import { lifecycleOf, type ChangeContext, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import { isExecuting, transition } from "../../runs/domain/run-state.ts";
 import type { AssignmentDetails } from "../../runs/domain/resolved-run.ts";
+import type { ClaimedExecution } from "../../runs/store/claim-store.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import type { RunStatus } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
@@ -15,8 +16,8 @@ import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
 export type ClaimOffersDeps = {
   readonly runs: InRunTransaction;
-  /** Returns the job of an execution that is offered to this session or leased by it. */
-  findJob(session: WorkerSession, lease: LeaseRef): Promise<Job | undefined>;
+  /** Returns the jobs of executions that are offered to this session or leased by it, by execution id. */
+  findJobs(session: WorkerSession, leases: readonly LeaseRef[]): Promise<ReadonlyMap<number, Job>>;
   /**
    * Returns the clone URLs, authorization, secret values and model credentials that this worker may have. They are read
    * again for each call.
@@ -34,8 +35,13 @@ export async function claimOffers(
   offers: readonly LeaseRef[],
   onClaim?: (tx: RunTransaction, offer: LeaseRef) => Promise<unknown>,
 ): Promise<{ readonly items: readonly Item[]; readonly claims: ReadonlyMap<LeaseRef, Claim> }> {
-  const items = (await Promise.all(offers.map((offer) => prepareOffer(deps, session, offer)))).filter(
-    (item) => item !== undefined,
+  const jobs = await deps.findJobs(session, offers);
+  const found = offers.flatMap((offer) => {
+    const job = jobs.get(offer.executionId);
+    return job ? [{ offer, job }] : [];
+  });
+  const items = await Promise.all(
+    found.map(async ({ offer, job }) => ({ offer, job, prepared: await prepare(deps, job, session) })),
   );
   const claims = new Map<LeaseRef, Claim>();
   await processBatched(items, ownRun, (group) =>
@@ -60,15 +66,6 @@ export type Item = { readonly offer: LeaseRef; readonly job: Job; readonly prepa
 const ownRun = ({ job: { run }, prepared }: Item): string | undefined =>
   run.parentRunUid || "failure" in prepared ? undefined : run.runUid;
 
-async function prepareOffer(
-  deps: Pick<ClaimOffersDeps, "findJob" | "prepareAssignment">,
-  session: WorkerSession,
-  offer: LeaseRef,
-): Promise<Item | undefined> {
-  const job = await deps.findJob(session, offer);
-  return job && { offer, job, prepared: await prepare(deps, job, session) };
-}
-
 type Prepared = { readonly details: AssignmentDetails } | { readonly failure: RunStatus; readonly reason: string };
 
 /** Calls upstream services, so it runs before any lock is taken. */
@@ -88,13 +85,10 @@ async function prepare(
   }
 }
 
-export type Claim = {
-  readonly leaseExpiresAt: Date;
+export type Claim = ClaimedExecution & {
   readonly executionSeq: number;
   readonly inputs: readonly Message[];
-  readonly earlierAttachments: readonly Attachment[];
   readonly directives: readonly Directive[];
-  readonly snapshotKey?: string;
   readonly isRestarted: boolean;
 };
 
@@ -117,13 +111,11 @@ async function claimGroup(
   );
   for (const { item, run } of newlyClaimed)
     if ("failure" in item.prepared) await failRun(tx, item.offer, run, item.prepared, context, locked);
-  return Promise.all(
-    found.map(async ({ item, run }) =>
-      run && !("failure" in item.prepared)
-        ? claimOf(tx, run, run.execution.state === "OFFERED", item.job.frozen.workspace?.snapshot_key)
-        : undefined,
-    ),
+  const claims = await claimsOf(
+    tx,
+    found.flatMap(({ item, run }) => (run && !("failure" in item.prepared) ? [{ item, run }] : [])),
   );
+  return group.map((item) => claims.get(item));
 }
 
 /** Returns the run if its offer is open to this session, or was accepted by it before. */
@@ -145,31 +137,31 @@ const claimed = (run: LockedRun, { workerHost }: WorkerSession): RunChange => ({
   events: [{ kind: "run_claimed", payload: { worker_host: workerHost }, executionId: run.execution.id }],
 });
 
-/** `borrowed`: the workspace of another run, which is used as long as the conversation has no workspace of its own. */
-async function claimOf(
-  tx: RunTransaction,
-  run: LockedRun,
-  isFresh: boolean,
-  borrowed: string | undefined,
-): Promise<Claim> {
-  const { id, attempt, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
-  const isRestarted = setupLosses + runLosses > 0 || wasStarted;
-  const [inputs, earlierAttachments, directives, snapshotKey = borrowed, leaseExpiresAt] = await Promise.all([
-    isFresh ? tx.assignInputs(run.uid, id) : tx.inputsOf(run.uid, id),
-    tx.earlierAttachments(run),
-    isRestarted ? tx.takeOverDirectives(id, attempt) : [],
-    tx.workspaceOf(run, id),
-    tx.leaseExpiry(id),
+type Claimable = { readonly item: Item; readonly run: LockedRun };
+
+async function claimsOf(tx: RunTransaction, claimable: readonly Claimable[]): Promise<Map<Item, Claim>> {
+  const fresh = claimable.filter(({ run }) => run.execution.state === "OFFERED");
+  const [inputs, executions] = await Promise.all([
+    tx.assignInputs(fresh.map(({ run }) => ({ runUid: run.uid, executionId: run.execution.id }))),
+    tx.readClaimedExecutions(claimable.map(({ run }) => run)),
   ]);
-  return {
-    leaseExpiresAt,
-    executionSeq: seq,
-    inputs,
-    earlierAttachments,
-    directives,
-    snapshotKey,
-    isRestarted,
-  };
+  const claims = claimable.map(async ({ item, run }): Promise<[Item, Claim]> => {
+    const { id, attempt, state, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
+    const execution = executions.get(id);
+    if (!execution) throw new Error("an accepted execution has a lease");
+    const isRestarted = setupLosses + runLosses > 0 || wasStarted;
+    const claim = {
+      ...execution,
+      // The workspace of another run is used as long as the conversation has no workspace of its own.
+      snapshotKey: execution.snapshotKey ?? item.job.frozen.workspace?.snapshot_key,
+      executionSeq: seq,
+      inputs: state === "OFFERED" ? (inputs.get(id) ?? []) : await tx.inputsOf(run.uid, id),
+      directives: isRestarted ? await tx.takeOverDirectives(id, attempt) : [],
+      isRestarted,
+    };
+    return [item, claim];
+  });
+  return new Map(await Promise.all(claims));
 }
 
 /** Fails the run in the transaction that claimed it, so no worker receives it. */

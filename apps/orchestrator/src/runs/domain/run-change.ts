@@ -23,6 +23,10 @@ export type LockedExecution = {
   readonly traceparent?: string;
   /** The session that owns it or to which it is offered. Expiry is evaluated by the database's clock. */
   readonly lease?: LockedLease;
+  /** The greatest `clientSeq` that was stored for the attempt; absent if the attempt does not own the event stream. */
+  readonly ackedClientSeq?: number;
+  /** True if follow-ups were sent to it as directives that its agent has not received. */
+  readonly hasUndeliveredDirectives: boolean;
   /** Set if its debug window has lost its worker or has expired, and the reaper has not closed the window yet. */
   readonly staleWindow?: "worker_lost" | "window_expired";
 };
@@ -62,6 +66,8 @@ export type LockedRun = {
   readonly submittedPrompt?: string;
   readonly hasStarted: boolean;
   readonly wait?: Wait;
+  /** True if there are follow-ups that the agent has not received and that are not undeliverable. */
+  readonly hasUndeliveredFollowups: boolean;
   readonly execution: LockedExecution;
 };
 

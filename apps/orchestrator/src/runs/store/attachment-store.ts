@@ -1,9 +1,13 @@
 import { sendTo, type Sql } from "@millwright/database";
 import type { Attachment } from "../domain/message.ts";
 
+/** An attachment `a`, as JSON. */
+export const ATTACHMENT =
+  "jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256)";
+
 /** Attachments of a message `m`, in order. */
 export const ATTACHMENTS = `coalesce((
-  SELECT jsonb_agg(jsonb_build_object('uid', a.uid, 'fileName', a.file_name, 'mimeType', a.mime_type, 'sizeBytes', a.size_bytes, 'sha256', a.sha256) ORDER BY a.seq)
+  SELECT jsonb_agg(${ATTACHMENT} ORDER BY a.seq)
     FROM message_attachments a WHERE a.message_uid = m.uid), '[]') AS attachments`;
 
 /** Returns the attachments of a run's prompt, in order. */

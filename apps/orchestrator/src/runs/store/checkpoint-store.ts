@@ -1,25 +1,5 @@
 import type { Sql } from "@millwright/database";
-import type { LockedRun } from "../domain/run-change.ts";
-import { RUNS_OF_CONVERSATION } from "./run-store.ts";
 import { snapshotStore } from "./snapshot-store.ts";
-
-/**
- * Returns the workspace that an execution starts with: its own checkpoint, else the newest workspace that earlier
- * executions of its conversation with the same owner saved.
- */
-export async function workspaceOf(
-  sql: Sql,
-  { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
-  executionId: number,
-): Promise<string | undefined> {
-  const { rows } = await sql.query<{ key: string }>(
-    `SELECT coalesce(x.snapshot_key, x.checkpoint_key) AS key FROM executions x JOIN ${RUNS_OF_CONVERSATION} r ON r.uid = x.run_uid
-      WHERE r.owner_type = $2 AND r.owner_uid = $3 AND x.id <= $4 AND coalesce(x.snapshot_key, x.checkpoint_key) IS NOT NULL
-      ORDER BY x.id DESC LIMIT 1`,
-    [conversationUid, owner.type, owner.uid, executionId],
-  );
-  return rows[0]?.key;
-}
 
 /** Returns whether a snapshot key was issued to an execution. */
 export const ownsSnapshot = (sql: Sql, key: string, executionId: number): Promise<boolean> =>

@@ -13,18 +13,6 @@ export async function parentOf(sql: Sql, runUid: string): Promise<RunUid | undef
   return rows[0]?.parent ?? undefined;
 }
 
-/**
- * Returns the greatest `clientSeq` that was stored for an attempt, or undefined if the attempt does not own the event
- * stream.
- */
-export async function ackedClientSeq(sql: Sql, executionId: number, attempt: number): Promise<number | undefined> {
-  const { rows } = await sql.query<{ acked: number }>(
-    "SELECT s.last_client_seq AS acked FROM executions x JOIN run_streams s ON s.run_uid = x.run_uid AND s.execution_id = x.id WHERE x.id = $1 AND s.attempt = $2",
-    [executionId, attempt],
-  );
-  return rows[0]?.acked;
-}
-
 export async function setSandboxRunning(sql: Sql, executionId: number, isRunning: boolean): Promise<void> {
   await sql.query("UPDATE executions SET sandbox_running = $2 WHERE id = $1 AND state <> 'ENDED'", [
     executionId,
@@ -62,13 +50,4 @@ export async function debugWindowMs(sql: RunSql, runUid: string): Promise<number
     [runUid],
   );
   return Math.round((rows[0]?.minutes ?? 0) * sql.timings.debugMinuteMs);
-}
-
-/** Returns when the lease of an accepted execution expires. */
-export async function leaseExpiry(sql: Sql, executionId: number): Promise<Date> {
-  const { rows } = await sql.query<{ at: Date }>("SELECT expires_at AS at FROM leases WHERE execution_id = $1", [
-    executionId,
-  ]);
-  if (!rows[0]) throw new Error("an accepted execution has a lease");
-  return rows[0].at;
 }

@@ -44,6 +44,9 @@ type Row = {
   is_expired: boolean | null;
   left_ms: number | null;
   is_window_expired: boolean | null;
+  acked_client_seq: number | null;
+  has_directives: boolean | null;
+  has_followups: boolean | null;
 };
 
 /**
@@ -58,11 +61,16 @@ const lockedRuns = (which: string): string => `
          l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_expired,
          (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000)::bigint AS left_ms,
-         x.debug_until <= clock_timestamp() AS is_window_expired
+         x.debug_until <= clock_timestamp() AS is_window_expired,
+         s.last_client_seq AS acked_client_seq, undelivered.has_directives, undelivered.has_followups
     FROM runs r
     JOIN LATERAL (SELECT * FROM executions e WHERE e.run_uid = r.uid ORDER BY (e.id = ANY($1::bigint[])) DESC NULLS LAST, e.seq DESC LIMIT 1) x ON true
     LEFT JOIN leases l ON l.execution_id = x.id
     LEFT JOIN waits w ON w.run_uid = r.uid
+    LEFT JOIN run_streams s ON s.run_uid = r.uid AND s.execution_id = x.id AND s.attempt = x.attempt
+   CROSS JOIN LATERAL (
+      SELECT bool_or(m.execution_id = x.id AND m.taken_as = 'directive') AS has_directives, bool_or(m.kind = 'followup') AS has_followups
+        FROM messages m WHERE m.run_uid = r.uid AND m.delivered_at IS NULL AND NOT m.undeliverable) undelivered
    WHERE ${which} ORDER BY r.uid`;
 
 const lock = (which: string): string => `SELECT r.uid FROM runs r WHERE ${which} ORDER BY r.uid FOR NO KEY UPDATE`;
@@ -91,15 +99,25 @@ export async function lockRuns(
   return rows.map(toLockedRun);
 }
 
-/** Returns the run of an execution and its parent. Neither ever changes, so they may be read before locking. */
-export async function runOfExecution(sql: Sql, executionId: number): Promise<RunOfExecution | undefined> {
-  const { rows } = await sql.query<{ uid: RunUid; parent_run_uid: RunUid | null }>(
-    "SELECT r.uid, r.parent_run_uid FROM executions x JOIN runs r ON r.uid = x.run_uid WHERE x.id = $1",
-    [executionId],
+/**
+ * Returns the runs of executions and their parents, by execution id. None of it ever changes, so it may be read before
+ * locking.
+ */
+export async function runsOfExecutions(
+  sql: Sql,
+  executionIds: readonly number[],
+): Promise<ReadonlyMap<number, RunOfExecution>> {
+  const { rows } = await sql.query<{ id: number; uid: RunUid; parent_run_uid: RunUid | null }>(
+    `SELECT x.id, r.uid, r.parent_run_uid FROM executions x JOIN runs r ON r.uid = x.run_uid
+      WHERE x.id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::jsonb)::bigint))`,
+    [JSON.stringify(executionIds)],
   );
-  const row = rows[0];
-  return row && { uid: row.uid, parentRunUid: row.parent_run_uid ?? undefined };
+  return new Map(rows.map((row) => [row.id, { uid: row.uid, parentRunUid: row.parent_run_uid ?? undefined }]));
 }
+
+/** Returns the run of one execution, as above. */
+export const runOfExecution = async (sql: Sql, executionId: number): Promise<RunOfExecution | undefined> =>
+  (await runsOfExecutions(sql, [executionId])).get(executionId);
 
 /**
  * Returns the active descendants of `uid` at any depth, including those below terminal runs, and descendants whose
@@ -136,6 +154,7 @@ function toLockedRun(row: Row): LockedRun {
     submittedPrompt: row.submitted_prompt ?? undefined,
     hasStarted: row.has_started,
     wait: row.policy ? { policy: row.policy, runUids: row.awaited ?? [] } : undefined,
+    hasUndeliveredFollowups: row.has_followups === true,
     execution: {
       id: row.id,
       seq: row.seq,
@@ -149,6 +168,8 @@ function toLockedRun(row: Row): LockedRun {
       isLocal: row.is_local || undefined,
       workerHost: row.worker_host ?? undefined,
       traceparent: row.traceparent ?? undefined,
+      ackedClientSeq: row.acked_client_seq ?? undefined,
+      hasUndeliveredDirectives: row.has_directives === true,
       ...omitUndefined({ lease: leaseOf(row), staleWindow: staleWindow(row) }),
     },
   };

@@ -1,9 +1,7 @@
 import { addAttachments, ATTACHMENTS } from "./attachment-store.ts";
 import { sendTo, type Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
-import type { LockedRun } from "../domain/run-change.ts";
-import type { Attachment, Message, NewMessage } from "../domain/message.ts";
-import { RUNS_OF_CONVERSATION } from "./run-store.ts";
+import type { Message, NewMessage } from "../domain/message.ts";
 
 /** Inserts a message of a run, which must be locked (or new). */
 export async function addMessage(tx: Sql, message: NewMessage): Promise<void> {
@@ -34,18 +32,34 @@ export async function runOfMessage(sql: Sql, uid: string): Promise<RunUid | unde
 
 const UNDELIVERED = "run_uid = $1 AND delivered_at IS NULL AND NOT undeliverable";
 
+/** An execution that is being accepted. */
+export type AcceptedExecution = { readonly runUid: string; readonly executionId: number };
+
 /**
- * Assigns all messages that the agent has not received to the execution that is being accepted. Returns them, oldest
- * first.
+ * Assigns all messages that the agents of the runs have not received to the executions that are being accepted. Returns
+ * them by execution id, oldest first.
  */
-export async function assignInputs(tx: Sql, runUid: string, executionId: number): Promise<Message[]> {
-  const { rows } = await tx.query<Message & { seq: number }>(
-    `UPDATE messages m SET execution_id = $2, taken_as = 'input' WHERE ${UNDELIVERED} RETURNING uid, kind, text, mode, seq, ${ATTACHMENTS}`,
-    [runUid, executionId],
+export async function assignInputs(
+  tx: Sql,
+  accepted: readonly AcceptedExecution[],
+): Promise<ReadonlyMap<number, readonly Message[]>> {
+  if (accepted.length === 0) return new Map();
+  const { rows } = await tx.query<Message & { seq: number; execution_id: number }>(
+    `UPDATE messages m SET execution_id = c.execution_id, taken_as = 'input'
+       FROM jsonb_to_recordset($1::jsonb) AS c (run_uid uuid, execution_id bigint)
+      WHERE m.run_uid = ANY (ARRAY(SELECT (jsonb_array_elements($1::jsonb)->>'run_uid')::uuid))
+        AND m.run_uid = c.run_uid AND m.delivered_at IS NULL AND NOT m.undeliverable
+     RETURNING m.execution_id, m.uid, m.kind, m.text, m.mode, m.seq, ${ATTACHMENTS}`,
+    [JSON.stringify(accepted.map(({ runUid, executionId }) => ({ run_uid: runUid, execution_id: executionId })))],
   );
-  return rows
-    .toSorted((a, b) => a.seq - b.seq)
-    .map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments }));
+  const ordered = rows.toSorted((a, b) => a.seq - b.seq);
+  const inputs = Map.groupBy(ordered, ({ execution_id: executionId }) => executionId);
+  return new Map(
+    [...inputs].map(([executionId, messages]) => [
+      executionId,
+      messages.map(({ uid, kind, text, mode, attachments }) => ({ uid, kind, text, mode, attachments })),
+    ]),
+  );
 }
 
 /**
@@ -57,23 +71,6 @@ export async function inputsOf(sql: Sql, runUid: string, executionId: number): P
     `SELECT m.uid, m.kind, m.text, m.mode, ${ATTACHMENTS} FROM messages m JOIN executions x ON x.id = m.execution_id
       WHERE m.run_uid = $1 AND m.execution_id = $2 AND m.taken_as = 'input' AND coalesce(m.delivered_at >= x.claimed_at, true) ORDER BY m.seq`,
     [runUid, executionId],
-  );
-  return rows;
-}
-
-/**
- * Returns the attachments of messages that were delivered to agents in a conversation, by runs with the same owner;
- * oldest first.
- */
-export async function earlierAttachments(
-  sql: Sql,
-  { conversationUid, owner }: Pick<LockedRun, "conversationUid" | "owner">,
-): Promise<Attachment[]> {
-  const { rows } = await sql.query<Attachment>(
-    `SELECT a.uid, a.file_name AS "fileName", a.mime_type AS "mimeType", a.size_bytes AS "sizeBytes", a.sha256
-       FROM ${RUNS_OF_CONVERSATION} r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
-      WHERE r.owner_type = $2 AND r.owner_uid = $3 AND m.delivered_at IS NOT NULL ORDER BY r.created_at, r.uid, m.seq, a.seq`,
-    [conversationUid, owner.type, owner.uid],
   );
   return rows;
 }
@@ -97,15 +94,6 @@ export async function countUndeliveredTextBytes(tx: Sql, runUid: string): Promis
     [runUid],
   );
   return rows[0]?.bytes ?? 0;
-}
-
-/** Whether follow-ups were sent to an execution as directives that its agent has not received. */
-export async function hasUndeliveredDirectives(tx: Sql, runUid: string, executionId: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `SELECT 1 FROM messages WHERE ${UNDELIVERED} AND execution_id = $2 AND taken_as = 'directive' LIMIT 1`,
-    [runUid, executionId],
-  );
-  return rowCount > 0;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Timings } from "../domain/timings.ts";
 import { ensureCapacity } from "./capacity-store.ts";
 import * as checkpointStore from "./checkpoint-store.ts";
 import * as childrenStore from "./children-store.ts";
+import { readClaimedExecutions } from "./claim-store.ts";
 import { lockFactoryOpen } from "./closed-factory-store.ts";
 import * as createStore from "./create-store.ts";
 import { takeOverDirectives } from "./directive-store.ts";
@@ -27,7 +28,7 @@ const OPERATIONS = {
   ...lockedRuns,
   ...messageStore,
   ...{ appendRunEvents, appendWorkerEvents, ensureCapacity, lockFactoryOpen, offerToClient, once, saveChanges },
-  ...{ storeOfferToken, takeOverDirectives },
+  ...{ readClaimedExecutions, storeOfferToken, takeOverDirectives },
 };
 
 /** The functions of the stores of runs, bound to one transaction. */

@@ -15,8 +15,8 @@ export type CompletionResult = LeaseRef & {
 
 export type CompleteExecutionsDeps = {
   readonly runs: InRunTransaction;
-  /** Returns the run of an execution and its parent. Read without a lock, because neither ever changes. */
-  runOfExecution(executionId: number): Promise<RunOfExecution | undefined>;
+  /** Returns the runs of executions and their parents. Read without a lock, because none of it ever changes. */
+  runsOfExecutions(executionIds: readonly number[]): Promise<ReadonlyMap<number, RunOfExecution>>;
 };
 
 type Item = { readonly completion: Completion; readonly ref: RunOfExecution };
@@ -32,10 +32,11 @@ export async function completeExecutions(
   session: WorkerSession,
   completions: readonly Completion[],
 ): Promise<CompletionResult[]> {
-  const items = await Promise.all(
-    completions.map(async (completion) => ({ completion, ref: await deps.runOfExecution(completion.executionId) })),
-  );
-  const found = items.filter((item): item is Item => item.ref !== undefined);
+  const refs = await deps.runsOfExecutions(completions.map(({ executionId }) => executionId));
+  const found = completions.flatMap((completion): Item[] => {
+    const ref = refs.get(completion.executionId);
+    return ref ? [{ completion, ref }] : [];
+  });
   const results = new Map<Completion, CompletionResult>();
   await processBatched(
     found,
@@ -101,11 +102,8 @@ async function decideCompletion(
     return refused(run.execution.outcome === completion.outcome ? "" : "ALREADY_TERMINAL");
   const { lease } = run.execution;
   if (!lease?.isAccepted || lease.sessionUid !== session.uid) return refused("LEASE_LOST");
-  const [acked = 0, hasUndelivered, snapshotKey] = await Promise.all([
-    tx.ackedClientSeq(executionId, attempt),
-    tx.hasUndeliveredDirectives(run.uid, executionId),
-    ownSnapshot(tx, completion),
-  ]);
+  const { ackedClientSeq: acked = 0 } = run.execution;
+  const snapshotKey = await ownSnapshot(tx, completion);
   if (acked < completion.lastClientSeq) return refused("EVENTS_PENDING", acked);
 
   if (run.execution.state === "DEBUG") {
@@ -123,7 +121,7 @@ async function decideCompletion(
   const change =
     wasStopping || !isExecuting(run.execution.state)
       ? stopChange(run, completion)
-      : await endExecution(tx, run, completion, hasUndelivered);
+      : await endExecution(tx, run, completion);
   const result = resultOf(
     completion,
     wasStopping && completion.outcome !== "CANCELLED" ? "ALREADY_TERMINAL" : "",

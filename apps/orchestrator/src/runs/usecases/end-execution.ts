@@ -39,12 +39,7 @@ export type Completion = LeaseRef & {
  * Returns the change of a run whose worker has completed its execution: the run ends, waits for children, is queued again
  * because it has more work, or retains its failed setup for debugging.
  */
-export async function endExecution(
-  tx: RunTransaction,
-  run: LockedRun,
-  completion: Completion,
-  hasUndelivered: boolean,
-): Promise<RunChange> {
+export async function endExecution(tx: RunTransaction, run: LockedRun, completion: Completion): Promise<RunChange> {
   const { outcome } = completion;
   const debugWindowMs =
     completion.isRetained && outcome === "FAILED" && run.execution.state === "CLAIMED"
@@ -52,7 +47,7 @@ export async function endExecution(
       : 0;
   if (debugWindowMs > 0) return openDebugWindow(run, completion, debugWindowMs);
   const wait = outcome === "WAITING" ? await readWait(tx, run, completion.waitFor) : undefined;
-  const needsNextExecution = hasUndelivered || wait?.isComplete === true;
+  const needsNextExecution = run.execution.hasUndeliveredDirectives || wait?.isComplete === true;
   const status = wait ? { message: waitingMessage(wait.awaited.length - wait.ended.length) } : statusOf(completion);
   const next = transition(lifecycleOf(run), {
     type: "complete",

@@ -47,7 +47,7 @@ async function dropFollowups(tx: RunTransaction, change: RunChange): Promise<New
   const { id, state } = run.execution;
   const reason = change.undelivered ?? (isTerminal(next.run) ? `run_${next.run.toLowerCase()}` : "execution_stopped");
   const hasEnded = (state === "STOPPING" || state === "DEBUG") && next.execution === "ENDED";
-  if (!hasEnded && !isEnd(change)) return [];
+  if (!run.hasUndeliveredFollowups || (!hasEnded && !isEnd(change))) return [];
   const isStillActive = next.execution === "STOPPING" || next.execution === "DEBUG";
   const uids = hasEnded
     ? await tx.dropUndeliveredFollowupsOf(run.uid, reason, id)

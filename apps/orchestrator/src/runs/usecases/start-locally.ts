@@ -23,7 +23,8 @@ export async function startLocally(
     [{ run: offered, next: transition(lifecycleOf(offered), { type: "accept" }), events: [claimed] }],
     context,
   );
-  const [prompt] = await tx.assignInputs(runUid, executionId);
+  const inputs = await tx.assignInputs([{ runUid, executionId }]);
+  const [prompt] = inputs.get(executionId) ?? [];
   const events = firstEvents(command.join(" "), prompt ?? { uid: "", text: "" }, newUid(), new Date());
   await appendToLockedRun(tx, { runUid, executionId, attempt: 1 }, localSession(clientUid), events);
 }

@@ -1,17 +1,26 @@
 import type { Sql } from "@millwright/database";
-import { enqueueWork, sendWork } from "@millwright/work";
+import { enqueueAllWork, enqueueWork } from "@millwright/work";
 
 /** Kinds of work on blobs. Their payloads are `{run_uid}`, `{blob_key}` and `{}`. */
 export const WRITE_TRANSCRIPT = "write_transcript";
 export const DELETE_BLOB = "delete_blob";
 export const SWEEP_BLOBS = "sweep_blobs";
 
+type EndedAttempt = { readonly runUid: string; readonly executionId: number; readonly attempt: number };
+
 /**
- * Enqueues the writing of the transcript after the end of an execution. Call it in the transaction of that end, after
- * the last event.
+ * Enqueues the writing of transcripts after executions have ended. Call it in the transaction of these ends, after the
+ * last events.
  */
-export const enqueueTranscript = (tx: Sql, runUid: string, executionId: number, attempt: number): Promise<void> =>
-  sendWork(tx, { kind: WRITE_TRANSCRIPT, key: `${executionId}-${attempt}`, payload: { run_uid: runUid } });
+export const enqueueTranscripts = (tx: Sql, ended: readonly EndedAttempt[]): Promise<void> =>
+  enqueueAllWork(
+    tx,
+    ended.map(({ runUid, executionId, attempt }) => ({
+      kind: WRITE_TRANSCRIPT,
+      key: `${executionId}-${attempt}`,
+      payload: { run_uid: runUid },
+    })),
+  );
 
 /** In milliseconds; longer than any signed link to a file is valid. */
 const DELETE_AFTER_MS = 60 * 60 * 1000;
