@@ -12,7 +12,18 @@ describe("distinguishes a failed connection from a failed statement", () => {
     ["one that had broken before", new Error("Client has encountered a connection error and is not queryable"), true],
     ["one that could not be had", new Error("timeout exceeded when trying to connect"), true],
     ["a socket that was closed", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }), true],
+    [
+      "a Unix socket that the server has removed",
+      Object.assign(new Error("connect ENOENT /data/.s.PGSQL.5432"), { code: "ENOENT", syscall: "connect" }),
+      true,
+    ],
+    ["a file that does not exist", Object.assign(new Error("open ENOENT /data/file"), { code: "ENOENT" }), false],
     ["Prisma's code for it", Object.assign(new Error("Invalid invocation"), { code: "P1017" }), true],
+    [
+      "Prisma's message for a removed socket",
+      Object.assign(new Error("Invalid invocation:\n\n\nconnect ENOENT /data/.s.PGSQL.5432"), { code: "ENOENT" }),
+      true,
+    ],
     [
       "Prisma's message in a raw query",
       Object.assign(new Error("Raw query failed."), { code: "P2010", meta: { code: "57P01" } }),

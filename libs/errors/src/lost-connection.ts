@@ -6,9 +6,12 @@ const CODES = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"],
 ]);
 
-/** Driver messages, without a code, for a lost or unavailable connection. */
+/**
+ * Messages of drivers, and of Node.js for a Unix socket, for a lost or unavailable connection. Their codes are absent or
+ * mean something else for a file.
+ */
 const TEXT =
-  /Connection terminated|is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
+  /Connection terminated|connect (?:ENOENT|EAGAIN) |is not queryable$|^timeout exceeded when trying to connect|terminating connection due to administrator command/;
 
 /** Returns whether a connection failed, mostly that of a database, rather than the statement. */
 export function isLostConnection(error: unknown): boolean {
