@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { access, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
 
 /** The only role of an embedded cluster. */
@@ -14,6 +14,8 @@ export const CLUSTER_ROLE = "millwright";
  */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 const LOG_BYTES_MAX = 10_000_000;
+/** Maximum length of a Unix socket's path on macOS; that of Linux is 107. */
+const SOCKET_PATH_BYTES_MAX = 103;
 
 /** Reads the cluster's password, creating it on first use; mode 0600. */
 export async function ensurePassword(home: string): Promise<string> {
@@ -51,15 +53,33 @@ export async function refuseOtherMajor(binaries: PostgresBinaries, pgData: strin
     throw new Error(`${pgData} was written by PostgreSQL ${data}; this is ${program}. Dump and restore it first.`);
 }
 
-/** Starts the server detached, its output appended to `postgres.log`. `hasExited` turns true when it has exited. */
+/** Returns the path of the Unix socket of a server that listens on `port`. Its lock file is beside it, with `.lock`. */
+export const socketPath = (directory: string, port: number): string => join(directory, `.s.PGSQL.${port}`);
+
+/** Returns the setting for a Unix socket in the cluster's home, or for none if its path would be too long. */
+function socketDirectories(home: string, port: number): string {
+  if (Buffer.byteLength(socketPath(home, port)) > SOCKET_PATH_BYTES_MAX) return "";
+  return `"${home.replaceAll('"', '""')}"`; // the setting is a list with commas
+}
+
+/** Returns whether the server has just exited because it could not create its Unix socket. */
+export async function failedOnSocket(home: string): Promise<boolean> {
+  return (await lastLines(home)).includes("could not create any Unix-domain sockets");
+}
+
+/**
+ * Starts the server detached, its output appended to `postgres.log`. `hasExited` turns true when it has exited. It
+ * listens on the loopback address and, if `hasSocket`, on a Unix socket.
+ */
 export async function spawnServer(
   binaries: PostgresBinaries,
   pgData: string,
-  options: { port: number; maxConnections?: number; settings?: Record<string, string> },
+  options: { port: number; hasSocket: boolean; maxConnections?: number; settings?: Record<string, string> },
 ): Promise<{ pid: number | undefined; hasExited: boolean }> {
   const settings = {
     listen_addresses: "127.0.0.1",
-    unix_socket_directories: "",
+    unix_socket_directories: options.hasSocket ? socketDirectories(dirname(pgData), options.port) : "",
+    unix_socket_permissions: "0700",
     max_connections: String(options.maxConnections ?? 200),
     timezone: "UTC",
     log_timezone: "UTC",

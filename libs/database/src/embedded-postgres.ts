@@ -1,13 +1,22 @@
 import { mkdir, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { CLUSTER_ROLE, ensureCluster, ensurePassword, lastLines, refuseOtherMajor, spawnServer } from "./cluster.ts";
+import {
+  CLUSTER_ROLE,
+  ensureCluster,
+  ensurePassword,
+  failedOnSocket,
+  lastLines,
+  refuseOtherMajor,
+  socketPath,
+  spawnServer,
+} from "./cluster.ts";
 import { freePort } from "./free-port.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
-import { isPostmasterOf, readPostmaster, servesDirectory } from "./postmaster.ts";
+import { isPostmasterOf, readPostmaster, servesDirectory, type Postmaster } from "./postmaster.ts";
 
 export type EmbeddedPostgresOptions = {
-  /** Directory of the cluster, its password and its log; created with mode 0700. */
+  /** Directory of the cluster, its password, its log and its Unix socket; created with mode 0700. */
   dataDir: string;
   /** Loopback port; 0 or absent uses a free port at each start. */
   port?: number;
@@ -21,9 +30,11 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 15_000;
 const SPAWNS_MAX = 5;
 const POLL_MS = 25;
+const LOOPBACK = "127.0.0.1";
 
 /**
- * A private PostgreSQL server on the loopback address, for standalone use and tests.
+ * A private PostgreSQL server on the loopback address and a Unix socket, for standalone use and tests. There is no
+ * socket if its path would be too long or the file system has none.
  *
  * The server is its own session: neither a signal to our process group nor our exit ends it, and the next `start` with
  * the same directory adopts it. Root runs it in a user namespace, since PostgreSQL refuses to run as root.
@@ -35,10 +46,13 @@ export class EmbeddedPostgres {
   readonly isAdopted: boolean;
   readonly #password: string;
   readonly #pgData: string;
+  /** Empty if the server has no Unix socket. */
+  readonly #socketDir: string;
 
-  private constructor(o: { port: number; pid: number; isAdopted: boolean; password: string; pgData: string }) {
+  private constructor(o: Omit<Postmaster, "status"> & { isAdopted: boolean; password: string; pgData: string }) {
     this.port = o.port;
     this.pid = o.pid;
+    this.#socketDir = o.socketDir;
     this.isAdopted = o.isAdopted;
     this.#password = o.password;
     this.#pgData = o.pgData;
@@ -55,23 +69,30 @@ export class EmbeddedPostgres {
 
     const deadline = Date.now() + START_TIMEOUT_MS;
     let server: Awaited<ReturnType<typeof spawnServer>> | undefined;
+    let hasSocket = true;
     for (let spawns = 0; Date.now() < deadline; await pause(POLL_MS)) {
       const found = await readPostmaster(pgData);
       const isThisCluster = found !== undefined && isPostmasterOf(found.pid, pgData);
-      if (
-        isThisCluster &&
-        found.status === "ready" &&
-        (await servesDirectory(urlOf(found.port, password, "postgres"), pgData))
-      ) {
-        return new EmbeddedPostgres({ ...found, isAdopted: found.pid !== server?.pid, password, pgData });
+      if (isThisCluster && found.status === "ready") {
+        const isServedOn = (host: string): Promise<boolean> =>
+          servesDirectory(urlOf(host, found.port, password, "postgres"), pgData);
+        if (await isServedOn(LOOPBACK)) {
+          // The socket's file may have been deleted since the server started.
+          const socketDir = found.socketDir && (await isServedOn(found.socketDir)) ? found.socketDir : "";
+          return new EmbeddedPostgres({ ...found, socketDir, isAdopted: found.pid !== server?.pid, password, pgData });
+        }
       }
       // Wait for a live server that is starting or stopping. A lock file without a live owner is stale.
       if (isThisCluster || (server && !server.hasExited)) continue;
       // An exit can mean that a port was just taken, an old backend still has the memory, or a concurrent start was
       // faster.
       if (++spawns > SPAWNS_MAX) break;
-      if (found) await rm(join(pgData, "postmaster.pid"), { force: true });
-      server = await spawnServer(binaries, pgData, { ...options, port: options.port || (await freePort()) });
+      if (server && (await failedOnSocket(home))) hasSocket = false; // not every file system has sockets
+      if (found) {
+        const socket = socketPath(home, found.port);
+        for (const path of [socket, `${socket}.lock`, join(pgData, "postmaster.pid")]) await rm(path, { force: true });
+      }
+      server = await spawnServer(binaries, pgData, { ...options, hasSocket, port: options.port || (await freePort()) });
     }
     throw new Error(`PostgreSQL did not start; see ${join(home, "postgres.log")}: ${await lastLines(home)}`);
   }
@@ -89,9 +110,17 @@ export class EmbeddedPostgres {
     return isPostmasterOf(this.pid, this.#pgData);
   }
 
-  /** Returns the connection URL of a database of this server. */
+  /** Returns the connection URL of a database of this server, over TCP. */
   url(database: string): string {
-    return urlOf(this.port, this.#password, database);
+    return urlOf(LOOPBACK, this.port, this.#password, database);
+  }
+
+  /**
+   * Returns the connection URL of a database over the server's Unix socket, which takes less processor time than TCP,
+   * or over TCP if the server has none.
+   */
+  localUrl(database: string): string {
+    return urlOf(this.#socketDir || LOOPBACK, this.port, this.#password, database);
   }
 
   /** Ends all sessions and the server within 15 s. Throws if it is still running after two requests to stop. */
@@ -106,5 +135,6 @@ export class EmbeddedPostgres {
   }
 }
 
-const urlOf = (port: number, password: string, database: string): string =>
-  `postgresql://${CLUSTER_ROLE}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
+/** `host` is an address, or the directory of a Unix socket. */
+const urlOf = (host: string, port: number, password: string, database: string): string =>
+  `postgresql://${CLUSTER_ROLE}:${password}@${encodeURIComponent(host)}:${port}/${encodeURIComponent(database)}`;

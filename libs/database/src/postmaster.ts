@@ -3,8 +3,8 @@ import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
 
-/** The content of a running server's `postmaster.pid`. */
-export type Postmaster = { pid: number; port: number; status: string };
+/** The content of a running server's `postmaster.pid`. `socketDir` is empty if the server has no Unix socket. */
+export type Postmaster = { pid: number; port: number; socketDir: string; status: string };
 
 /** Reads the lock file of a data directory. Undefined if it is absent or incomplete. */
 export async function readPostmaster(pgData: string): Promise<Postmaster | undefined> {
@@ -12,7 +12,12 @@ export async function readPostmaster(pgData: string): Promise<Postmaster | undef
   const lines = text.split("\n");
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
-  return { pid, port: Number.isInteger(port) ? port : 0, status: (lines[7] ?? "").trim() };
+  return {
+    pid,
+    port: Number.isInteger(port) ? port : 0,
+    socketDir: lines[4] ?? "",
+    status: (lines[7] ?? "").trim(),
+  };
 }
 
 /**

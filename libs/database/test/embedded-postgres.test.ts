@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { access, chmod, mkdtemp, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
+import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { arch, platform, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { Database, EmbeddedPostgres } from "@millwright/database";
+import { Database, EmbeddedPostgres, freePort } from "@millwright/database";
 import { eventually } from "@millwright/testing";
 import { isAlive } from "../src/postmaster.ts";
 
@@ -30,8 +30,8 @@ afterAll(async () => {
   await rm(parent, { recursive: true });
 });
 
-async function query(text: string): Promise<unknown[]> {
-  const database = Database.open(server.url("postgres"), { max: 1 });
+async function query(text: string, url = server.url("postgres")): Promise<unknown[]> {
+  const database = Database.open(url, { max: 1 });
   try {
     return (await database.sql.query(text)).rows;
   } finally {
@@ -39,16 +39,58 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
+const CONNECTION = 'SELECT inet_server_addr() IS NULL AS "isLocal"';
+
+const socketOf = (port: number): string => join(dataDir, `.s.PGSQL.${port}`);
+
 describe("the embedded server", () => {
   test("runs in a directory that only its user may enter, root included, with a private password", async () => {
     expect([
       (await stat(parent)).mode & 0o777,
       (await stat(dataDir)).mode & 0o777,
       (await stat(join(dataDir, "password"))).mode & 0o777,
-    ]).toEqual([0o700, 0o700, 0o600]);
-    const wrong = Database.open(server.url("postgres").replace(/:[^:@/]+@/, ":wrong@"), { max: 1 });
-    await expect(wrong.sql.query("SELECT 1")).rejects.toThrow("password authentication failed");
-    await wrong.close();
+      (await stat(socketOf(server.port))).mode & 0o777,
+    ]).toEqual([0o700, 0o700, 0o600, 0o700]);
+    for (const url of [server.url("postgres"), server.localUrl("postgres")])
+      await expect(query("SELECT 1", url.replace(/:[^:@/]+@/, ":wrong@"))).rejects.toThrow(
+        "password authentication failed",
+      );
+  });
+
+  test("accepts connections over TCP and over a Unix socket", async () => {
+    const paths = [server.url("postgres"), server.localUrl("postgres")].map((url) => query(CONNECTION, url));
+    expect(await Promise.all(paths)).toEqual([[{ isLocal: false }], [{ isLocal: true }]]);
+  });
+
+  test("is used over TCP if the path of its socket would be too long", async () => {
+    const deep = join(parent, "d".repeat(100));
+    const other = await EmbeddedPostgres.start({ dataDir: deep });
+    try {
+      expect(other.localUrl("postgres")).toBe(other.url("postgres"));
+      expect(await query(CONNECTION, other.localUrl("postgres"))).toEqual([{ isLocal: false }]);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test("starts without a socket if it cannot create one", async () => {
+    await server.stop();
+    const port = await freePort();
+    await mkdir(socketOf(port));
+    server = await EmbeddedPostgres.start({ dataDir, port });
+    await rm(socketOf(port), { recursive: true });
+    expect([server.port, server.localUrl("postgres")]).toEqual([port, server.url("postgres")]);
+  });
+
+  test("is adopted without a socket, as earlier versions started it, or after its socket was deleted", async () => {
+    await server.stop();
+    await EmbeddedPostgres.start({ dataDir, settings: { unix_socket_directories: "" } });
+    server = await EmbeddedPostgres.start({ dataDir });
+    expect([server.isAdopted, server.localUrl("postgres")]).toEqual([true, server.url("postgres")]);
+    await server.stop();
+    server = await EmbeddedPostgres.start({ dataDir });
+    await unlink(socketOf(server.port));
+    expect((await EmbeddedPostgres.start({ dataDir })).localUrl("postgres")).toBe(server.url("postgres"));
   });
 
   test("has enough connections for the pools of all services and stores text as UTF-8", async () => {
@@ -87,6 +129,7 @@ describe("the embedded server", () => {
     expect(isAlive(pid)).toBe(true);
     server = await EmbeddedPostgres.start({ dataDir });
     expect([server.pid, server.isAdopted]).toEqual([pid, true]);
+    expect(await query(CONNECTION, server.localUrl("postgres"))).toEqual([{ isLocal: true }]);
     await server.stop();
     expect(isAlive(pid)).toBe(false);
   });
@@ -97,11 +140,14 @@ describe("the embedded server", () => {
     expect([next.isAdopted, next.pid === server.pid, isAlive(server.pid)]).toEqual([false, false, false]);
   });
 
-  test("recovers after it was killed; a stale lock file is no obstacle", async () => {
+  test("recovers after it was killed; a stale lock file is no obstacle, and a stale socket is removed", async () => {
     process.kill(server.pid, "SIGKILL");
     await eventually(() => !isAlive(server.pid));
     expect(await readFile(join(dataDir, "cluster/postmaster.pid"), "utf8")).toContain(String(server.pid));
-    expect((await EmbeddedPostgres.start({ dataDir })).isAdopted).toBe(false);
+    const next = await EmbeddedPostgres.start({ dataDir });
+    expect(next.isAdopted).toBe(false);
+    const sockets = (await readdir(dataDir)).filter((name) => name.startsWith(".s.PGSQL."));
+    expect(sockets.toSorted()).toEqual([`.s.PGSQL.${next.port}`, `.s.PGSQL.${next.port}.lock`]);
   });
 
   test("starts although the pid of a stale lock file belongs to another process", async () => {
