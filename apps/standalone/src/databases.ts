@@ -41,7 +41,7 @@ async function runEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promi
       .finally(() => (starting = undefined));
   }, CHECK_EVERY_MS).unref();
   return {
-    url: (service) => server.url(databaseName(service)),
+    url: (service) => server.localUrl(databaseName(service)),
     async stop() {
       clearInterval(timer);
       await starting;
@@ -65,7 +65,8 @@ export async function prepareDatabase(databases: Databases, service: string, mig
   const admin = new URL(url);
   admin.pathname = "/postgres";
   await ensureDatabase(admin.href, databaseName(service)).catch((cause: Error) => {
-    throw new Error(`The PostgreSQL server at ${admin.host} cannot be used: ${cause.message}`, { cause });
+    const server = decodeURIComponent(admin.host); // the directory of a Unix socket is encoded
+    throw new Error(`The PostgreSQL server at ${server} cannot be used: ${cause.message}`, { cause });
   });
   await migrate(url, migrationsDir);
   return url;

@@ -9,8 +9,8 @@ import { eventually } from "@millwright/testing";
 import { loadConfig } from "../src/config.ts";
 import { prepareDatabase, startDatabases } from "../src/databases.ts";
 
-test("a killed embedded server is restarted at the same address with all committed data", async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), "millwright-databases-"));
+test("the embedded server is used over its Unix socket; killed, it is restarted at the same address with all committed data", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "databases-")); // short: the path of a socket is limited
   const pid = async () =>
     Number((await readFile(join(dataDir, "postgres/cluster/postmaster.pid"), "utf8")).split("\n")[0]);
   const databases = await startDatabases(
@@ -21,6 +21,7 @@ test("a killed embedded server is restarted at the same address with all committ
   const database = Database.open(url, { max: 1, applicationName: "test" });
   try {
     await database.sql.query("CREATE TABLE committed_rows AS SELECT 1 AS one");
+    expect((await database.sql.query("SELECT inet_server_addr() AS address")).rows).toEqual([{ address: null }]);
     const first = await pid();
     process.kill(first, "SIGKILL");
     await eventually(async () => {
@@ -54,4 +55,15 @@ test("rejects a data directory of a version before 0.1.0 and states the remedy",
     await databases.stop();
     await rm(dataDir, { recursive: true, force: true });
   }
+});
+
+test("names the server that cannot be used, also by the directory of its socket", async () => {
+  const databases = (server: string) => ({ url: () => `postgresql://user:password@${server}/x`, stop: async () => {} });
+  for (const [server, name] of [
+    ["%2Fno%2Fsuch%20directory:5432", "/no/such directory:5432"],
+    ["127.0.0.1:1", "127.0.0.1:1"],
+  ] as const)
+    await expect(prepareDatabase(databases(server), "scheduler", migrationsDir)).rejects.toThrow(
+      `The PostgreSQL server at ${name} cannot be used: connect `,
+    );
 });
