@@ -79,7 +79,7 @@ export type Platform = {
   readonly nats?: { readonly url: string; readonly pid: number };
   /** Returns the processes of the platform, without those of PostgreSQL and NATS. */
   processes(): NamedProcess[];
-  /** Returns the URL of a database on the platform's PostgreSQL server. */
+  /** Returns the URL of a database on the platform's PostgreSQL server, over the same kind of connection. */
   databaseUrl(name: string): string;
   stop(): Promise<void>;
 };
@@ -118,7 +118,7 @@ export async function startPlatform(
       url,
       webhookUrl: url,
       processes: () => [{ name: "platform", pid }],
-      databaseUrl: (name) => postgres.url(name),
+      databaseUrl: (name) => postgres.localUrl(name),
       stop: () => program.stop(),
     };
   } catch (error) {
