@@ -103,7 +103,7 @@ export class Consumer {
 
   start(): void {
     this.#unsubscribeWakeups =
-      this.#deps.wakeups?.subscribe((eventType) => this.#handlers[eventType] && this.wake()) ?? (() => {});
+      this.#deps.wakeups?.subscribe(this.#types, () => this.wake()) ?? (() => {});
     this.#stopping = new AbortController();
     this.#loop.start();
   }

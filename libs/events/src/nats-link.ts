@@ -1,7 +1,7 @@
 import { connect, Events } from "nats";
 import type { NatsConnection } from "nats";
 import type { Logger } from "@millwright/telemetry";
-import type { WakeupBus } from "./wakeup-bus.ts";
+import { localWakeupBus, type WakeupBus } from "./wakeup-bus.ts";
 import { replicaBroadcast, type ReplicaBroadcast } from "./replica-broadcast.ts";
 import { replicaNotifier, type ReplicaNotifier } from "./replica-notifier.ts";
 
@@ -26,6 +26,7 @@ export class NatsLink {
       waitOnFirstConnect: true,
       reconnectTimeWait: RETRY_MS,
       timeout: CONNECT_TIMEOUT_MS,
+      noAsyncTraces: true, // a stack trace per published event would cost more than sending it
     });
     established.catch((error: unknown) =>
       log.error({ component: "nats", error }, "NATS rejected the connection permanently; not retrying"),
@@ -40,19 +41,31 @@ export class NatsLink {
 
   /**
    * Returns the wake-up bus of services in several processes. The relays publish the wake-ups, so `notify` does
-   * nothing.
+   * nothing. A process receives each event once, and only events of the types that it subscribes to.
    */
   wakeups(): WakeupBus {
+    const local = localWakeupBus();
+    const received = new Map<string, { subscribers: number; readonly end: () => void }>();
+    const receive = (type: string): void => {
+      const known = received.get(type) ?? { subscribers: 0, end: this.#subscribe(type, () => local.notify(type)) };
+      known.subscribers += 1;
+      received.set(type, known);
+    };
+    const release = (type: string): void => {
+      const known = received.get(type);
+      if (!known || --known.subscribers > 0) return;
+      received.delete(type);
+      known.end();
+    };
     return {
       notify: () => {},
-      subscribe: (f) => {
-        const subscription = this.#established.then((nats) =>
-          nats.subscribe("millwright.>", {
-            callback: (error, message) => error === null && f(message.subject),
-          }),
-        );
-        subscription.catch(() => {}); // logged in open
-        return () => void subscription.then((s) => s.unsubscribe()).catch(() => {});
+      subscribe(eventTypes, f) {
+        const unsubscribe = local.subscribe(eventTypes, f);
+        for (const type of eventTypes) receive(type);
+        return () => {
+          unsubscribe();
+          for (const type of eventTypes) release(type);
+        };
       },
     };
   }
@@ -74,6 +87,15 @@ export class NatsLink {
     const nats = await Promise.race([this.#established.catch(() => undefined), Promise.resolve(pending)]);
     if (typeof nats === "object") await nats.close();
     else void this.#established.then((late) => late.close()).catch(() => {});
+  }
+
+  /** Calls `f` for each message of a subject. Returns a function that unsubscribes. */
+  #subscribe(subject: string, f: () => void): () => void {
+    const subscription = this.#established.then((nats) =>
+      nats.subscribe(subject, { callback: (error) => error === null && f() }),
+    );
+    subscription.catch(() => {}); // logged in open
+    return () => void subscription.then((s) => s.unsubscribe()).catch(() => {});
   }
 
   async #follow(nats: NatsConnection): Promise<void> {

@@ -91,15 +91,30 @@ describe("the relay", () => {
     await eventually(async () => expect(await published(server)).toEqual(["b"]));
   });
 
-  needs("nats-server", "wakes other processes", async () => {
+  needs("nats-server", "wakes the subscribers of a type in other processes, each until it unsubscribes", async () => {
     const server = await aServer();
     const received: string[] = [];
     const link = aLink(server);
-    const unsubscribe = link.wakeups().subscribe((eventType) => received.push(eventType));
-    await (await link.connection()).flush();
+    const wakeups = link.wakeups();
+    const created = "millwright.run.created.v1";
+    const unsubscribeFirst = wakeups.subscribe([created, "millwright.run.finished.v1"], (type) =>
+      received.push(`first ${type}`),
+    );
+    const unsubscribeSecond = wakeups.subscribe([created], (type) => received.push(`second ${type}`));
+    wakeups.subscribe(["millwright.other.v1"], (type) => received.push(`other ${type}`));
+    const nats = await link.connection();
+    await nats.flush();
     aRelay(server);
     await append(t.database, { entityUid: "a" });
-    await eventually(() => expect(received).toEqual(["millwright.run.created.v1"]));
-    unsubscribe();
+    await eventually(() => expect(received).toEqual([`first ${created}`, `second ${created}`]));
+    unsubscribeFirst();
+    await append(t.database, { entityUid: "b" });
+    await eventually(() => expect(received).toEqual([`first ${created}`, `second ${created}`, `second ${created}`]));
+    const messages = nats.stats().inMsgs;
+    unsubscribeSecond();
+    await append(t.database, { entityUid: "c" });
+    await eventually(async () => expect(await published(server)).toEqual(["a", "b", "c"]));
+    await nats.flush();
+    expect([received.length, nats.stats().inMsgs]).toEqual([3, messages]);
   });
 });
