@@ -79,7 +79,7 @@ async function measureLags(url: string, scheduler: Database, orchestrator: Datab
  * Returns the number of scheduled runs. Counting reads all runs, and its duration is included in the measured delay.
  */
 async function countScheduledRuns(orchestrator: Database): Promise<number> {
-  const { rows } = await orchestrator.sql.query<{ n: number }>(
+  const { rows } = await orchestrator.searches.query<{ n: number }>(
     "SELECT count(*) AS n FROM runs WHERE source = 'SCHEDULED_AGENT'",
   );
   return rows[0]!.n;
