@@ -145,7 +145,7 @@ execution AS (
     FROM change c WHERE ${isChanged("x.id", "execution_id")} AND x.id = c.execution_id AND c.changes_execution),
 locked AS MATERIALIZED (
   SELECT l.execution_id FROM leases l
-   WHERE ${isChanged("l.execution_id", "execution_id")} ORDER BY l.execution_id FOR UPDATE),
+   WHERE l.execution_id = ANY (ARRAY(SELECT execution_id FROM change WHERE lease <> 'unchanged')) ORDER BY l.execution_id FOR UPDATE),
 kept_lease AS (
   UPDATE leases l
      SET accepted = l.accepted OR c.lease = 'accept',
