@@ -31,6 +31,9 @@ const nameOf = (): string => process.env["MILLWRIGHT_SYSTEM"] ?? "standalone";
  */
 export const isStandalone = (): boolean => nameOf() === "standalone";
 
+/** Returns whether workers are killed during the suite. A run that loses its worker may repeat its last steps. */
+export const losesWorkers = (): boolean => ["processes-chaos", "existing-chaos"].includes(nameOf());
+
 /** Declares a suite for each of these deployments, or only for the one selected by `MILLWRIGHT_SYSTEM`. */
 export function onDeployments(names: readonly DeploymentName[], suite: (name: string) => void): void {
   if (process.env["MILLWRIGHT_SYSTEM"] !== undefined) return suite(nameOf());
