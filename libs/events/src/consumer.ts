@@ -102,8 +102,7 @@ export class Consumer {
   }
 
   start(): void {
-    this.#unsubscribeWakeups =
-      this.#deps.wakeups?.subscribe(this.#types, () => this.wake()) ?? (() => {});
+    this.#unsubscribeWakeups = this.#deps.wakeups?.subscribe(this.#types, () => this.wake()) ?? (() => {});
     this.#stopping = new AbortController();
     this.#loop.start();
   }
