@@ -30,7 +30,7 @@ export async function findJobs(
        FROM jsonb_to_recordset($1::jsonb) AS given ("executionId" bigint, attempt integer)
        JOIN leases l ON l.execution_id = given."executionId" AND l.attempt = given.attempt
        JOIN runs r ON r.uid = l.run_uid JOIN executions e ON e.id = l.execution_id
-      WHERE l.session_uid = $2`,
+      WHERE l.session_uid = $2 AND l.execution_id = ANY (ARRAY(SELECT (jsonb_array_elements($1::jsonb)->>'executionId')::bigint))`,
     [JSON.stringify(leases), session.uid],
   );
   return new Map(rows.map((row) => [row.execution_id, toJob(row)]));

@@ -64,4 +64,5 @@ const READ = `
    CROSS JOIN LATERAL (
       SELECT jsonb_agg(${ATTACHMENT} ORDER BY r.created_at, r.uid, m.seq, a.seq) AS attachments
         FROM ${OF_CONVERSATION} r JOIN messages m ON m.run_uid = r.uid JOIN message_attachments a ON a.message_uid = m.uid
-       WHERE m.delivered_at IS NOT NULL) earlier`;
+       WHERE m.delivered_at IS NOT NULL) earlier
+   WHERE l.execution_id = ANY (ARRAY(SELECT (jsonb_array_elements($1::jsonb)->>'execution_id')::bigint))`;
