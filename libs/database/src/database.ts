@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Pool, types } from "pg";
-import type { ClientBase, PoolClient, QueryConfig, QueryResult } from "pg";
+import type { ClientBase, PoolClient, PoolConfig, QueryConfig, QueryResult } from "pg";
 import { corkPerTurn } from "./pipeline.ts";
 import { SharedConnections } from "./shared-connections.ts";
 import { checkCount, safeNumber } from "./sql.ts";
@@ -28,7 +28,7 @@ const PREPARED_TEXTS_MAX = 500;
  * Statements of the pool and look-ups read few rows by key. A plan that PostgreSQL caches while a table is almost empty
  * must not read the whole table after it has grown, so indexes are used from the first row.
  */
-const BY_INDEX = "-c enable_seqscan=off";
+const BY_INDEX = "SET enable_seqscan = off";
 
 /**
  * Most rows are in memory, and many lists are read concurrently: neither JIT compilation nor parallel workers help.
@@ -77,20 +77,11 @@ export class Database {
       keepAlive: true,
       types: { getTypeParser },
     };
-    // Statements are pipelined: sent before earlier results have arrived.
-    const pool = new Pool({ ...connection, max: options.max ?? 6, pipeline: true, options: BY_INDEX });
-    // A broken connection fails its statement; without these listeners it would also end the process.
-    pool.on("error", ignore);
-    pool.on("connect", (client) => client.on("error", ignore));
-    const searching = new Pool({ ...connection, max: options.searching ?? 3, pipeline: true });
-    searching.on("error", ignore);
-    searching.on("connect", (client) => {
-      client.on("error", ignore);
-      client.query(SEARCHING).catch(ignore); // runs before the statement for which the connection was opened
-    });
+    const pool = openPool({ ...connection, max: options.max ?? 6 }, BY_INDEX);
+    const searching = openPool({ ...connection, max: options.searching ?? 3 }, SEARCHING);
     return new Database(
       pool,
-      new SharedConnections({ ...connection, options: BY_INDEX }, options.shared ?? 1, (query) => pool.query(query)),
+      new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)),
       searching,
     );
   }
@@ -187,6 +178,22 @@ export class Database {
     this.#statementNames.set(text, name);
     return name;
   }
+}
+
+/**
+ * Opens a pool whose connections begin with the statements `settings`. They are not start-up options, which a connection
+ * pooler may reject.
+ */
+function openPool(config: PoolConfig, settings: string): Pool {
+  // Statements are pipelined: sent before earlier results have arrived.
+  const pool = new Pool({ ...config, pipeline: true });
+  // A broken connection fails its statement; without these listeners it would also end the process.
+  pool.on("error", ignore);
+  pool.on("connect", (client) => {
+    client.on("error", ignore);
+    client.query(settings).catch(ignore); // runs before the statement for which the connection was opened
+  });
+  return pool;
 }
 
 function ask(client: ClientBase, query: QueryConfig): Promise<QueryResult> {

@@ -20,7 +20,7 @@ export class SharedConnections {
     this.#config = {
       ...config,
       pipeline: true,
-      options: `${config.options ?? ""} -c plan_cache_mode=force_generic_plan`,
+      options: "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off",
     };
     this.#otherwise = otherwise;
     this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));

@@ -174,6 +174,17 @@ describe("a transaction", () => {
   });
 });
 
+test("statements by key do not read whole tables where an index fits; searches may", async () => {
+  const isAllowed = async (sql: Sql) =>
+    (await sql.query<{ enable_seqscan: string }>("SHOW enable_seqscan")).rows[0]!.enable_seqscan;
+  expect(await Promise.all([isAllowed(db.sql), db.transaction(isAllowed), isAllowed(db.lookups)])).toEqual([
+    "off",
+    "off",
+    "off",
+  ]);
+  expect(await isAllowed(db.searches)).toBe("on");
+});
+
 describe("a lookup", () => {
   const number = async (n: number) =>
     (await db.lookups.query<{ n: number }>("SELECT n FROM things WHERE n = $1", [n])).rows[0]?.n;
