@@ -1,8 +1,7 @@
 import { sendTo } from "@millwright/database";
-import { newUid } from "@millwright/ids";
 import { isTerminal } from "../domain/run.ts";
-import type { RunChange } from "../domain/run-change.ts";
-import { endsAttempt, isWaitingForMachine } from "./compute-interval-store.ts";
+import { endsAttempt, isWaitingForMachine, type RunChange } from "../domain/run-change.ts";
+import { eventRows } from "./run-events-store.ts";
 import type { RunSql } from "./run-sql.ts";
 
 /**
@@ -26,12 +25,7 @@ const rowOf = (change: RunChange) => ({
   ends_attempt: endsAttempt(change),
   is_waiting_for_machine: isWaitingForMachine(change),
   event_count: change.events.length,
-  events: change.events.map(({ kind, executionId, payload }) => ({
-    uid: newUid(),
-    kind,
-    execution_id: executionId,
-    payload,
-  })),
+  events: eventRows(change.events),
 });
 
 /** Whether a change updates the run's row. A change that only informs the run (a child has ended) does not. */
@@ -146,14 +140,14 @@ execution AS (
 locked AS MATERIALIZED (
   SELECT l.execution_id FROM leases l
    WHERE l.execution_id = ANY (ARRAY(SELECT execution_id FROM change WHERE lease <> 'unchanged')) ORDER BY l.execution_id FOR UPDATE),
-kept_lease AS (
+updated_lease AS (
   UPDATE leases l
      SET accepted = l.accepted OR c.lease = 'accept',
          expires_at = CASE WHEN c.lease = 'accept' THEN clock_timestamp() + $2 * interval '1 ms' ELSE l.expires_at END,
          fence_at = CASE WHEN c.lease = 'stop' THEN clock_timestamp() + $3 * interval '1 ms' ELSE l.fence_at END
     FROM locked k JOIN change c ON c.execution_id = k.execution_id AND c.lease IN ('accept', 'stop')
    WHERE l.execution_id = k.execution_id),
-released_lease AS (
+deleted_lease AS (
   DELETE FROM leases l USING locked k JOIN change c ON c.execution_id = k.execution_id AND c.lease = 'release'
    WHERE l.execution_id = k.execution_id),
 stream AS (

@@ -5,6 +5,10 @@ import { topics } from "../../storage/wakeups.ts";
 import type { NewRunEvent, RunEvent, WorkerEvent, AppendOutcome, AttemptRef } from "../domain/run-events.ts";
 import type { JsonObject } from "@millwright/json";
 
+/** Returns new rows of events of the orchestrator, without their run, seq and time. */
+export const eventRows = (events: readonly NewRunEvent[]) =>
+  events.map(({ kind, executionId, payload }) => ({ uid: newUid(), kind, execution_id: executionId, payload }));
+
 /**
  * Appends events of the orchestrator to a run, in order, with the next seqs, in the caller's transaction. If that
  * transaction locks the run's row, it must have done so before. Notifies subscribers of the run's events after the
@@ -12,19 +16,13 @@ import type { JsonObject } from "@millwright/json";
  */
 export async function appendRunEvents(tx: Sql, runUid: string, events: readonly NewRunEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map((event) => ({
-    uid: newUid(),
-    kind: event.kind,
-    execution_id: event.executionId,
-    payload: event.payload,
-  }));
   await sendTo(
     tx,
     `WITH stream AS (UPDATE run_streams SET last_seq = last_seq + $2 WHERE run_uid = $1 RETURNING last_seq - $2 AS before)
      INSERT INTO stream.run_events (run_uid, seq, uid, kind, occurred_at, execution_id, payload)
      SELECT $1, stream.before + n, (e->>'uid')::uuid, e->>'kind', clock_timestamp(), (e->>'execution_id')::bigint, e->'payload'
        FROM stream, jsonb_array_elements($3::jsonb) WITH ORDINALITY AS given (e, n)`,
-    [runUid, events.length, JSON.stringify(rows)],
+    [runUid, events.length, JSON.stringify(eventRows(events))],
     events.length,
   );
   tx.announce?.(topics.runEvents(runUid));
