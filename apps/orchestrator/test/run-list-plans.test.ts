@@ -24,7 +24,7 @@ beforeAll(async () => {
   await sql.query(
     `INSERT INTO runs (uid, root_run_uid, depth, owner_type, owner_uid, creator_type, creator_uid, executor_uid, title, state, prompt, mode, interactive, source, execution_location,
                        conversation_uid, agent_config, frozen, metadata, factory_uid, environment_uid, config_name, model_id, skill_spec, schedule, created_at, updated_at)
-     SELECT u, u, 0, 'team', CASE WHEN n % 5 = 4 THEN $2::uuid ELSE $1::uuid END, 'user', CASE WHEN rare THEN 'rare' ELSE 'c' || n % 50 END, CASE WHEN rare THEN 'rare' ELSE 'x' || n % 50 END,
+     SELECT u, u, 0, 'team', CASE WHEN n % 5 = 4 THEN $2::uuid ELSE $1::uuid END, 'user', CASE WHEN rare THEN 'rare' ELSE 'c' || n % 50 END, CASE WHEN rare THEN 'rare' WHEN n > 3000 THEN 'former' ELSE 'current' END,
             'Run ' || n % 777, CASE WHEN rare THEN 'BLOCKED' ELSE 'SUCCEEDED' END, CASE WHEN rare THEN 'Find the needle.' ELSE 'Look at part ' || n || ' of the whole.' END, 'normal', false, CASE WHEN rare THEN 'JIRA' ELSE 'API' END, CASE WHEN rare THEN 'LOCAL' ELSE 'REMOTE' END,
             gen_random_uuid(), '{}', '{}', CASE WHEN rare THEN '{"k": "rare"}' ELSE '{"k": "v"}' END::jsonb, CASE WHEN rare THEN $3::uuid ELSE gen_random_uuid() END,
             CASE WHEN rare THEN NULL ELSE 'environment' || n % 20 END, CASE WHEN n > 49000 THEN 'bygone' WHEN rare THEN 'rare' ELSE 'a' || n % 20 END, CASE WHEN rare THEN 'rare' ELSE 'm' || n % 5 END,
@@ -122,6 +122,22 @@ async function readFor(query: RunListQuery): Promise<number> {
 test("a page reads no more runs than a walk and the matches, if only the oldest runs match and the newest are requested", async () => {
   // A walk reads at most 2500 √10 runs, and 800 of 40,000 runs match.
   for (const sort of SORTS) expect(await readFor({ states: [], ...sort, name: "bygone" })).toBeLessThan(10_000);
+});
+
+test.each(
+  ["creator", "executor", "name", "model_id", "factory_uid", "source", "skill", "schedule_id", "state", "task_status"]
+    .map((filter) => [filter, FILTERS[filter]!] as const)
+    .concat([["creator and state", { creatorUid: "rare", states: ["BLOCKED"] }]]),
+)("a %s that few runs have is found without a whole walk in every order", async (_, filter) => {
+  // The first steps of a walk are 500 √10 of its 2500 √10. Fifty of 50,000 runs match, and some are active.
+  for (const sort of SORTS)
+    expect([sort, (await readFor({ states: [], ...sort, ...filter })) < 2500]).toEqual([sort, true]);
+});
+
+test("an executor whose many runs begin after the first steps of a walk is found by the whole walk", async () => {
+  // 37,000 of 40,000 runs match, and none of the newest 2,400. Up to 20,000 are counted in an index.
+  const sort = { sortBy: "created_at", isDescending: true } as const;
+  expect(await readFor({ states: [], ...sort, executorUid: "former" })).toBeLessThan(30_000);
 });
 
 test.each<[string, Partial<RunListQuery>]>([

@@ -2,6 +2,8 @@ import type { Database } from "@millwright/database";
 
 /** Runs per statement, so that the memory of a statement stays small. */
 const BATCH = 100_000;
+/** Number of newest runs, of which a tenth is active. No older run is: the time of a run is limited. */
+const RECENT = 10_000;
 
 /**
  * Writes the runs `first` to `last`, and artifacts of some, as a large team has them after years: values that most runs
@@ -60,7 +62,7 @@ SELECT md5('run' || n)::uuid, md5('run' || root)::uuid, CASE WHEN root <> n THEN
        CASE WHEN bench_any(n, 4, 10) < 6 THEN md5('factory' || bench_skewed(n, 5, 40))::uuid END,
        CASE WHEN bench_any(n, 6, 10) < 7 THEN substr(md5('environment' || bench_skewed(n, 7, 200)), 1, 22) END,
        (ARRAY['Fix', 'Add', 'Remove', 'Rename', 'Test', 'Review'])[1 + bench_any(n, 8, 6)] || ' the word' || bench_skewed(n, 9, 2000) || ' of part' || bench_skewed(n, 10, 500),
-       CASE WHEN s < 8000 THEN 'SUCCEEDED' WHEN s < 8800 THEN 'FAILED' WHEN s < 9300 THEN 'CANCELLED' WHEN s < 9750 THEN 'ERROR' WHEN s < 9990 THEN 'BLOCKED' WHEN s < 9995 THEN 'QUEUED' ELSE 'INPROGRESS' END,
+       CASE WHEN n <= ${RECENT} AND s < 500 THEN 'QUEUED' WHEN n <= ${RECENT} AND s < 1000 THEN 'INPROGRESS' WHEN s < 8000 THEN 'SUCCEEDED' WHEN s < 8800 THEN 'FAILED' WHEN s < 9300 THEN 'CANCELLED' WHEN s < 9750 THEN 'ERROR' ELSE 'BLOCKED' END,
        'Please check word' || bench_skewed(n, 11, 2000) || ' in file' || bench_any(n, 12, 100000) || ' and do there what is to be done. ' || repeat('More of the same text. ', 5), 'normal', false,
        (ARRAY['API', 'SCHEDULED_AGENT', 'WEB_APP', 'CLI', 'ORCHESTRATION', 'GITHUB_WEBHOOK', 'SLACK', 'LINEAR', 'JIRA', 'LOCAL'])[1 + bench_skewed(n, 13, 10)],
        CASE WHEN bench_any(n, 14, 100) < 3 THEN 'LOCAL' ELSE 'REMOTE' END, md5('conversation' || n)::uuid,

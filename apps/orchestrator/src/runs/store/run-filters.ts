@@ -58,21 +58,11 @@ export function conditionsOf(
   use: Use,
   trigrams: readonly string[] = [],
 ): { readonly bounds: readonly string[]; readonly filters: readonly string[] } {
-  const { sortBy, createdAfter, createdBefore, updatedAfter, skillSpec } = query;
-  const created = [
-    ...(createdAfter ? [`r.created_at > ${bind(createdAfter, "timestamptz")}`] : []),
-    ...(createdBefore ? [`r.created_at < ${bind(createdBefore, "timestamptz")}`] : []),
-  ];
-  const updated = [
-    ...(updatedAfter ? [`r.updated_at > ${bind(updatedAfter, "timestamptz")}`] : []),
-    // A run created after a time was updated after that time, too.
-    ...(createdAfter && sortBy === "updated_at" ? [`r.updated_at > ${bind(createdAfter, "timestamptz")}`] : []),
-  ];
-  // Written with the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid.
-  const skill =
-    skillSpec === undefined
-      ? []
-      : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
+  const { sortBy, createdAfter } = query;
+  const { created, updated } = timeConditions(query, bind);
+  // A run created after a time was updated after that time, too.
+  if (createdAfter && sortBy === "updated_at") updated.push(`r.updated_at > ${bind(createdAfter, "timestamptz")}`);
+  const skill = skillConditions(query, bind);
   const filters = [
     ...columnConditions(query, bind),
     ...(use === "set" ? endedOrNot(query) : []),
@@ -86,6 +76,18 @@ export function conditionsOf(
   };
   const [bounds, ...rest] = byOrder[sortBy];
   return { bounds: bounds!, filters: [...rest.flat(), ...filters] };
+}
+
+function timeConditions(
+  { createdAfter, createdBefore, updatedAfter }: RunListQuery,
+  bind: Bind,
+): { readonly created: string[]; readonly updated: string[] } {
+  const compared = (column: string, time: Date | undefined): string[] =>
+    time ? [`${column} ${bind(time, "timestamptz")}`] : [];
+  return {
+    created: [...compared("r.created_at >", createdAfter), ...compared("r.created_at <", createdBefore)],
+    updated: compared("r.updated_at >", updatedAfter),
+  };
 }
 
 /** Runs updated later than this after their creation have an index of their own. */
@@ -137,29 +139,44 @@ export function conditionsAfter(
 }
 
 function columnConditions(query: RunListQuery, bind: Bind): string[] {
-  const { states, factoryUids, factoryOnly, sources, environmentUid, metadata, conversationUid } = query;
-  const equal = (column: string, value: string | undefined): string[] =>
-    value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
+  const { states, factoryOnly, executionLocation, metadata, conversationUid } = query;
   return [
     ...(states.length > 0 ? [`r.state = ANY(${bind(states, "text[]")})`] : []),
-    ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
     ...(factoryOnly ? ["r.factory_uid IS NOT NULL"] : []),
     ...(conversationUid === undefined
       ? []
       : [isUuid(conversationUid) ? `r.conversation_uid = ${bind(conversationUid, "uuid")}` : "false"]),
-    ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
-    ...equal("r.config_name", query.name),
-    ...equal("r.model_id", query.modelId),
-    ...equal("r.creator_uid", query.creatorUid),
-    ...equal("r.executor_uid", query.executorUid),
-    ...equal("r.execution_location", query.executionLocation),
-    ...equal("r.schedule->>'schedule_id'", query.scheduleUid),
-    ...(environmentUid === EMPTY_ENVIRONMENT
-      ? ["r.environment_uid IS NULL"]
-      : equal("r.environment_uid", environmentUid)),
+    ...equal("r.execution_location", executionLocation, bind),
+    ...attributeConditions(query, bind),
     ...(metadata ? [`r.metadata @> ${bind(JSON.stringify(metadata), "jsonb")} AND r.metadata <> '{}'`] : []),
   ];
 }
+
+const equal = (column: string, value: string | undefined, bind: Bind): string[] =>
+  value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
+
+/** Returns the conditions on attributes that a run has from its creation. Each attribute has an index of its own. */
+function attributeConditions(query: RunListQuery, bind: Bind): string[] {
+  const { factoryUids, sources, environmentUid } = query;
+  return [
+    ...(factoryUids ? [`r.factory_uid = ANY(${bind(factoryUids, "uuid[]")})`] : []),
+    ...(sources ? [`r.source = ANY(${bind(sources, "text[]")})`] : []),
+    ...equal("r.config_name", query.name, bind),
+    ...equal("r.model_id", query.modelId, bind),
+    ...equal("r.creator_uid", query.creatorUid, bind),
+    ...equal("r.executor_uid", query.executorUid, bind),
+    ...equal("r.schedule->>'schedule_id'", query.scheduleUid, bind),
+    ...(environmentUid === EMPTY_ENVIRONMENT
+      ? ["r.environment_uid IS NULL"]
+      : equal("r.environment_uid", environmentUid, bind)),
+  ];
+}
+
+/** Written with the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid. */
+const skillConditions = ({ skillSpec }: RunListQuery, bind: Bind): string[] =>
+  skillSpec === undefined
+    ? []
+    : [`(r.skill_spec IS NULL) IS FALSE AND r.skill_spec COLLATE "C" = ${bind(skillSpec, "text")}`];
 
 const among = (states: readonly RunState[]): string => `r.state IN (${states.map((state) => `'${state}'`).join(", ")})`;
 const ENDED = among(RUN_STATES.filter(isTerminal));
@@ -202,6 +219,28 @@ function endedOrNot({
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
+/**
+ * Returns sets of conditions over `runs r`. The list has at most as many runs as meet the conditions of a set, and one
+ * index suffices to count the runs that meet a condition.
+ */
+export function countableConditions(query: RunListQuery, bind: Bind): string[][] {
+  const states = statesOf(query);
+  const inStates = (): string => `r.state = ANY(${bind(states!, "text[]")})`;
+  const areEnded = states?.every(isTerminal) === true;
+  const { created, updated } = timeConditions(query, bind);
+  return [
+    ...(states && !states.includes("SUCCEEDED") ? [[inStates()]] : []),
+    ...[...attributeConditions(query, bind), ...skillConditions(query, bind)].map((attribute) =>
+      areEnded ? [`${attribute} AND ${ENDED} AND ${inStates()}`] : [`${attribute} AND ${ENDED}`, NOT_ENDED],
+    ),
+    ...[created, updated].filter(({ length }) => length > 0).map((times) => [times.join(" AND ")]),
+  ];
+}
+
+/** Returns the states of listed runs or, for running tasks, of runs in their trees; undefined for all states. */
+const statesOf = ({ states, taskStatuses }: RunListQuery): readonly RunState[] | undefined =>
+  states.length > 0 ? states : taskStatuses?.flatMap((status) => STATES_OF_TASK[status]);
+
 function otherTableConditions(
   { ancestorRunUid, artifactType, search, runUids, taskStatuses }: RunListQuery,
   bind: Bind,
@@ -235,7 +274,8 @@ const hasRow = (table: string, runUid: string, condition: string, use: Use): str
     ? `(SELECT true FROM ${table} WHERE ${runUid} = r.uid AND ${condition} LIMIT 1) IS TRUE`
     : `r.uid IN (SELECT ${runUid} FROM ${table} WHERE ${condition})`;
 
-const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly RunState[]>> = {
+const STATES_OF_TASK: Readonly<Record<TaskStatus, readonly RunState[]>> = {
+  running: RUN_STATES.filter((state) => !isTerminal(state)),
   complete: ["SUCCEEDED"],
   failed: ["FAILED", "ERROR"],
   blocked: ["BLOCKED"],
@@ -247,7 +287,7 @@ const STATES_OF_TASK: Readonly<Record<Exclude<TaskStatus, "running">, readonly R
  * other statuses are terminal states of the top-level run.
  */
 function taskStatusConditions(statuses: readonly TaskStatus[], bind: Bind, use: Use): string[] {
-  const ended = statuses.flatMap((status) => (status === "running" ? [] : STATES_OF_TASK[status]));
+  const ended = statuses.flatMap((status) => STATES_OF_TASK[status]).filter(isTerminal);
   const alternatives = [
     ...(ended.length > 0 ? [`r.state = ANY(${bind(ended, "text[]")})`] : []),
     ...(statuses.includes("running")

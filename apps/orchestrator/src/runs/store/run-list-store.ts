@@ -4,7 +4,15 @@ import { DomainError } from "@millwright/errors";
 import type { RunListQuery, RunPosition } from "../domain/run-list.ts";
 import type { Owner, Run } from "../domain/run.ts";
 import { binding, type Bind } from "../../storage/store/binding.ts";
-import { conditionsOf, conditionsAfter, halvesOf, KEYS, orderOf, partsAfter } from "./run-filters.ts";
+import {
+  conditionsAfter,
+  conditionsOf,
+  countableConditions,
+  halvesOf,
+  KEYS,
+  orderOf,
+  partsAfter,
+} from "./run-filters.ts";
 import { LISTED_RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
 
@@ -26,6 +34,19 @@ type ListedRow = RunRow & {
 const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
 
 /**
+ * Shares of these steps. The first walk of a list whose matching runs can be counted reads `first`, that of other lists
+ * reads `whole`. A second walk reads up to `longest`.
+ */
+const SHARES = { first: 1 / 5, whole: 1, longest: 3 } as const;
+
+/**
+ * Maximum numbers of matching runs that are sorted: instead of any walk in a scattered order, instead of reading a share
+ * of steps (`perShare`), and instead of any number of steps (`most`). Finding and sorting 5,000 runs takes as long as a
+ * whole walk, but fills the page for certain.
+ */
+const SORTED = { scattered: 10_000, perShare: 9000, most: 20_000 } as const;
+
+/**
  * Number of runs with the words of `q` that are found and sorted in about the time of a walk: `near` if another table
  * must be read, `apart` if `run_texts` suffices.
  */
@@ -36,8 +57,8 @@ const FEW = { near: 2500, apart: 15_000 } as const;
  *
  * Uses two statements whose plans are both bounded. The first walks along the index of the sort order and reads a
  * limited number of runs. If that does not fill the page, the second finds all matching runs by the indexes of the
- * filters and sorts them: these runs are few, or far from where the walk began. If few texts have the searched words,
- * the walk is skipped.
+ * filters and sorts them: these runs are few, or far from where the walk began. A walk stops early if sorting is
+ * expected to be faster than its remaining steps, and is skipped if few texts have the searched words.
  *
  * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters match too few
  * of too many runs.
@@ -59,9 +80,9 @@ export async function listRuns(
     limit,
     trigrams: sample?.trigrams,
   };
-  const select = async (statement: Statement): Promise<ListedRow[]> => {
+  const select = async <R>(statement: Statement): Promise<R[]> => {
     const { params, bind } = binding();
-    return (await inTime(sql.query<ListedRow>(statement(request, bind), params))).rows;
+    return (await inTime(sql.query<R>(statement(request, bind), params))).rows;
   };
   const isSmall =
     query.runUids !== undefined ||
@@ -71,7 +92,7 @@ export async function listRuns(
     (query.search && "runUid" in query.search);
   const rows =
     (isSmall || (sample && hasFewMatches(query, sample)) ? undefined : await readByWalks(request, select)) ??
-    (await select(sortStatement));
+    (await select<ListedRow>(sortStatement));
   // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
   // could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
@@ -104,22 +125,60 @@ type ListRequest = {
   readonly trigrams: Sample["trigrams"] | undefined;
 };
 type Statement = (request: ListRequest, bind: Bind) => string;
+type Select = <R>(statement: Statement) => Promise<R[]>;
 
-/** Returns the page, or undefined if the walks reached neither the last run of the page nor the end of all runs. */
-async function readByWalks(
+/** Returns the page, or undefined if finding and sorting all matching runs is faster. */
+async function readByWalks(request: ListRequest, select: Select): Promise<ListedRow[] | undefined> {
+  const { query, limit } = request;
+  const isCountable = countableConditions(query, () => "").length > 0;
+  const isScattered = query.sortBy === "title" || query.sortBy === "agent"; // runs are stored in order of their creation
+  if (isCountable && isScattered && (await matchAtMost(SORTED.scattered, request, select))) return undefined;
+  const share = SHARES[isCountable ? "first" : "whole"];
+  const first = await walk(request, select, share);
+  if (first.isPage) return first.rows;
+  const expectedShare = (share * limit) / first.rows.length; // infinite without a match
+  const mostSorted = Math.min(SORTED.most, Math.ceil(SORTED.perShare * expectedShare));
+  if (isCountable ? await matchAtMost(mostSorted, request, select) : expectedShare > SHARES.longest) return undefined;
+  const second = await walk(request, select, SHARES.longest);
+  return second.isPage ? second.rows : undefined;
+}
+
+/**
+ * Returns the matching runs within a share of the steps. They are the page (`isPage`) if the walk reached the last run
+ * of the page or the end of all runs.
+ */
+async function walk(
   { query, after, limit }: ListRequest,
-  select: (statement: Statement) => Promise<ListedRow[]>,
-): Promise<ListedRow[] | undefined> {
+  select: Select,
+  share: number,
+): Promise<{ readonly rows: ListedRow[]; readonly isPage: boolean }> {
   const found: ListedRow[] = [];
   for (let part = 0; part < partsAfter(query, after) && found.length < limit; part++) {
     const wanted = limit - found.length;
-    const rows = await select((request, bind) => walkStatement(request, bind, part, wanted));
+    const rows = await select<ListedRow>((request, bind) => walkStatement(request, bind, part, wanted, share));
     // Runs beyond the end of a walk are unknown.
     const end = rows.findIndex((row) => row.is_end);
-    if (end !== -1 && !(end === wanted - 1 && rows[end]!.matches)) return undefined;
-    found.push(...rows);
+    const isPage = end === -1 || (end === wanted - 1 && rows[end]!.matches === true);
+    found.push(...(isPage ? rows : rows.slice(0, end + 1).filter(({ matches }) => matches)));
+    if (!isPage) return { rows: found, isPage };
   }
-  return found;
+  return { rows: found, isPage: true };
+}
+
+/** Returns whether indexes show that at most `most` runs match. */
+async function matchAtMost(most: number, { owners, query }: ListRequest, select: Select): Promise<boolean> {
+  const [row] = await select<{ are_few: boolean }>((_, bind) => {
+    const uids = bind(
+      owners.map(({ uid }) => uid),
+      "uuid[]",
+    );
+    const limit = bind(most + 1, "integer");
+    const count = (condition: string): string =>
+      `(SELECT count(*) FROM (SELECT FROM runs r WHERE r.owner_uid = ANY(${uids}) AND ${condition} LIMIT ${limit}) counted)`;
+    const counts = countableConditions(query, bind).map((conditions) => conditions.map(count).join(" + "));
+    return `SELECT least(${counts.join(", ")}) < ${limit} AS are_few`;
+  });
+  return row!.are_few;
 }
 
 function walkStatement(
@@ -127,12 +186,13 @@ function walkStatement(
   bind: Bind,
   part: number,
   wanted: number,
+  share: number,
 ): string {
   const order = orderOf(query);
   const { bounds, filters: queryFilters } = conditionsOf(query, bind, "walk");
   const filters = [...queryFilters, ...boundTo(run, bind)];
   const limitClause = `LIMIT ${bind(wanted, "integer")}`;
-  const steps = bind(filters.length === 0 ? limit : stepsFor(query, owners, limit), "integer");
+  const steps = bind(filters.length === 0 ? limit : stepsFor(query, owners, limit, share), "integer");
   const range = conditionsAfter(query, after, bind, part);
   const walks = halvesOf(query, bind).map(
     (half) => `
@@ -164,9 +224,9 @@ const isApart = (query: RunListQuery): boolean => isOfTexts(query) && query.sort
  * Returns the number of runs that a walk reads per owner. Teams share the total, so that a page costs no more for a
  * caller who is a member of many teams.
  */
-function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number): number {
+function stepsFor(query: RunListQuery, owners: readonly Owner[], limit: number, share: number): number {
   const teams = owners.filter(({ type }) => type === "team").length;
-  return Math.max(limit, Math.ceil((STEPS[paceOf(query)] * Math.sqrt(limit)) / Math.max(1, teams)));
+  return Math.max(limit, Math.ceil((share * STEPS[paceOf(query)] * Math.sqrt(limit)) / Math.max(1, teams)));
 }
 
 function paceOf(query: RunListQuery): keyof typeof STEPS {
