@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Pool, types } from "pg";
 import type { ClientBase, PoolClient, PoolConfig, QueryConfig, QueryResult } from "pg";
 import { corkPerTurn } from "./pipeline.ts";
-import { SharedConnections } from "./shared-connections.ts";
+import { BY_KEY, SharedConnections } from "./shared-connections.ts";
 import { checkCount, safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
 import { CONNECTION_WAIT_MS, retryConflicts } from "./transactions.ts";
@@ -25,12 +25,6 @@ export type CommitListener = (topics: ReadonlySet<string>) => void;
 const PREPARED_TEXTS_MAX = 500;
 
 /**
- * Statements of the pool and look-ups read few rows by key. A plan that PostgreSQL caches while a table is almost empty
- * must not read the whole table after it has grown, so indexes are used from the first row.
- */
-const BY_INDEX = "SET enable_seqscan = off";
-
-/**
  * Most rows are in memory, and many lists are read concurrently: neither JIT compilation nor parallel workers help.
  */
 const SEARCHING =
@@ -39,7 +33,7 @@ const SEARCHING =
 /** One service's PostgreSQL database: a pool, autocommitted statements, and transactions. */
 export class Database {
   readonly pool: Pool;
-  /** Every statement commits by itself. */
+  /** Every statement commits by itself. For few rows by key: tables are not read as a whole where an index fits. */
   readonly sql: Sql;
   /**
    * Short reads by key: they share connections, never wait for a free one, and use one generic plan. Not for lists,
@@ -77,7 +71,7 @@ export class Database {
       keepAlive: true,
       types: { getTypeParser },
     };
-    const pool = openPool({ ...connection, max: options.max ?? 6 }, BY_INDEX);
+    const pool = openPool({ ...connection, max: options.max ?? 6 }, BY_KEY);
     const searching = openPool({ ...connection, max: options.searching ?? 3 }, SEARCHING);
     return new Database(
       pool,

@@ -1,6 +1,16 @@
 import { Client, type ClientConfig, type QueryConfig, type QueryResult } from "pg";
 import { corkPerTurn } from "./pipeline.ts";
 
+/**
+ * Settings of connections for statements that read few rows by key. A plan that PostgreSQL caches while a table is almost
+ * empty must not read the whole table after it has grown, so indexes are used from the first row. Up to version 17,
+ * PostgreSQL adds a cost to plans without an index that JIT compilation would take for a long statement.
+ */
+export const BY_KEY = "SET enable_seqscan = off; SET jit = off";
+
+/** Reads by key have one good plan for all keys. */
+const LOOKUPS = `${BY_KEY}; SET plan_cache_mode = force_generic_plan`;
+
 /** How long the pool is used after a failed connection. */
 const REST_MS = 1_000;
 
@@ -16,12 +26,7 @@ export class SharedConnections {
   #isClosed = false;
 
   constructor(config: ClientConfig, count: number, otherwise: (query: QueryConfig) => Promise<QueryResult>) {
-    // Reads by key have one good plan for all keys.
-    this.#config = {
-      ...config,
-      pipeline: true,
-      options: "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off",
-    };
+    this.#config = { ...config, pipeline: true };
     this.#otherwise = otherwise;
     this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));
   }
@@ -59,6 +64,7 @@ export class SharedConnections {
       .on("error", () => {}); // its queries reject with the error themselves
     try {
       await client.connect();
+      await client.query(LOOKUPS); // not a start-up option, which a connection pooler may reject
       if (this.#isClosed) await client.end();
       else place.client = client;
     } catch {
