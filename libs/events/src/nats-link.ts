@@ -62,9 +62,11 @@ export class NatsLink {
       subscribe(eventTypes, f) {
         const unsubscribe = local.subscribe(eventTypes, f);
         for (const type of eventTypes) receive(type);
+        let isSubscribed = true;
         return () => {
           unsubscribe();
-          for (const type of eventTypes) release(type);
+          if (isSubscribed) for (const type of eventTypes) release(type);
+          isSubscribed = false;
         };
       },
     };

@@ -108,6 +108,7 @@ describe("the relay", () => {
     await append(t.database, { entityUid: "a" });
     await eventually(() => expect(received).toEqual([`first ${created}`, `second ${created}`]));
     unsubscribeFirst();
+    unsubscribeFirst(); // has no effect on the other subscriber
     await append(t.database, { entityUid: "b" });
     await eventually(() => expect(received).toEqual([`first ${created}`, `second ${created}`, `second ${created}`]));
     const messages = nats.stats().inMsgs;
