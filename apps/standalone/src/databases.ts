@@ -33,7 +33,7 @@ async function runEmbedded(options: EmbeddedPostgresOptions, log: Logger): Promi
   const timer = setInterval(() => {
     if (starting || server.isAlive) return;
     log.error({}, "PostgreSQL has stopped; starting it again");
-    starting = EmbeddedPostgres.start({ ...options, port: server.port })
+    starting = EmbeddedPostgres.start({ ...options, port: server.port, requiresSocket: server.hasSocket })
       .then(
         (next) => void (server = next),
         (error: unknown) => log.error({ error }, "PostgreSQL does not start"),

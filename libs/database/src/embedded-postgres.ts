@@ -22,6 +22,8 @@ export type EmbeddedPostgresOptions = {
   port?: number;
   /** Default 200. */
   maxConnections?: number;
+  /** Fail if the server cannot have a Unix socket: for a restart whose callers use it. */
+  requiresSocket?: boolean;
   /** Further server settings, such as `{ fsync: "off" }` for tests. */
   settings?: Record<string, string>;
 };
@@ -87,7 +89,8 @@ export class EmbeddedPostgres {
       // An exit can mean that a port was just taken, an old backend still has the memory, or a concurrent start was
       // faster.
       if (++spawns > SPAWNS_MAX) break;
-      if (server && (await failedOnSocket(home))) hasSocket = false; // not every file system has sockets
+      // Not every file system has sockets.
+      if (server && !options.requiresSocket && (await failedOnSocket(home))) hasSocket = false;
       if (found) {
         const socket = socketPath(home, found.port);
         for (const path of [socket, `${socket}.lock`, join(pgData, "postmaster.pid")]) await rm(path, { force: true });
@@ -108,6 +111,11 @@ export class EmbeddedPostgres {
   /** Returns whether the server process is alive. */
   get isAlive(): boolean {
     return isPostmasterOf(this.pid, this.#pgData);
+  }
+
+  /** Whether `localUrl` uses the Unix socket. */
+  get hasSocket(): boolean {
+    return this.#socketDir !== "";
   }
 
   /** Returns the connection URL of a database of this server, over TCP. */

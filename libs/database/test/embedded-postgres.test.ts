@@ -82,6 +82,17 @@ describe("the embedded server", () => {
     expect([server.port, server.localUrl("postgres")]).toEqual([port, server.url("postgres")]);
   });
 
+  test("does not start without a socket if its callers use it", async () => {
+    await server.stop();
+    const port = await freePort();
+    await mkdir(socketOf(port));
+    const start = () => EmbeddedPostgres.start({ dataDir, port, requiresSocket: true });
+    await expect(start()).rejects.toThrow("Unix-domain sockets");
+    await rm(socketOf(port), { recursive: true });
+    server = await start();
+    expect(server.hasSocket).toBe(true);
+  });
+
   test("is adopted without a socket, as earlier versions started it, or after its socket was deleted", async () => {
     await server.stop();
     await EmbeddedPostgres.start({ dataDir, settings: { unix_socket_directories: "" } });
