@@ -25,7 +25,7 @@ export async function saveChanges(tx: RunSql, changes: readonly RunChange[], con
     released.filter(({ run }) => !run.execution.isLocal).map(({ run }) => run),
   );
   for (const batch of batchesOfDistinctRuns(changes)) await saveRows(tx, batch);
-  for (const change of changes) await saveMore(tx, change, context);
+  for (const change of changes) await saveRareParts(tx, change, context);
   const ended = changes.filter(({ run, next }) => next.execution === "ENDED" && run.execution.lease?.isAccepted);
   await enqueueTranscripts(
     tx,
@@ -47,16 +47,17 @@ export async function saveChanges(tx: RunSql, changes: readonly RunChange[], con
 /** Several children of one parent may end at once: each of them changes the parent. */
 function batchesOfDistinctRuns(changes: readonly RunChange[]): RunChange[][] {
   const batches: RunChange[][] = [];
+  const countOfRun = new Map<string, number>();
   for (const change of changes) {
-    const batch = batches.find((candidate) => candidate.every(({ run }) => run.uid !== change.run.uid));
-    if (batch) batch.push(change);
-    else batches.push([change]);
+    const earlier = countOfRun.get(change.run.uid) ?? 0;
+    countOfRun.set(change.run.uid, earlier + 1);
+    (batches[earlier] ??= []).push(change);
   }
   return batches;
 }
 
-/** Saves what few changes have. */
-async function saveMore(tx: RunSql, change: RunChange, context: ChangeContext): Promise<void> {
+/** Saves what few changes have: a longer prompt, a further execution, a wait, a directive. */
+async function saveRareParts(tx: RunSql, change: RunChange, context: ChangeContext): Promise<void> {
   if (change.submittedPrompt !== undefined) await updateText(tx, change.run.uid, change.submittedPrompt);
   if (change.next.hasNextExecution) await queueFurtherExecution(tx, change, context);
   if (change.wait !== undefined) await updateWait(tx, change);
