@@ -220,22 +220,39 @@ function endedOrNot({
 }
 
 /**
- * Returns sets of conditions over `runs r`. The list has at most as many runs as meet the conditions of a set, and one
- * index suffices to count the runs that meet a condition.
+ * Returns sets of FROM clauses with conditions, of which each finds rows with one index. The numbers of these rows, added
+ * up over a set, are an upper bound of the number of listed runs. `owned` limits `runs r` to the owners.
  */
-export function countableConditions(query: RunListQuery, bind: Bind): string[][] {
+export function countableRows(query: RunListQuery, bind: Bind, owned: () => string): string[][] {
   const states = statesOf(query);
   const inStates = (): string => `r.state = ANY(${bind(states!, "text[]")})`;
   const areEnded = states?.every(isTerminal) === true;
   const { created, updated } = timeConditions(query, bind);
-  return [
+  const conditions = [
     ...(states && !states.includes("SUCCEEDED") ? [[inStates()]] : []),
     ...[...attributeConditions(query, bind), ...skillConditions(query, bind)].map((attribute) =>
       areEnded ? [`${attribute} AND ${ENDED} AND ${inStates()}`] : [`${attribute} AND ${ENDED}`, NOT_ENDED],
     ),
     ...[created, updated].filter(({ length }) => length > 0).map((times) => [times.join(" AND ")]),
   ];
+  return [
+    ...conditions.map((set) => set.map((condition) => `runs r WHERE ${owned()} AND ${condition}`)),
+    ...(query.artifactType === undefined ? [] : [[`artifacts a WHERE ${isOfType(query.artifactType, bind)}`]]),
+  ];
 }
+
+/** Returns whether the list has one filter, by which all matching runs can be counted. */
+export function isOneCountableFilter(query: RunListQuery): boolean {
+  const { bounds, filters } = conditionsOf(query, withoutParameters, "walk");
+  const rows = countableRows(query, withoutParameters, () => "");
+  return bounds.length === 0 && filters.length === 1 && rows.flat().some((found) => found.includes(filters[0]!));
+}
+
+const isOfType = (artifactType: string, bind: Bind): string =>
+  `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`;
+
+/** Binds no parameters, where only the form of the conditions is of interest. */
+export const withoutParameters: Bind = () => "";
 
 /** Returns the states of listed runs or, for running tasks, of runs in their trees; undefined for all states. */
 const statesOf = ({ states, taskStatuses }: RunListQuery): readonly RunState[] | undefined =>
@@ -250,16 +267,7 @@ function otherTableConditions(
   return [
     ...(ancestorRunUid === undefined ? [] : [`r.uid IN (${descendants(bind(ancestorRunUid, "uuid"))})`]),
     ...(taskStatuses ? taskStatusConditions(taskStatuses, bind, use) : []),
-    ...(artifactType === undefined
-      ? []
-      : [
-          hasRow(
-            "artifacts a",
-            "a.run_uid",
-            `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`,
-            use,
-          ),
-        ]),
+    ...(artifactType === undefined ? [] : [hasRow("artifacts a", "a.run_uid", isOfType(artifactType, bind), use)]),
     ...(search ? searchConditions(search, bind, use, trigrams) : []),
     ...(runUids ? [`r.uid = ANY(${bind(runUids, "uuid[]")})`] : []),
   ];

@@ -7,11 +7,13 @@ import { binding, type Bind } from "../../storage/store/binding.ts";
 import {
   conditionsAfter,
   conditionsOf,
-  countableConditions,
+  countableRows,
   halvesOf,
+  isOneCountableFilter,
   KEYS,
   orderOf,
   partsAfter,
+  withoutParameters,
 } from "./run-filters.ts";
 import { LISTED_RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
@@ -34,17 +36,18 @@ type ListedRow = RunRow & {
 const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
 
 /**
- * Shares of these steps. The first walk of a list whose matching runs can be counted reads `first`, that of other lists
- * reads `whole`. A second walk reads up to `longest`.
+ * Shares of these steps that walks read: the first walk `first` if matching runs can be counted in indexes, else
+ * `whole`; the second walk `longest` if it is expected to fill the page, else `whole`.
  */
 const SHARES = { first: 1 / 5, whole: 1, longest: 3 } as const;
 
 /**
- * Maximum numbers of matching runs that are sorted: instead of any walk in a scattered order, instead of reading a share
- * of steps (`perShare`), and instead of any number of steps (`most`). Finding and sorting 5,000 runs takes as long as a
- * whole walk, but fills the page for certain.
+ * Limits of sorting all matching runs. Up to `inScatteredOrder` are sorted without a walk in an order in which
+ * neighbors are stored apart. After the first walk, up to `perShare` are sorted for each share of steps that is expected
+ * to fill the page, and never more than `max`. Finding and sorting 5,000 runs takes as long as a whole walk, but fills
+ * the page for certain.
  */
-const SORTED = { scattered: 10_000, perShare: 9000, most: 20_000 } as const;
+const SORTED = { inScatteredOrder: 5000, perShare: 9000, max: 20_000 } as const;
 
 /**
  * Number of runs with the words of `q` that are found and sorted in about the time of a walk: `near` if another table
@@ -55,13 +58,12 @@ const FEW = { near: 2500, apart: 15_000 } as const;
 /**
  * Returns a page of at most `limit` runs that the caller may see, after a position. Ties are broken by uid.
  *
- * Uses two statements whose plans are both bounded. The first walks along the index of the sort order and reads a
- * limited number of runs. If that does not fill the page, the second finds all matching runs by the indexes of the
- * filters and sorts them: these runs are few, or far from where the walk began. A walk stops early if sorting is
- * expected to be faster than its remaining steps, and is skipped if few texts have the searched words.
+ * Reads a limited number of runs along the index of the sort order (a walk). If they do not fill the page, either finds
+ * all matching runs by the indexes of the filters and sorts them, or walks further, whichever is expected to be faster,
+ * and sorts if that does not fill the page either. Without a walk if few texts have the searched words.
  *
- * Errors: list_too_slow (unavailable, not retryable) if a statement was cancelled, because its filters match too few
- * of too many runs.
+ * Errors: list_too_slow (unavailable, not retryable) if the last statement was cancelled, because its filters match too
+ * few of too many runs.
  */
 export async function listRuns(
   sql: Sql,
@@ -78,11 +80,11 @@ export async function listRuns(
     query,
     after,
     limit,
-    trigrams: sample?.trigrams,
+    sample,
   };
   const select = async <R>(statement: Statement): Promise<R[]> => {
     const { params, bind } = binding();
-    return (await inTime(sql.query<R>(statement(request, bind), params))).rows;
+    return (await sql.query<R>(statement(request, bind), params)).rows;
   };
   const isSmall =
     query.runUids !== undefined ||
@@ -90,9 +92,9 @@ export async function listRuns(
     query.ancestorRunUid !== undefined ||
     query.conversationUid !== undefined ||
     (query.search && "runUid" in query.search);
-  const rows =
-    (isSmall || (sample && hasFewMatches(query, sample)) ? undefined : await readByWalks(request, select)) ??
-    (await select<ListedRow>(sortStatement));
+  const isSorted = isSmall || (sample && hasFewMatches(query, sample));
+  const walked = isSorted ? undefined : await unlessCancelled(readByWalks(request, select));
+  const rows = walked ?? (await inTime(select<ListedRow>(sortStatement)));
   // Stored times are rounded to milliseconds, the clock is not: one millisecond more covers every row that this page
   // could see.
   const asOf = after?.asOf ?? new Date((rows.at(-1)?.as_of.getTime() ?? 0) + 1);
@@ -104,16 +106,12 @@ export async function listRuns(
  * that the index finds. Returns none if the statement is cancelled, because the exact search has already succeeded.
  */
 export async function findSimilarRuns(sql: Sql, caller: Caller, query: RunListQuery): Promise<string[]> {
-  try {
-    return await similarTexts(
-      sql,
-      ownersInView(caller, query).map(({ uid }) => uid),
-      wordsOf(query),
-    );
-  } catch (error) {
-    if (isCancelled(error)) return [];
-    throw error;
-  }
+  const found = similarTexts(
+    sql,
+    ownersInView(caller, query).map(({ uid }) => uid),
+    wordsOf(query),
+  );
+  return (await unlessCancelled(found)) ?? [];
 }
 
 type ListRequest = {
@@ -122,7 +120,7 @@ type ListRequest = {
   readonly query: RunListQuery;
   readonly after: RunPosition | undefined;
   readonly limit: number;
-  readonly trigrams: Sample["trigrams"] | undefined;
+  readonly sample: Sample | undefined;
 };
 type Statement = (request: ListRequest, bind: Bind) => string;
 type Select = <R>(statement: Statement) => Promise<R[]>;
@@ -130,16 +128,20 @@ type Select = <R>(statement: Statement) => Promise<R[]>;
 /** Returns the page, or undefined if finding and sorting all matching runs is faster. */
 async function readByWalks(request: ListRequest, select: Select): Promise<ListedRow[] | undefined> {
   const { query, limit } = request;
-  const isCountable = countableConditions(query, () => "").length > 0;
+  const isCountable = countableRows(query, withoutParameters, () => "").length > 0;
+  const areFew = async (max: number): Promise<boolean> =>
+    (request.sample && request.sample.count <= max) || (isCountable && (await areAtMost(max, request, select)));
   const isScattered = query.sortBy === "title" || query.sortBy === "agent"; // runs are stored in order of their creation
-  if (isCountable && isScattered && (await matchAtMost(SORTED.scattered, request, select))) return undefined;
+  if (isScattered && !request.sample && (await areFew(SORTED.inScatteredOrder))) return undefined;
   const share = SHARES[isCountable ? "first" : "whole"];
   const first = await walk(request, select, share);
   if (first.isPage) return first.rows;
   const expectedShare = (share * limit) / first.rows.length; // infinite without a match
-  const mostSorted = Math.min(SORTED.most, Math.ceil(SORTED.perShare * expectedShare));
-  if (isCountable ? await matchAtMost(mostSorted, request, select) : expectedShare > SHARES.longest) return undefined;
-  const second = await walk(request, select, SHARES.longest);
+  if (await areFew(Math.min(SORTED.max, Math.ceil(SORTED.perShare * expectedShare)))) return undefined;
+  // If there are other conditions, many runs may meet the one that was counted, but few all of them.
+  const isLikely = expectedShare <= SHARES.longest || (isCountable && !request.run && isOneCountableFilter(query));
+  if (!isLikely && share === SHARES.whole) return undefined;
+  const second = await walk(request, select, SHARES[isLikely ? "longest" : "whole"]);
   return second.isPage ? second.rows : undefined;
 }
 
@@ -165,17 +167,15 @@ async function walk(
   return { rows: found, isPage: true };
 }
 
-/** Returns whether indexes show that at most `most` runs match. */
-async function matchAtMost(most: number, { owners, query }: ListRequest, select: Select): Promise<boolean> {
+/** Returns whether indexes show that at most `max` runs match. */
+async function areAtMost(max: number, { owners, query }: ListRequest, select: Select): Promise<boolean> {
   const [row] = await select<{ are_few: boolean }>((_, bind) => {
-    const uids = bind(
-      owners.map(({ uid }) => uid),
-      "uuid[]",
+    const uids = owners.map(({ uid }) => uid);
+    const owned = (): string => `r.owner_uid = ANY(${bind(uids, "uuid[]")})`;
+    const limit = bind(max + 1, "integer");
+    const counts = countableRows(query, bind, owned).map((set) =>
+      set.map((rows) => `(SELECT count(*) FROM (SELECT FROM ${rows} LIMIT ${limit}) counted)`).join(" + "),
     );
-    const limit = bind(most + 1, "integer");
-    const count = (condition: string): string =>
-      `(SELECT count(*) FROM (SELECT FROM runs r WHERE r.owner_uid = ANY(${uids}) AND ${condition} LIMIT ${limit}) counted)`;
-    const counts = countableConditions(query, bind).map((conditions) => conditions.map(count).join(" + "));
     return `SELECT least(${counts.join(", ")}) < ${limit} AS are_few`;
   });
   return row!.are_few;
@@ -237,10 +237,10 @@ function paceOf(query: RunListQuery): keyof typeof STEPS {
   return search === undefined ? "near" : "texts";
 }
 
-function sortStatement({ owners, run, query, after, limit, trigrams }: ListRequest, bind: Bind): string {
+function sortStatement({ owners, run, query, after, limit, sample }: ListRequest, bind: Bind): string {
   const order = orderOf(query);
   const inTexts = run === undefined && isOfTexts(query); // `run_texts` has no columns of the tree
-  const { bounds, filters } = conditionsOf(query, bind, inTexts ? "texts" : "set", trigrams);
+  const { bounds, filters } = conditionsOf(query, bind, inTexts ? "texts" : "set", sample?.trigrams);
   const ranges = Array.from(
     { length: partsAfter(query, after) },
     (_, part) => `(${conditionsAfter(query, after, bind, part).join(" AND ") || "true"})`,
@@ -275,6 +275,15 @@ const ownedBy = (owners: readonly Owner[], bind: Bind): string =>
     owners.map(({ type, uid }) => type + uid),
     "text[]",
   )})`;
+
+async function unlessCancelled<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (isCancelled(error)) return undefined;
+    throw error;
+  }
+}
 
 async function inTime<T>(result: Promise<T>): Promise<T> {
   try {
