@@ -129,7 +129,7 @@ test.each(
     .map((filter) => [filter, FILTERS[filter]!] as const)
     .concat([["creator and state", { creatorUid: "rare", states: ["BLOCKED"] }]]),
 )("a %s that few runs have is found without a whole walk in every order", async (_, filter) => {
-  // The first steps of a walk are 500 √10 of its 2500 √10. Fifty of 50,000 runs match, and some are active.
+  // A whole walk reads 2500 √10 runs. Fifty of 50,000 runs match, and some are active.
   for (const sort of SORTS)
     expect([sort, (await readFor({ states: [], ...sort, ...filter })) < 2500]).toEqual([sort, true]);
 });
@@ -141,7 +141,7 @@ test("an executor whose many runs begin after the first steps of a walk is found
 });
 
 test("metadata that few runs have, with filters that most runs meet, take no longer walk than the metadata alone", async () => {
-  // Walks read 500 √10 and 2500 √10 runs.
+  // A whole walk reads 2500 √10 runs.
   const filters = { states: ["SUCCEEDED", "BLOCKED", "QUEUED"] as const, createdAfter: ago(50_000) };
   for (const sort of SORTS.filter(({ sortBy }) => sortBy.endsWith("_at")))
     expect([sort, (await readFor({ ...sort, ...filters, metadata: { k: "rare" } })) < 10_000]).toEqual([sort, true]);

@@ -39,15 +39,14 @@ const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
  * Shares of these steps that walks read: the first walk `first` if matching runs can be counted in indexes, else
  * `whole`; the second walk `longest` if it is expected to fill the page, else `whole`.
  */
-const SHARES = { first: 1 / 5, whole: 1, longest: 3 } as const;
+const SHARES = { first: 1 / 20, whole: 1, longest: 3 } as const;
 
 /**
- * Limits of sorting all matching runs. Up to `inScatteredOrder` are sorted without a walk in an order in which
- * neighbors are stored apart. After the first walk, up to `perShare` are sorted for each share of steps that is expected
- * to fill the page, and never more than `max`. Finding and sorting 5,000 runs takes as long as a whole walk, but fills
- * the page for certain.
+ * Maximum number of matching runs that are found and sorted instead of a second walk: `perShare` for each share of steps
+ * that is expected to fill the page, and never more than `max`. Finding and sorting 5,000 runs takes as long as a whole
+ * walk.
  */
-const SORTED = { inScatteredOrder: 5000, perShare: 9000, max: 20_000 } as const;
+const SORTED = { perShare: 5000, max: 10_000 } as const;
 
 /**
  * Number of runs with the words of `q` that are found and sorted in about the time of a walk: `near` if another table
@@ -127,17 +126,15 @@ type Select = <R>(statement: Statement) => Promise<R[]>;
 
 /** Returns the page, or undefined if finding and sorting all matching runs is faster. */
 async function readByWalks(request: ListRequest, select: Select): Promise<ListedRow[] | undefined> {
-  const { query, limit } = request;
+  const { query, limit, sample } = request;
   const isCountable = countableRows(query, withoutParameters, () => "").length > 0;
-  const areFew = async (max: number): Promise<boolean> =>
-    (request.sample && request.sample.count <= max) || (isCountable && (await areAtMost(max, request, select)));
-  const isScattered = query.sortBy === "title" || query.sortBy === "agent"; // runs are stored in order of their creation
-  if (isScattered && !request.sample && (await areFew(SORTED.inScatteredOrder))) return undefined;
   const share = SHARES[isCountable ? "first" : "whole"];
   const first = await walk(request, select, share);
   if (first.isPage) return first.rows;
   const expectedShare = (share * limit) / first.rows.length; // infinite without a match
-  if (await areFew(Math.min(SORTED.max, Math.ceil(SORTED.perShare * expectedShare)))) return undefined;
+  const maxSorted = Math.min(SORTED.max, Math.ceil(SORTED.perShare * expectedShare));
+  if (sample && sample.count <= maxSorted) return undefined;
+  if (isCountable && (await areAtMost(maxSorted, request, select))) return undefined;
   // If there are other conditions, many runs may meet the one that was counted, but few all of them.
   const isLikely = expectedShare <= SHARES.longest || (isCountable && !request.run && isOneCountableFilter(query));
   if (!isLikely && share === SHARES.whole) return undefined;
