@@ -43,8 +43,9 @@ const FIRST = script(
   "finish: All is done.",
 );
 
-/** The first is for tests that need a feature of a single process, the second for steps that happen once. */
+/** Tests that need a feature of a single process. */
 const onStandalone = isStandalone() ? test : test.skip;
+/** Tests of steps that happen once, unless a lost worker repeats them. */
 const withoutLosses = losesWorkers() ? test.skip : test;
 
 let platform: Deployment;

@@ -17,8 +17,8 @@ type Row = RunRefRow & {
 };
 
 /**
- * Returns the jobs of executions that are offered to a session or whose leases the session owns, by execution id. None
- * of it ever changes, so nothing is locked.
+ * Returns the jobs of executions that are offered to a session or whose leases the session owns, by execution id. The
+ * values are immutable, so nothing is locked.
  */
 export async function findJobs(
   sql: Sql,

@@ -148,7 +148,7 @@ async function claimsOf(tx: RunTransaction, claimable: readonly Claimable[]): Pr
   const claims = claimable.map(async ({ item, run }): Promise<[Item, Claim]> => {
     const { id, attempt, state, setupLosses, runLosses, wasStarted = false, seq } = run.execution;
     const execution = executions.get(id);
-    if (!execution) throw new Error("an accepted execution has a lease");
+    if (!execution) throw new Error(`execution ${id} was accepted but has no lease`);
     const isRestarted = setupLosses + runLosses > 0 || wasStarted;
     const claim = {
       ...execution,

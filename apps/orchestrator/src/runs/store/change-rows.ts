@@ -76,13 +76,13 @@ function executionOf({ run, next, snapshotKey, isWorkspaceUnchanged, debugWindow
   };
 }
 
-/** SQL: limits a table to the rows of the changes, by index, whatever PostgreSQL estimates. */
+/** Returns a condition that limits a table to the changed rows by key, so that the plan does not depend on estimates. */
 const isChanged = (column: string, key: "uid" | "execution_id"): string =>
   `${column} = ANY (ARRAY(SELECT ${key} FROM change))`;
 
 /**
- * Statements per change would take most of the time of a completion. Leases are locked in the order in which heartbeats
- * lock them. A worker also reports 0 vCPUs if the runner requests at least as many as the machine has; the requested
+ * One statement for all changes: statements per change took most of the time of a completion. Leases are locked in the
+ * order in which heartbeats lock them. A worker also reports 0 vCPUs if the runner requests at least as many as the machine has; the requested
  * shape counts then.
  */
 const SAVE = `

@@ -100,7 +100,7 @@ export async function lockRuns(
 }
 
 /**
- * Returns the runs of executions and their parents, by execution id. None of it ever changes, so it may be read before
+ * Returns the runs of executions and their parents, by execution id. These uids are immutable, so they may be read before
  * locking.
  */
 export async function runsOfExecutions(
@@ -115,7 +115,7 @@ export async function runsOfExecutions(
   return new Map(rows.map((row) => [row.id, { uid: row.uid, parentRunUid: row.parent_run_uid ?? undefined }]));
 }
 
-/** Returns the run of one execution, as above. */
+/** Returns the run of one execution and its parent, which are immutable. */
 export const runOfExecution = async (sql: Sql, executionId: number): Promise<RunOfExecution | undefined> =>
   (await runsOfExecutions(sql, [executionId])).get(executionId);
 
