@@ -49,7 +49,8 @@ const INTERNAL = { MILLWRIGHT_ALLOWED_INTERNAL_HOSTS: "localhost,127.0.0.0/8,::1
 /** Settings that workers receive in addition to the services. */
 const WORKERS_TOO = /^OTEL_|^MILLWRIGHT_HARNESS_|^MILLWRIGHT_PARKED_WORKSPACES$/;
 
-const FAST: Record<string, string> = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+/** Commits survive if PostgreSQL is killed, as suites that kill everything require, but not if the machine is. */
+const FAST: Record<string, string> = { fsync: "off", full_page_writes: "off" };
 
 /**
  * The platform as separate processes on loopback: replicas of each service behind a load balancer, workers (default
