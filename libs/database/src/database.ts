@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Pool, types } from "pg";
 import type { ClientBase, PoolClient, PoolConfig, QueryConfig, QueryResult } from "pg";
 import { corkPerTurn } from "./pipeline.ts";
-import { BY_KEY, SharedConnections } from "./shared-connections.ts";
+import { SharedConnections } from "./shared-connections.ts";
 import { checkCount, safeNumber } from "./sql.ts";
 import type { Sql, SqlResult } from "./sql.ts";
 import { CONNECTION_WAIT_MS, retryConflicts } from "./transactions.ts";
@@ -23,6 +23,16 @@ export type CommitListener = (topics: ReadonlySet<string>) => void;
 
 /** Maximum number of prepared statements per connection; further statements are sent unprepared. */
 const PREPARED_TEXTS_MAX = 500;
+
+/**
+ * Statements of the pool and look-ups read few rows by key. A plan that PostgreSQL caches while a table is almost empty
+ * must not read the whole table after it has grown, so indexes are used from the first row. Without an index, versions
+ * up to 17 then add a cost at which they would compile the plan.
+ */
+const BY_KEY = "SET enable_seqscan = off; SET jit = off";
+
+/** Reads by key have one good plan for all keys. */
+const LOOKING_UP = `${BY_KEY}; SET plan_cache_mode = force_generic_plan`;
 
 /**
  * Most rows are in memory, and many lists are read concurrently: neither JIT compilation nor parallel workers help.
@@ -75,7 +85,7 @@ export class Database {
     const searching = openPool({ ...connection, max: options.searching ?? 3 }, SEARCHING);
     return new Database(
       pool,
-      new SharedConnections(connection, options.shared ?? 1, (query) => pool.query(query)),
+      new SharedConnections(connection, LOOKING_UP, options.shared ?? 1, (query) => pool.query(query)),
       searching,
     );
   }
@@ -175,8 +185,8 @@ export class Database {
 }
 
 /**
- * Opens a pool whose connections begin with the statements `settings`. They are not start-up options, which a connection
- * pooler may reject.
+ * Opens a pool whose connections begin with the statements `settings`. These are not start-up options, because a
+ * connection pooler may reject those.
  */
 function openPool(config: PoolConfig, settings: string): Pool {
   // Statements are pipelined: sent before earlier results have arrived.

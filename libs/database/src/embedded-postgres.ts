@@ -22,7 +22,7 @@ export type EmbeddedPostgresOptions = {
   port?: number;
   /** Default 200. */
   maxConnections?: number;
-  /** Fail if the server cannot have a Unix socket: for a restart whose callers use it. */
+  /** The start fails without a Unix socket: for a restart whose callers use the socket. Default: false. */
   requiresSocket?: boolean;
   /** Further server settings, such as `{ fsync: "off" }` for tests. */
   settings?: Record<string, string>;

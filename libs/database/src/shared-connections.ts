@@ -1,32 +1,29 @@
 import { Client, type ClientConfig, type QueryConfig, type QueryResult } from "pg";
 import { corkPerTurn } from "./pipeline.ts";
 
-/**
- * Settings of connections for statements that read few rows by key. A plan that PostgreSQL caches while a table is almost
- * empty must not read the whole table after it has grown, so indexes are used from the first row. Up to version 17,
- * PostgreSQL adds a cost to plans without an index that JIT compilation would take for a long statement.
- */
-export const BY_KEY = "SET enable_seqscan = off; SET jit = off";
-
-/** Reads by key have one good plan for all keys. */
-const LOOKUPS = `${BY_KEY}; SET plan_cache_mode = force_generic_plan`;
-
 /** How long the pool is used after a failed connection. */
 const REST_MS = 1_000;
 
 /**
  * A few connections that all callers share: no caller waits for a free one, and concurrent statements are pipelined.
- * For short reads only, because each waits for those before it. `otherwise` executes statements while there is no
- * connection.
+ * For short reads only, because each waits for those before it. Each connection begins with the statements `settings`.
+ * `otherwise` executes statements while there is no connection.
  */
 export class SharedConnections {
   readonly #config: ClientConfig;
+  readonly #settings: string;
   readonly #otherwise: (query: QueryConfig) => Promise<QueryResult>;
   readonly #places: Place[];
   #isClosed = false;
 
-  constructor(config: ClientConfig, count: number, otherwise: (query: QueryConfig) => Promise<QueryResult>) {
+  constructor(
+    config: ClientConfig,
+    settings: string,
+    count: number,
+    otherwise: (query: QueryConfig) => Promise<QueryResult>,
+  ) {
     this.#config = { ...config, pipeline: true };
+    this.#settings = settings;
     this.#otherwise = otherwise;
     this.#places = Array.from({ length: count }, () => ({ client: undefined, busy: 0, restsUntilMs: 0 }));
   }
@@ -64,11 +61,12 @@ export class SharedConnections {
       .on("error", () => {}); // its queries reject with the error themselves
     try {
       await client.connect();
-      await client.query(LOOKUPS); // not a start-up option, which a connection pooler may reject
+      await client.query(this.#settings);
       if (this.#isClosed) await client.end();
       else place.client = client;
     } catch {
       lose();
+      void client.end().catch(() => {}); // connected, if the settings failed
     }
   }
 }

@@ -4,6 +4,7 @@ import { asDomainError } from "@millwright/errors";
 import { Database, isTransient, isUniqueViolation, type Sql } from "@millwright/database";
 import { eventually, testDatabase } from "@millwright/testing";
 import type { TestDatabase } from "@millwright/testing";
+import { SharedConnections } from "../src/shared-connections.ts";
 
 let t: TestDatabase;
 let db: Database;
@@ -222,6 +223,21 @@ describe("a lookup", () => {
     await eventually(async () => expect(await sharedPid()).not.toBe(pid));
     await whenShared();
     expect(await sharedPid()).not.toBe(pid);
+  });
+
+  test("uses the pool if the settings of its connection are rejected, and closes that connection", async () => {
+    await db.sql.query("CREATE SEQUENCE attempts");
+    const config = { connectionString: t.url, application_name: "rejected" };
+    const settings = "SELECT nextval('attempts'); SELECT 1 / 0";
+    const shared = new SharedConnections(config, settings, 1, (query) => db.pool.query(query));
+    expect((await shared.query({ text: "SELECT 1 AS n" })).rows).toEqual([{ n: 1 }]);
+    await eventually(async () => {
+      const { rows } = await db.sql.query(
+        "SELECT is_called, (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rejected') AS open FROM attempts",
+      );
+      expect(rows).toEqual([{ is_called: true, open: 0 }]);
+    });
+    await shared.close();
   });
 });
 
