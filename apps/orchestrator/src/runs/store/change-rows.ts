@@ -76,14 +76,14 @@ function executionOf({ run, next, snapshotKey, isWorkspaceUnchanged, debugWindow
   };
 }
 
-/** Returns a condition that limits a table to the changed rows by key, so that the plan does not depend on estimates. */
+/** Returns a condition that limits a table to changed rows by key, so that the plan does not depend on estimates. */
 const isChanged = (column: string, key: "uid" | "execution_id"): string =>
   `${column} = ANY (ARRAY(SELECT ${key} FROM change))`;
 
 /**
  * One statement for all changes: statements per change took most of the time of a completion. Leases are locked in the
- * order in which heartbeats lock them. A worker also reports 0 vCPUs if the runner requests at least as many as the machine has; the requested
- * shape counts then.
+ * order in which heartbeats lock them. A worker also reports 0 vCPUs if the runner requests at least as many as the
+ * machine has; the requested shape counts then.
  */
 const SAVE = `
 WITH change AS MATERIALIZED (

@@ -100,7 +100,7 @@ export async function lockRuns(
 }
 
 /**
- * Returns the runs of executions and their parents, by execution id. These uids are immutable, so they may be read before
+ * Returns the runs of executions and their parents, by execution id. They are immutable, so they may be read before
  * locking.
  */
 export async function runsOfExecutions(

@@ -155,7 +155,12 @@ function columnConditions(query: RunListQuery, bind: Bind): string[] {
 const equal = (column: string, value: string | undefined, bind: Bind): string[] =>
   value === undefined ? [] : [`${column} = ${bind(value, "text")}`];
 
-/** Returns the conditions on attributes that a run has from its creation. Each attribute has an index of its own. */
+/** Returns the conditions on attributes that a run has from its creation. Each has an index of its own, of ended runs. */
+const createdWith = (query: RunListQuery, bind: Bind): string[] => [
+  ...attributeConditions(query, bind),
+  ...skillConditions(query, bind),
+];
+
 function attributeConditions(query: RunListQuery, bind: Bind): string[] {
   const { factoryUids, sources, environmentUid } = query;
   return [
@@ -172,7 +177,7 @@ function attributeConditions(query: RunListQuery, bind: Bind): string[] {
   ];
 }
 
-/** Written with the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid. */
+/** Uses the expressions of the index for the sort by agent, in which the runs of one skill are ordered by uid. */
 const skillConditions = ({ skillSpec }: RunListQuery, bind: Bind): string[] =>
   skillSpec === undefined
     ? []
@@ -187,41 +192,18 @@ const NOT_ENDED = among(RUN_STATES.filter((state) => !isTerminal(state)));
  * attributes contain terminal runs only; active runs are found by their state. Without a filter by
  * state the condition is true for every run, but the planner needs it to combine the indexes.
  */
-function endedOrNot({
-  states,
-  factoryUids,
-  factoryOnly,
-  sources,
-  name,
-  modelId,
-  creatorUid,
-  executorUid,
-  scheduleUid,
-  environmentUid,
-  skillSpec,
-  metadata,
-}: RunListQuery): string[] {
-  const usesPartialIndex = [
-    factoryUids,
-    factoryOnly,
-    sources,
-    name,
-    modelId,
-    creatorUid,
-    executorUid,
-    scheduleUid,
-    environmentUid,
-    skillSpec,
-    metadata,
-  ].some((value) => value !== undefined);
+function endedOrNot(query: RunListQuery): string[] {
+  const { states, factoryOnly, metadata } = query;
+  const usesPartialIndex =
+    createdWith(query, withoutParameters).length > 0 || factoryOnly !== undefined || metadata !== undefined;
   const ended = states.filter(isTerminal).length;
   if (!usesPartialIndex || (states.length > 0 && ended === 0)) return [];
   return [states.length > 0 && ended === states.length ? ENDED : `(${ENDED} OR ${NOT_ENDED})`];
 }
 
 /**
- * Returns sets of FROM clauses with conditions, of which each finds rows with one index. The numbers of these rows, added
- * up over a set, are an upper bound of the number of listed runs. `owned` limits `runs r` to the owners.
+ * Returns sets of FROM clauses with conditions. Each finds rows with one index; their numbers, added up over a set, are an
+ * upper bound of the number of listed runs. `owned` returns the condition that limits `runs r` to the owners.
  */
 export function countableRows(query: RunListQuery, bind: Bind, owned: () => string): string[][] {
   const states = statesOf(query);
@@ -230,7 +212,7 @@ export function countableRows(query: RunListQuery, bind: Bind, owned: () => stri
   const { created, updated } = timeConditions(query, bind);
   const conditions = [
     ...(states && !states.includes("SUCCEEDED") ? [[inStates()]] : []),
-    ...[...attributeConditions(query, bind), ...skillConditions(query, bind)].map((attribute) =>
+    ...createdWith(query, bind).map((attribute) =>
       areEnded ? [`${attribute} AND ${ENDED} AND ${inStates()}`] : [`${attribute} AND ${ENDED}`, NOT_ENDED],
     ),
     ...[created, updated].filter(({ length }) => length > 0).map((times) => [times.join(" AND ")]),
@@ -241,18 +223,23 @@ export function countableRows(query: RunListQuery, bind: Bind, owned: () => stri
   ];
 }
 
+/** Returns whether there is any such set. */
+export const isCountable = (query: RunListQuery): boolean => formOfCountableRows(query).length > 0;
+
 /** Returns whether the list has one filter, by which all matching runs can be counted. */
 export function isOneCountableFilter(query: RunListQuery): boolean {
   const { bounds, filters } = conditionsOf(query, withoutParameters, "walk");
-  const rows = countableRows(query, withoutParameters, () => "");
+  const rows = formOfCountableRows(query);
   return bounds.length === 0 && filters.length === 1 && rows.flat().some((found) => found.includes(filters[0]!));
 }
 
 const isOfType = (artifactType: string, bind: Bind): string =>
   `a.committed_at IS NOT NULL AND a.artifact_type = ${bind(artifactType, "text")}`;
 
+const formOfCountableRows = (query: RunListQuery): string[][] => countableRows(query, withoutParameters, () => "");
+
 /** Binds no parameters, where only the form of the conditions is of interest. */
-export const withoutParameters: Bind = () => "";
+const withoutParameters: Bind = () => "";
 
 /** Returns the states of listed runs or, for running tasks, of runs in their trees; undefined for all states. */
 const statesOf = ({ states, taskStatuses }: RunListQuery): readonly RunState[] | undefined =>

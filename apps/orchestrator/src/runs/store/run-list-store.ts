@@ -9,11 +9,11 @@ import {
   conditionsOf,
   countableRows,
   halvesOf,
+  isCountable,
   isOneCountableFilter,
   KEYS,
   orderOf,
   partsAfter,
-  withoutParameters,
 } from "./run-filters.ts";
 import { LISTED_RUN_COLUMNS, toRun, type RunRow } from "./run-fields.ts";
 import { isOfTexts, sampleTexts, similarTexts, TEXTS, wordsOf, type Sample } from "./run-texts.ts";
@@ -42,9 +42,9 @@ const STEPS = { near: 2500, texts: 1800, far: 1200, apart: 400 } as const;
 const SHARES = { first: 1 / 20, whole: 1, longest: 3 } as const;
 
 /**
- * Maximum number of matching runs that are found and sorted instead of a second walk: `perShare` for each share of steps
- * that is expected to fill the page, and never more than `max`. Finding and sorting 5,000 runs takes as long as a whole
- * walk.
+ * Maximum number of matching runs that are found and sorted instead of a second walk: `perShare` for each share of
+ * steps that is expected to fill the page, and never more than `max`. Finding and sorting 5,000 runs takes as long as a
+ * whole walk.
  */
 const SORTED = { perShare: 5000, max: 10_000 } as const;
 
@@ -127,16 +127,16 @@ type Select = <R>(statement: Statement) => Promise<R[]>;
 /** Returns the page, or undefined if finding and sorting all matching runs is faster. */
 async function readByWalks(request: ListRequest, select: Select): Promise<ListedRow[] | undefined> {
   const { query, limit, sample } = request;
-  const isCountable = countableRows(query, withoutParameters, () => "").length > 0;
-  const share = SHARES[isCountable ? "first" : "whole"];
+  const canCount = isCountable(query);
+  const share = SHARES[canCount ? "first" : "whole"];
   const first = await walk(request, select, share);
   if (first.isPage) return first.rows;
   const expectedShare = (share * limit) / first.rows.length; // infinite without a match
   const maxSorted = Math.min(SORTED.max, Math.ceil(SORTED.perShare * expectedShare));
   if (sample && sample.count <= maxSorted) return undefined;
-  if (isCountable && (await areAtMost(maxSorted, request, select))) return undefined;
+  if (canCount && (await areAtMost(maxSorted, request, select))) return undefined;
   // If there are other conditions, many runs may meet the one that was counted, but few all of them.
-  const isLikely = expectedShare <= SHARES.longest || (isCountable && !request.run && isOneCountableFilter(query));
+  const isLikely = expectedShare <= SHARES.longest || (!request.run && isOneCountableFilter(query));
   if (!isLikely && share === SHARES.whole) return undefined;
   const second = await walk(request, select, SHARES[isLikely ? "longest" : "whole"]);
   return second.isPage ? second.rows : undefined;
