@@ -3,6 +3,7 @@ import { isDomainError } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import { eventually, memoryLog, seededRandom } from "@millwright/testing";
 import { DEFAULT_TIMINGS, scaleTimings } from "../src/runs/domain/timings.ts";
+import type { WorkerSession } from "../src/runs/domain/worker-session.ts";
 import { ActiveExecution, acceptExecution } from "./support/fake-worker.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
 
@@ -61,6 +62,13 @@ const VIOLATIONS = `
    WHERE m.kind = 'followup' AND m.delivered_at IS NULL AND NOT m.undeliverable AND r.state IN ('SUCCEEDED', 'FAILED', 'BLOCKED', 'ERROR', 'CANCELLED')
      AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.id = m.execution_id AND x.state IN ('STOPPING', 'DEBUG'))`;
 
+async function deadlocks({ database }: TestPlatform): Promise<number> {
+  const { rows } = await database.sql.query<{ deadlocks: number }>(
+    "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
+  );
+  return rows[0]!.deadlocks;
+}
+
 test("under concurrent random operations rows stay consistent, nothing deadlocks, and every run can be finished", async () => {
   const seed = 20_260_101;
   const next = seededRandom(seed).below;
@@ -98,6 +106,25 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
     if (next(3)) await execution.start();
     await execution.complete(outcome, { waitFor: { policy, runUids: [] } });
   };
+  const executionsOf = ({ session }: { readonly session: WorkerSession }) =>
+    executions.filter((execution) => execution.session.uid === session.uid);
+  const endAll = async (worker: (typeof workers)[number]) => {
+    const ended = executionsOf(worker);
+    for (const execution of ended) executions.splice(executions.indexOf(execution), 1);
+    const completions = ended.map(({ ref, clientSeq }) => ({
+      ...ref,
+      outcome: (["DONE", "WAITING", "ERROR"] as const)[next(3)]!,
+      lastClientSeq: clientSeq,
+      waitFor: { policy: "all" as const, runUids: [] },
+    }));
+    await platform.life.worker.complete(worker.session, completions);
+  };
+  const heartbeat = (worker: (typeof workers)[number]) =>
+    platform.life.worker.heartbeat(worker.session, {
+      state: "READY",
+      freeSlots: 0,
+      leases: executionsOf(worker).map(({ ref }) => ({ ...ref, phase: "RUNNING", ackedDirectiveSeq: 0 })),
+    });
   const lose = async (execution: ActiveExecution | undefined) => {
     if (!execution) return;
     await platform.expire(execution.ref.executionId);
@@ -123,9 +150,9 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
     take,
     take,
     () => end(pick(executions)),
-    () => end(pick(executions)),
+    () => endAll(pick(workers)!),
     () => pick(executions)?.start(),
-    () => pick(executions)?.heartbeat(),
+    () => heartbeat(pick(workers)!),
     () => lose(pick(executions)),
     () => follow(pick(runs)),
     () => cancel(pick(runs)),
@@ -156,10 +183,35 @@ test("under concurrent random operations rows stay consistent, nothing deadlocks
     "SELECT count(*) AS n FROM runs WHERE state IN ('QUEUED', 'PENDING', 'CLAIMED', 'INPROGRESS')",
   );
   expect({ seed, live: rows[0]!.n, runs: runs.length > 20 }).toEqual({ seed, live: 0, runs: true });
-  const { rows: stats } = await platform.database.sql.query<{ deadlocks: number }>(
-    "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
-  );
-  expect(stats[0]!.deadlocks).toBe(0);
+  expect(await deadlocks(platform)).toBe(0);
+});
+
+test("heartbeats of many runs lock leases in the order of acceptances and completions", async () => {
+  const own = await testPlatform({ poolSize: 16 });
+  const caller = aCaller();
+  const worker = await own.worker({ teamUid: teamOf(caller), slots: 30 });
+  for (let round = 0; round < 4; round++) {
+    await Promise.all(Array.from({ length: 30 }, () => own.run(caller)));
+    const offers = await own.claim(worker, 30);
+    const leases = offers.map(({ executionId, attempt }) => ({ executionId, attempt }));
+    const heartbeatsDuring = async (change: Promise<unknown>) => {
+      const settled = new AbortController();
+      const repeat = async () => {
+        while (!settled.signal.aborted)
+          await own.life.worker.heartbeat(worker.session, {
+            state: "READY",
+            freeSlots: 0,
+            leases: leases.map((lease) => ({ ...lease, phase: "RUNNING", ackedDirectiveSeq: 0 })),
+          });
+      };
+      await Promise.all([change.finally(() => settled.abort()), repeat(), repeat(), repeat()]);
+    };
+    await heartbeatsDuring(own.life.worker.accept(worker.session, offers));
+    const completions = leases.map((lease) => ({ ...lease, outcome: "DONE" as const, lastClientSeq: 0 }));
+    await heartbeatsDuring(own.life.worker.complete(worker.session, completions));
+  }
+  expect(await deadlocks(own)).toBe(0);
+  await own.close();
 });
 
 test("the loops assign a silent worker's run to another attempt, and queue an unanswered offer again", async () => {
