@@ -49,6 +49,7 @@ import { snapshotStore } from "./runs/store/snapshot-store.ts";
 import { teamEventReader } from "./runs/store/team-event-store.ts";
 import { findLeftWorkspace, findStartingCommits } from "./runs/store/workspace-store.ts";
 import { bindStore } from "./storage/store/bind-store.ts";
+import { firstResult } from "./storage/store/idempotency-store.ts";
 
 /**
  * Binds the stores of the life cycle of runs to their connections. Short reads by key share connections (`lookups`);
@@ -72,6 +73,7 @@ export function bindRunStores(database: Database, timings: Timings) {
         findLocalLease,
         findNewestOfConversation,
         findOfferedLease,
+        firstResult,
       },
       ...{ findRun, findTitles, findTrialSettings, listSharedRuns },
       ...{ liveRunsOfAgent, markKeyChecked, promptFiles, putSession, readQueueFacts, renewLeases, runOfMessage },

@@ -122,6 +122,16 @@ test("a file that is uploaded again between being recorded and being copied is d
   expect(await follow([uid])).toMatchObject({ outcome: "queued_prompt" });
 });
 
+test("a repeated follow-up returns the first result although its conversation has a newer run without the file", async () => {
+  const { caller, run, upload, follow } = await aTeam();
+  const repeated = { target: { conversationUid: run.conversationUid }, idempotencyKey: "k" };
+  const { uid } = await upload("hello");
+  const first = await follow([uid], repeated);
+  await p.run(caller, { conversationUid: run.conversationUid });
+  expect(await follow([uid], repeated)).toEqual(first);
+  await expect(follow([newUid()], repeated)).rejects.toEqual(domainError({ reason: "idempotency_mismatch" }));
+});
+
 describe("returns unknown_attachment and sends nothing if an id", () => {
   const refusalOf = async (run: Awaited<ReturnType<typeof aTeam>>, uids: string[]) => [
     await run.follow(uids).catch((error: unknown) => error),

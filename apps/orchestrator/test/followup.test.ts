@@ -404,4 +404,6 @@ test("a conversation's follow-up goes to its newest run; a repeated key has one 
   await expect(platform.life.createFollowup(caller, { ...request, message: "Other." })).rejects.toEqual(
     domainError({ reason: "idempotency_mismatch" }),
   );
+  await platform.run(caller, { conversationUid: run.conversationUid });
+  expect(await platform.life.createFollowup(caller, request)).toEqual(first);
 });

@@ -103,6 +103,19 @@ describe("retries with one key", () => {
     );
     expect((await retry(caller, run.uid)).run.uid).not.toBe((await retry(caller, run.uid)).run.uid);
   });
+  test.each([{ idempotencyKey: "k" }, { causeKey: "call" }])(
+    "with %j return the first run although its agent was deleted and the retried run is active again",
+    async (keys) => {
+      const agentUid = newUid();
+      const { caller, run } = await failed({ agentUid });
+      const first = await retry(caller, run.uid, keys);
+      const message = { target: { runUid: run.uid }, message: "More.", mode: "normal", attachmentUids: [] } as const;
+      await platform.life.createFollowup(caller, message);
+      deleted = agentUid;
+      expect(await retry(caller, run.uid, keys)).toMatchObject({ created: false, run: { uid: first.run.uid } });
+      await expect(retry(caller, run.uid)).rejects.toEqual(domainError({ reason: "run_not_finished" }));
+    },
+  );
   test("of a tool call create one run permanently", async () => {
     const { caller, run } = await failed();
     const causeKey = `${newUid()}:call-1`;

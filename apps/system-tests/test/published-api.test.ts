@@ -201,6 +201,23 @@ test.each<[string, object, object | undefined]>([
   },
 );
 
+test("a repeated create returns its run although the environment and the agent that it names were deleted", async () => {
+  const environment = await api.post("/agent/environments", { config: { name: `once ${randomUUID()}` } });
+  const agent = await api.post("/agent/identities", { name: `once ${randomUUID()}` });
+  const headers = { "idempotency-key": randomUUID() };
+  const create = () =>
+    api.call("POST", "/agent/runs", {
+      body: { prompt: "once", agent_identity_uid: agent.uid, config: { environment_id: environment.uid } },
+      headers,
+    });
+  const first = await create();
+  expect(first.status).toBe(200);
+  await api.delete(`/agent/environments/${environment.uid}`);
+  expect(await create()).toMatchObject({ status: 200, body: first.body });
+  await api.delete(`/agent/identities/${agent.uid}`);
+  expect(await create()).toMatchObject({ status: 200, body: first.body });
+});
+
 test("a local run is registered once per Idempotency-Key, and a repetition returns the first response", async () => {
   const [headers, client] = [{ "idempotency-key": randomUUID() }, { client_id: randomUUID() }];
   const register = (command: string[]) =>

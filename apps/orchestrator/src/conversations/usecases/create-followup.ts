@@ -17,12 +17,15 @@ import type { NewRunEvent } from "../../runs/domain/run-events.ts";
 import { transition } from "../../runs/domain/run-state.ts";
 import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import { storable } from "../../runs/domain/text.ts";
+import { firstResultOr, type FirstResultDeps } from "../../runs/usecases/first-result.ts";
 import { requeuedEvent, windowEnded } from "../../runs/usecases/execution-events.ts";
 import { findMessageTarget, type RunTarget, type MessageTargetDeps } from "../../runs/usecases/run-target.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 import { takeAttachments, type TakeAttachmentsDeps } from "./take-attachments.ts";
 
-export type CreateFollowupDeps = MessageTargetDeps & TakeAttachmentsDeps & { readonly runs: InRunTransaction };
+export type CreateFollowupDeps = MessageTargetDeps &
+  TakeAttachmentsDeps &
+  FirstResultDeps & { readonly runs: InRunTransaction };
 
 export type FollowupRequest = {
   readonly target: RunTarget;
@@ -61,11 +64,19 @@ export async function createFollowup(
     throw invalidArgument("message_empty", "A follow-up must have a message or attachments.");
   requireTextWithin("The message", Buffer.byteLength(message));
   checkNamed(uids, names);
-  const attachments = await takeAttachments(deps, uid, { uids, names });
-  const body = [uid, message, mode, ...attachments.map((file) => [file.uid, file.fileName])];
+  // A repetition names the same target, although a newer run of the conversation may have taken its place.
+  const target = "runUid" in request.target ? uid : request.target.conversationUid;
+  const body = [target, message, mode, ...uids.map((file) => [file, names[file]])];
+  const once = { principalUid: actorOf(caller).uid, operation: "followup", key, body };
+  let attachments: readonly Attachment[];
+  try {
+    attachments = await takeAttachments(deps, uid, { uids, names });
+  } catch (error) {
+    return (await firstResultOr(deps, once, error)) as FollowupResult;
+  }
   const newMessage = { uid: newUid(), message, mode, attachments };
   return deps.runs((tx) =>
-    tx.once({ principalUid: actorOf(caller).uid, operation: "followup", key, body }, async () => {
+    tx.once(once, async () => {
       const run = await lockForMessage(tx, uid);
       return follow(tx, caller, run, isAwaitingApproval(run) ? { ...newMessage, mode: mode || "normal" } : newMessage);
     }),

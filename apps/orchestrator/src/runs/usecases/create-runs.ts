@@ -3,7 +3,7 @@ import { actorOf, requireVerbAs, type Caller } from "@millwright/caller";
 import { DomainError, isDomainError } from "@millwright/errors";
 import { isBorrowable, workspaceMissing } from "../domain/borrowed-workspace.ts";
 import { requiresNewRun, messageUidOf } from "../domain/followup.ts";
-import { checkNewRun, modeOf, type NewRun } from "../domain/new-run.ts";
+import { checkNewRun, type NewRun } from "../domain/new-run.ts";
 import type { CapacityDefaults } from "../../catalog/domain/queue-settings.ts";
 import type { KnownAgent } from "../../catalog/domain/resolved-agent.ts";
 import { requireNothingReserved } from "../domain/reserved-requests.ts";
@@ -13,7 +13,15 @@ import type { RunRecord, CapacitySubject } from "../domain/run-record.ts";
 import type { InRunTransaction, RunTransaction } from "../store/run-transaction.ts";
 import type { Run } from "../domain/run.ts";
 import { conversationBusy, lockNewest } from "./newest-run.ts";
-import { prepareRuns, type EarlierRun, type PreparedRun, type PrepareRunsDeps } from "./prepare-runs.ts";
+import {
+  keyOf,
+  onceRequest,
+  prepareRuns,
+  type EarlierRun,
+  type PreparedRun,
+  type PrepareRunsDeps,
+  type StoredResult,
+} from "./prepare-runs.ts";
 import { dropFiles } from "./run-files.ts";
 import { startLocally } from "./start-locally.ts";
 import { buildRunRecord } from "./build-run-record.ts";
@@ -29,9 +37,6 @@ export type CreateRunsDeps = PrepareRunsDeps & {
 };
 
 export type Created = { readonly run: Run; readonly created: boolean; readonly atCapacity: boolean };
-
-/** The result of one request; stored as JSON for its idempotency key. */
-type StoredResult = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
 
 /**
  * Creates runs, all or none. Configurations are resolved first. Then one transaction writes the runs, queued
@@ -92,10 +97,6 @@ const waitsForNoLock = (run: PreparedRun | EarlierRun): boolean =>
 
 const filesOf = (run: PreparedRun | EarlierRun): PreparedRun["files"] => ("files" in run ? run.files : []);
 
-/** Returns the idempotency key of a request. A cause takes its place, because it has no time limit. */
-const keyOf = ({ request, causeKey }: PreparedRun): string | undefined =>
-  causeKey ? undefined : request.idempotencyKey;
-
 /** Returns the runs to lock: the parent, and the run whose workspace the new run starts from. */
 const lockedBy = ({ request: { parentRunUid, workspaceOfRunUid } }: PreparedRun): string[] =>
   [parentRunUid, workspaceOfRunUid].flatMap((uid) => uid?.toLowerCase() ?? []);
@@ -105,25 +106,17 @@ async function write(writing: Writing, prepared: readonly (PreparedRun | Earlier
   const requested = prepared.filter((run) => "request" in run);
   const parents = await writing.tx.lockParents([...new Set(requested.flatMap(lockedBy))].toSorted());
   const results = new Map<PreparedRun, StoredResult>();
-  for (const run of requested.filter(keyOf)) results.set(run, await writeOnce(writing, run, parents));
-  const unkeyed = requested.filter((run) => !keyOf(run));
+  const hasKey = ({ request }: PreparedRun): boolean => keyOf(writing.caller, request) !== undefined;
+  for (const run of requested.filter(hasKey)) results.set(run, await writeOnce(writing, run, parents));
+  const unkeyed = requested.filter((run) => !hasKey(run));
   for (const [n, result] of (await insert(writing, unkeyed, parents)).entries()) results.set(unkeyed[n]!, result);
-  return prepared.map((run) =>
-    "request" in run ? results.get(run)! : { uid: run.earlierUid, created: false, atCapacity: false },
-  );
+  return prepared.map((run) => ("request" in run ? results.get(run)! : run.earlier));
 }
 
 /** Inserts a run, or returns the result of the earlier request with its idempotency key. */
 async function writeOnce(writing: Writing, run: PreparedRun, parents: readonly RunParent[]): Promise<StoredResult> {
-  const { idempotencyKey: key, causeKey: _, ...requestBody } = run.request;
-  const body = {
-    ...requestBody,
-    mode: modeOf(run.request),
-    attachments: run.files.map(({ fileName, mimeType, sha256 }) => ({ fileName, mimeType, sha256 })),
-  };
-  const principalUid = actorOf(writing.caller).uid;
   let isNew = false;
-  const result = await writing.tx.once({ principalUid, operation: "create_run", key, body }, async () => {
+  const result = await writing.tx.once(onceRequest(writing.caller, run.request), async () => {
     isNew = true;
     return (await insert(writing, [run], parents))[0]!;
   });

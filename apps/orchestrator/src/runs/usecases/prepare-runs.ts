@@ -1,34 +1,40 @@
-import type { Caller } from "@millwright/caller";
+import { actorOf, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { newUid, type ConversationUid, type RunUid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
 import type { KnownAgent } from "../../catalog/domain/resolved-agent.ts";
 import { borrow, type LeftWorkspace } from "../domain/borrowed-workspace.ts";
 import type { Attachment } from "../domain/message.ts";
-import type { NewRun } from "../domain/new-run.ts";
+import { modeOf, type NewRun } from "../domain/new-run.ts";
 import type { ResolvedRun, ResolveRunRequest } from "../domain/resolved-run.ts";
 import { parentInvalid } from "../domain/run-parent.ts";
 import type { Cause } from "../domain/run-record.ts";
 import type { Run } from "../domain/run.ts";
 import { storableJson } from "../domain/text.ts";
 import { TRIAL_SOURCE, type TrialSettings } from "../domain/trial-settings.ts";
-import { storeFiles, type RunFilesDeps } from "./run-files.ts";
+import type { OnceRequest } from "../../storage/domain/once-request.ts";
+import { firstResultOr, type FirstResultDeps } from "./first-result.ts";
+import { sha256, storeFiles, type RunFilesDeps } from "./run-files.ts";
 
-export type PrepareRunsDeps = RunFilesDeps & {
-  /**
-   * Resolves a configuration. Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others
-   * of resolve-run.
-   */
-  resolveRun(caller: Caller, request: ResolveRunRequest, known?: KnownAgent): Promise<ResolvedRun>;
-  findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
-  /** Returns the workspace that a run left, regardless of the caller. */
-  findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
-  /** Returns the settings that a run below a benchmark trial inherits from it. */
-  findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
-  findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
-  /** Returns the runs that causes have created already, in the order of the causes. */
-  findByCauses(causes: readonly Cause[]): Promise<readonly (RunUid | undefined)[]>;
-};
+export type PrepareRunsDeps = RunFilesDeps &
+  FirstResultDeps & {
+    /**
+     * Resolves a configuration. Errors: agent_not_found, environment_not_found, model_unknown, config_conflict and others
+     * of resolve-run.
+     */
+    resolveRun(caller: Caller, request: ResolveRunRequest, known?: KnownAgent): Promise<ResolvedRun>;
+    findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
+    /** Returns the workspace that a run left, regardless of the caller. */
+    findLeftWorkspace(runUid: string): Promise<LeftWorkspace | undefined>;
+    /** Returns the settings that a run below a benchmark trial inherits from it. */
+    findTrialSettings(runUid: string): Promise<TrialSettings | undefined>;
+    findNewestOfConversation(caller: Caller, conversationUid: string): Promise<Run | undefined>;
+    /** Returns the runs that causes have created already, in the order of the causes. */
+    findByCauses(causes: readonly Cause[]): Promise<readonly (RunUid | undefined)[]>;
+  };
+
+/** The result of one request; stored as JSON for its idempotency key. */
+export type StoredResult = { readonly uid: string; readonly created: boolean; readonly atCapacity: boolean };
 
 /** A request with everything that is determined before its transaction starts. */
 export type PreparedRun = {
@@ -39,10 +45,13 @@ export type PreparedRun = {
   readonly files: readonly Attachment[];
 };
 
-/** A request whose cause has created a run already. */
-export type EarlierRun = { readonly earlierUid: RunUid };
+/** A request that is not executed, because an earlier one has created its run. */
+export type EarlierRun = { readonly earlier: StoredResult };
 
-/** Calls upstream services, reads other runs and stores files, before the transaction starts. */
+/**
+ * Calls upstream services, reads other runs and stores files, before the transaction starts. A repeated request returns
+ * the first result even if resources that it names were deleted since.
+ */
 export async function prepareRuns(
   deps: PrepareRunsDeps,
   caller: Caller,
@@ -52,13 +61,33 @@ export async function prepareRuns(
   const earlier = await earlierRuns(deps, caller, requests);
   const sharing = { ...deps, resolveRun: resolveOncePerRequest(deps, knownAgent) };
   const resolved = await Promise.all(
-    requests.map(async (request, n) => (earlier[n] ? { earlierUid: earlier[n] } : resolve(sharing, caller, request))),
+    requests.map(async (request, n) =>
+      earlier[n]
+        ? { earlier: { uid: earlier[n], created: false, atCapacity: false } }
+        : resolve(sharing, caller, request).catch(async (error: unknown): Promise<EarlierRun> => {
+            const first = (await firstResultOr(deps, onceRequest(caller, request), error)) as StoredResult;
+            return { earlier: { ...first, created: false } };
+          }),
+    ),
   );
   return Promise.all(
     resolved.map(async (run) =>
-      "earlierUid" in run ? run : { ...run, files: await storeFiles(deps, run.request.attachments) },
+      "earlier" in run ? run : { ...run, files: await storeFiles(deps, run.request.attachments) },
     ),
   );
+}
+
+/** Returns the idempotency key of a request. A cause takes its place, because it has no time limit. */
+export const keyOf = (caller: Caller, request: NewRun): string | undefined =>
+  causeOf(caller, request) === undefined ? request.idempotencyKey : undefined;
+
+/** Identifies repetitions of a request. The body of a retry is the retried run: what is copied from it may change. */
+export function onceRequest(caller: Caller, request: NewRun): OnceRequest {
+  const { idempotencyKey: _, causeKey: __, ...content } = request;
+  const key = keyOf(caller, request);
+  const attachments = key ? content.attachments.map(({ data, ...file }) => ({ ...file, sha256: sha256(data) })) : [];
+  const body = request.retryOfRunUid ?? { ...content, mode: modeOf(request), attachments };
+  return { principalUid: actorOf(caller).uid, operation: "create_run", key, body };
 }
 
 /** Returns the runs that the causes of these requests have created already. */

@@ -45,20 +45,6 @@ export async function retryRun(
   { runUid, ...keys }: RetryRequest,
 ): Promise<Created> {
   const run = requireRunVerb(caller, await deps.getVisibleRun(caller, runUid), "run.create");
-  checkRetryable(run);
-  const frozen = await deps.findFrozen(run.uid);
-  if (!frozen) throw notFound("run");
-  const [queueSettings, attachments] = await Promise.all([
-    deps.resolveQueueSettings(caller, { owner: run.owner, agentUid: run.agentUid }),
-    filesOf(deps, run.uid),
-  ]);
-  const resolved: ResolvedRun = {
-    agentConfig: run.agentConfig,
-    frozen,
-    queueSettings,
-    skill: run.agentSkill,
-    executorUid: run.agentUid ?? actorOf(caller).uid,
-  };
   const request = {
     ...{
       prompt: run.submittedPrompt ?? run.prompt,
@@ -67,12 +53,24 @@ export async function retryRun(
       mode: run.mode,
       owner: run.owner,
     },
-    ...{ interactive: run.interactive, metadata: run.metadata, source: "API", attachments, retryOfRunUid: run.uid },
+    ...{ interactive: run.interactive, metadata: run.metadata, source: "API", retryOfRunUid: run.uid },
+    attachments: await filesOf(deps, run.uid),
     parentRunUid: caller.run?.runUid,
     ...keys,
   };
-  const [created] = await createRuns({ ...deps, resolveRun: async () => resolved }, caller, [request]);
+  const [created] = await createRuns({ ...deps, resolveRun: () => resolveAgain(deps, caller, run) }, caller, [request]);
   return created!;
+}
+
+async function resolveAgain(deps: RetryRunDeps, caller: Caller, run: Run): Promise<ResolvedRun> {
+  checkRetryable(run);
+  const { owner, agentConfig, agentUid, agentSkill: skill } = run;
+  const [frozen, queueSettings] = await Promise.all([
+    deps.findFrozen(run.uid),
+    deps.resolveQueueSettings(caller, { owner, agentUid }),
+  ]);
+  if (!frozen) throw notFound("run");
+  return { agentConfig, frozen, queueSettings, skill, executorUid: agentUid ?? actorOf(caller).uid };
 }
 
 function checkRetryable({ state, executionLocation, source }: Run): void {

@@ -38,4 +38,5 @@ export async function dropFiles(deps: RunFilesDeps, files: readonly Attachment[]
   );
 }
 
-const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
+/** Returns the SHA-256 of a file in hexadecimal. */
+export const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
