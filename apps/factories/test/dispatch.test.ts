@@ -109,6 +109,8 @@ describe("one Idempotency-Key", () => {
     w.orchestrator.beforeAnswer = () => {};
     w.identity.foremen.set(factoryUid, { agentUid: newUid(), agentName: "new lead" });
     expect((await dispatch({ idempotencyKey: "k" })).foremanAgent).toBe("lead");
+    w.identity.foremen.delete(factoryUid);
+    expect((await dispatch({ idempotencyKey: "k" })).foremanAgent).toBe("lead");
     expect(runsNow()).toBe(1);
   });
 

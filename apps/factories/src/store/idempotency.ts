@@ -11,9 +11,8 @@ export const responseStore = (sql: Sql, clock: Clock) => ({
   storeFirst: <T>(request: IdempotentRequest, response: T): Promise<T> =>
     responses.storeFirst(sql, request, clock.now(), response),
 
-  /** Returns whether a response to the request is stored. */
-  isStored: async (request: IdempotentRequest): Promise<boolean> =>
-    (await responses.find(sql, request, clock.now())) !== undefined,
+  /** Returns the stored response to the request, or undefined. */
+  find: <T>(request: IdempotentRequest): Promise<T | undefined> => responses.find<T>(sql, request, clock.now()),
 });
 
 export type ResponseStore = ReturnType<typeof responseStore>;

@@ -20,7 +20,7 @@ export type DispatchRunDeps = ScopeDeps & {
     /** Returns the automations that caused a root run. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
-  responses: Pick<ResponseStore, "storeFirst">;
+  responses: Pick<ResponseStore, "find" | "storeFirst">;
 };
 
 export type DispatchRunInput = {
@@ -76,6 +76,8 @@ async function settle(
   given: Ticket | undefined,
   request: IdempotentRequest | undefined,
 ): Promise<Settled> {
+  const first = request && (await deps.responses.find<Settled>(request));
+  if (first) return first; // the factory may have no foreman now
   const settled: Settled = {
     foreman: await deps.agents.findForeman(caller, factory),
     ticket: given ?? mintTicket(newUid()),

@@ -28,7 +28,7 @@ import type { Owners } from "./source-deps.ts";
 
 export type ManageAutomationsDeps = AutomationScopeDeps & {
   automations: AutomationScopeDeps["automations"] & Pick<AutomationStore, "list" | "create" | "update">;
-  responses: Pick<ResponseStore, "isStored">;
+  responses: Pick<ResponseStore, "find">;
   owners: Owners;
   cursors: Cursors;
   clock: Clock;
@@ -77,7 +77,7 @@ export async function createAutomation(
     request.idempotencyKey,
     request.automation,
   );
-  const isRepeated = idempotency !== undefined && (await deps.responses.isStored(idempotency));
+  const isRepeated = idempotency !== undefined && (await deps.responses.find(idempotency)) !== undefined;
   const part = isRepeated
     ? faultless(readAutomation(request.automation))
     : await checkedPart(deps, caller, factory, readAutomation(request.automation));
