@@ -36,16 +36,22 @@ describe("a team's events as pages", () => {
   const get = (query = "", headers: Record<string, string> = {}) => api.call("GET", `${PATH}${query}`, { headers });
   test("continue after the last sequence of a page", async () => {
     api.respondWith({ listTeamEvents: { events: [anEvent(3n), anEvent(9n)], hasMore: true } });
-    expect((await get("?limit=2")).body).toEqual({
+    const { body } = await get("?limit=2");
+    expect(body).toEqual({
       events: [shown(3), shown(9)],
-      page_info: { has_next_page: true, next_cursor: "9" },
+      page_info: { has_next_page: true, next_cursor: expect.any(String) },
     });
     expect(api.calls[0]!.request).toMatchObject({ teamUid: "", runUids: [], afterSequence: 0n, pageSize: 2 });
+    api.respondWith({ listTeamEvents: { events: [], hasMore: false } });
+    const cursor = body.page_info.next_cursor;
+    await get(`?limit=500&since=5&cursor=${cursor}`);
+    expect(api.calls[0]!.request).toMatchObject({ afterSequence: 9n, pageSize: 500 });
+    expect(await get(`?run_ids=a&cursor=${cursor}`)).toMatchObject({ status: 400, body: { reason: "invalid_cursor" } });
+    expect(api.calls).toHaveLength(1);
   });
   test.each([
     ["", 0n, 100],
     ["?since=5", 5n, 100],
-    ["?since=5&cursor=7&limit=500", 7n, 500],
   ])("%s starts after %i", async (query, afterSequence, pageSize) => {
     api.respondWith({ listTeamEvents: { events: [], hasMore: false } });
     expect((await get(query)).body).toEqual({ events: [], page_info: { has_next_page: false } });
@@ -65,6 +71,7 @@ describe("a team's events as pages", () => {
       "limit=0",
       "limit=501",
       "cursor=x",
+      "cursor=9",
       Array.from({ length: 101 }, (_one, n) => `run_ids=${n}`).join("&"),
     ].map((query) => ["GET", `${PATH}?${query}`] as const),
   );

@@ -133,3 +133,15 @@ describe("lists", () => {
     expect(found).toEqual(lengths);
   });
 });
+
+test.each(["note", "ticket_url"])("the metadata %s of a run or schedule has at most 256 bytes", async (key) => {
+  for (const [value, statuses] of [
+    ["é".repeat(128), [200, 201]],
+    ["é".repeat(129), [400, 400]],
+  ] as const) {
+    const metadata = { [key]: value };
+    const run = await api.call("POST", "/agent/runs", { body: { prompt: "p", metadata } });
+    const schedule = await api.call("POST", "/agent/schedules", { body: { ...SCHEDULE, prompt: "p", metadata } });
+    expect([run.status, schedule.status]).toEqual(statuses);
+  }
+});

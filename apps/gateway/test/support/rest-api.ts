@@ -18,6 +18,7 @@ import {
   requestContextOf,
   type Routes,
 } from "@millwright/rpc";
+import { Cursors } from "@millwright/paging";
 import { Metrics } from "@millwright/telemetry";
 import { memoryLog } from "@millwright/testing";
 import { Vault } from "@millwright/vault";
@@ -202,6 +203,7 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
   });
   const capabilities = { metadataFilter: true, factoryBranches: true };
   const deps = { upstreams, findProfiles, links };
+  const cursors = new Cursors(Buffer.alloc(32));
   const counted: RestApi["counted"] = [];
   const metered = { upstreams, limitMetrics: async (...request: [string, string]) => void counted.push(request) };
   const all: Route[] = [
@@ -212,9 +214,9 @@ export async function startRestApi({ stuckMs }: { stuckMs?: number } = {}): Prom
     ...followupRoutes(upstreams, findProfiles),
     ...attachmentRoutes(upstreams),
     ...interruptRoutes(upstreams),
-    ...runViewRoutes(upstreams, deps.links, stuckMs),
+    ...runViewRoutes({ ...deps, cursors, stuckMs }),
     ...conversationRoutes(upstreams),
-    ...teamEventRoutes(upstreams, stuckMs),
+    ...teamEventRoutes({ upstreams, cursors, stuckMs }),
     ...artifactRoutes(upstreams, links),
     ...modelAndWorkerRoutes(upstreams),
     ...skillRoutes(upstreams),

@@ -61,8 +61,13 @@ const StatusMessage = z
   .meta({ id: "RunStatusMessage" });
 
 export const RunMetadata = recordOf(z.string(), z.string()).meta({ id: "RunMetadata" });
-/** Metadata of a request. The service that owns the run or schedule limits the bytes of each value. */
-export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(256)).refine(
+const MetadataValue = z
+  .string()
+  .max(256)
+  .refine((value) => Buffer.byteLength(value) <= 256, "at most 256 bytes");
+
+/** Metadata of a request. */
+export const NewMetadata = recordOf(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), MetadataValue).refine(
   (map) => Object.keys(map).length <= 20,
   "at most 20 keys",
 );

@@ -2,7 +2,9 @@ import { z } from "zod";
 import type { Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { SharedReads } from "@millwright/database";
+import type { Cursors } from "@millwright/paging";
 import {
+  cursor,
   EXTENSION,
   pageInfo,
   PageInfo,
@@ -67,14 +69,26 @@ const RunEvent = z
   })
   .meta({ id: "RunEvent", ...EXTENSION, description: "An event of a run. `seq` starts at 1 without gaps." });
 
+export type RunViewRoutesDeps = {
+  readonly upstreams: Pick<Upstreams, "runs" | "conversations" | "runEvents">;
+  readonly links: PageLinks;
+  readonly cursors: Cursors;
+  /** After how many milliseconds without reading a client of a stream is disconnected. */
+  readonly stuckMs?: number | undefined;
+};
+
+/** The list of a run's events, in its cursors. */
+const EVENTS = "run-events";
+
 /**
  * Returns the routes that read a run's history: timeline, conversation, usage, transcript, handoff files and events.
  */
-export function runViewRoutes(
-  { runs, conversations, runEvents }: Pick<Upstreams, "runs" | "conversations" | "runEvents">,
-  links: PageLinks,
-  stuckMs?: number,
-): Route[] {
+export function runViewRoutes({
+  upstreams: { runs, conversations, runEvents },
+  links,
+  cursors,
+  stuckMs,
+}: RunViewRoutesDeps): Route[] {
   const visibility = new SharedReads<unknown>();
   /** Errors: run_not_found. Watchers with equal rights share the call, which none of them can cancel. */
   const assertVisible = (runUid: string, caller: Caller): Promise<unknown> =>
@@ -188,16 +202,16 @@ export function runViewRoutes(
       query: z.object({
         after: queryInt({ min: 0, max: Number.MAX_SAFE_INTEGER }).optional(),
         limit: pageLimit(100, 500),
-        cursor: z
-          .string()
-          .regex(/^\d{1,15}$/)
-          .optional(),
+        cursor: cursor(),
       }),
       response: z.object({ events: z.array(RunEvent), page_info: PageInfo }),
       timeoutMs: 0,
       handler: async (input) => {
         const { params, query, request } = input;
-        const afterSeq = BigInt(query.cursor ?? query.after ?? 0);
+        const bind = { run: params.runId.toLowerCase() };
+        const afterSeq = BigInt(
+          query.cursor === undefined ? (query.after ?? 0) : (cursors.open(EVENTS, bind, query.cursor)[0] as number),
+        );
         if (wantsStream(request)) {
           const from = BigInt(lastEventId(request) ?? afterSeq);
           await runs.getRun({ runUid: params.runId }, onBehalf(input));
@@ -213,7 +227,8 @@ export function runViewRoutes(
           onBehalf(input),
         );
         const last = events.at(-1);
-        return { events: events.map(runEvent), page_info: pageInfo(hasMore && last ? String(last.seq) : undefined) };
+        const next = hasMore && last ? cursors.seal(EVENTS, bind, [Number(last.seq)]) : undefined;
+        return { events: events.map(runEvent), page_info: pageInfo(next) };
       },
     }),
   ];

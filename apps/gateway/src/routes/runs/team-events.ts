@@ -2,8 +2,19 @@ import { z } from "zod";
 import { teamsWith, type Caller } from "@millwright/caller";
 import type { orchestrator } from "@millwright/contracts";
 import { omitUndefined } from "@millwright/json";
+import type { Cursors } from "@millwright/paging";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
-import { pageInfo, PageInfo, pageLimit, queryInt, queryList, route, timestamp, type Route } from "../../rest/index.ts";
+import {
+  cursor,
+  pageInfo,
+  PageInfo,
+  pageLimit,
+  queryInt,
+  queryList,
+  route,
+  timestamp,
+  type Route,
+} from "../../rest/index.ts";
 import { isoTime } from "../formats/json-values.ts";
 import { eventStreamReply, lastEventId, SSE_KEEP_ALIVE, sseEvent, wantsStream } from "../formats/server-sent-events.ts";
 
@@ -33,8 +44,15 @@ const TeamEvent = z
     description: "A run of a team was created or changed its state. `sequence` increases with gaps.",
   });
 
+export type TeamEventRoutesDeps = {
+  readonly upstreams: Pick<Upstreams, "runEvents">;
+  readonly cursors: Cursors;
+  /** After how many milliseconds without reading a client of a stream is disconnected. */
+  readonly stuckMs?: number | undefined;
+};
+
 /** Returns the route of run events of teams, in commit order. */
-export function teamEventRoutes({ runEvents }: Pick<Upstreams, "runEvents">, stuckMs?: number): Route[] {
+export function teamEventRoutes({ upstreams: { runEvents }, cursors, stuckMs }: TeamEventRoutesDeps): Route[] {
   return [
     route({
       method: "GET",
@@ -50,10 +68,7 @@ export function teamEventRoutes({ runEvents }: Pick<Upstreams, "runEvents">, stu
           .optional()
           .meta({ description: "Only after this sequence." }),
         limit: pageLimit(100, 500),
-        cursor: z
-          .string()
-          .regex(/^\d{1,15}$/)
-          .optional(),
+        cursor: cursor(),
       }),
       response: z.object({ events: z.array(TeamEvent), page_info: PageInfo }),
       timeoutMs: 0,
@@ -71,15 +86,18 @@ export function teamEventRoutes({ runEvents }: Pick<Upstreams, "runEvents">, stu
           );
           return eventStreamReply(request, teamEventStream(watched, request.authenticateAgain), stuckMs);
         }
+        const after =
+          query.cursor === undefined
+            ? (query.since ?? 0)
+            : (cursors.open("team-events", upstreamRequest, query.cursor)[0] as number);
         const { events, hasMore } = await runEvents.listTeamEvents(
-          { ...upstreamRequest, afterSequence: BigInt(query.cursor ?? query.since ?? 0), pageSize: query.limit },
+          { ...upstreamRequest, afterSequence: BigInt(after), pageSize: query.limit },
           onBehalf(input),
         );
         const last = events.at(-1);
-        return {
-          events: events.map(teamEvent),
-          page_info: pageInfo(hasMore && last ? String(last.sequence) : undefined),
-        };
+        const next =
+          hasMore && last ? cursors.seal("team-events", upstreamRequest, [Number(last.sequence)]) : undefined;
+        return { events: events.map(teamEvent), page_info: pageInfo(next) };
       },
     }),
   ];
