@@ -425,7 +425,7 @@ describe("a delivery", () => {
       causeKey: `automation/${one.uid}/${delivery.uid}`,
       dispatcherConfig: { model_id: "m", runner: "box", secrets: [{ name: "NPM" }] },
       triggerUrl: `https://millwright.test/factories/${factoryUid}/events/${delivery.uid}`,
-      metadata: { automation_uid: one.uid, webhook_uid: HOOK, delivery_id: "evt-x" },
+      metadata: { automation_id: one.uid, automation_uid: one.uid, webhook_uid: HOOK, delivery_id: "evt-x" },
       attachments: [{ fileName: "event-payload.json", mimeType: "application/json" }],
     });
     expect(Buffer.from(first!.request!.attachments[0]!.data).toString()).toBe(body);

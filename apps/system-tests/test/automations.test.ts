@@ -101,7 +101,7 @@ describe("a delivery", () => {
       source: "CUSTOM_WEBHOOK",
       factory_uid: factory,
       trigger_url,
-      metadata: { automation_uid: reads.uid, webhook_uid: webhook.uid, delivery_id: "evt-1" },
+      metadata: { automation_id: reads.uid, automation_uid: reads.uid, webhook_uid: webhook.uid, delivery_id: "evt-1" },
     });
     expect(run.prompt).toContain(
       `\n\n[webhook delivery]\nwebhook: ${webhook.name} (${webhook.uid})\ndelivery: evt-1 received `,

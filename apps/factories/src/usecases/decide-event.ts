@@ -77,7 +77,10 @@ export function decideOne(automation: Automation, evaluation: EventEvaluation): 
 export const delayOf = (delay: EventEvaluation["delay"]): string =>
   `The code host could not be queried for data that a filter needs: ${delay?.message ?? "it does not respond."}`;
 
-/** Returns the input of an automation's run. */
+/**
+ * Returns the input of an automation's run. Its metadata has the uid of the automation twice: as `automation_id`, and as
+ * `automation_uid`, by which chains and the list of runs find it.
+ */
 export const runInputOf = (
   { uid, name, rules, creator }: Automation,
   { chain = [], ...input }: ReturnType<EventEvaluation["runInput"]>,
@@ -87,5 +90,5 @@ export const runInputOf = (
   title: name,
   config: dispatcherConfig(rules),
   creator,
-  metadata: { ...input.metadata, automation_uid: uid, ...chainMetadata([...chain, uid]) },
+  metadata: { ...input.metadata, automation_id: uid, automation_uid: uid, ...chainMetadata([...chain, uid]) },
 });
