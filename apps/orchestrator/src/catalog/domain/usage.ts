@@ -42,7 +42,8 @@ export type ModelUsage = {
 
 /**
  * Returns RequestUsage of a run. Unknown values are left out, never 0. Returns undefined if nothing was metered.
- * Credits, compute costs and platform costs are not charged by this platform, so they are always left out.
+ * Credits are always left out, because the platform has no such unit. So are the costs of compute and of the platform,
+ * which the metrics service charges to factories.
  */
 export function requestUsage(usages: readonly ModelUsage[]): JsonObject | undefined {
   if (usages.length === 0) return undefined;
