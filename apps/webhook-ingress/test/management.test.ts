@@ -468,6 +468,17 @@ describe("the test of a filter", () => {
       failedPaths: [""],
     });
   });
+  test("evaluates a payload that is nested too deeply like an automation: it matches only without a filter", async () => {
+    const { uid, factoryUid } = await w.aWebhook();
+    const payload = `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`;
+    expect(await ask(factoryUid, { webhookUids: [uid], payload })).toMatchObject({ wouldTrigger: true });
+    expect(await ask(factoryUid, { webhookUids: [uid], filter: {}, payload })).toMatchObject({ wouldTrigger: true });
+    expect(await ask(factoryUid, { webhookUids: [uid], filter: { a: [1] }, payload })).toMatchObject({
+      wouldTrigger: false,
+      payload: { passed: false },
+      failedPaths: [],
+    });
+  });
   test("rejects an invalid filter with every problem, an entry without payload, another factory's delivery, and neither or both inputs", async () => {
     const { uid, factoryUid, secret } = await w.aWebhook();
     await w.send(uid, { headers: bearer(secret), body: "x" });
@@ -482,6 +493,9 @@ describe("the test of a filter", () => {
       kind: "invalid_argument",
       details: [{ path: "a" }, { path: "b.in" }],
     });
+    await expect(
+      ask(factoryUid, { webhookUids: [uid], filter: { a: [{ $decimal: "5" }] }, payload: '{"a":5}' }),
+    ).rejects.toEqual(domainError({ kind: "invalid_argument", reason: "invalid_filter" }));
     await expect(ask(factoryUid, { webhookUids: [uid], deliveryUid: rejected!.uid })).rejects.toEqual(
       domainError({ reason: "payload_not_stored" }),
     );

@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
-import { storedNumber } from "@millwright/payload-filter";
+import { exactNumber } from "@millwright/payload-filter";
 import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
 import type { YamlDocument } from "./yaml-document.ts";
 
@@ -232,7 +232,7 @@ export class Fields {
 const isSpelledAsRead = ({ value, source }: Scalar): boolean =>
   typeof value === "string" || ((typeof value === "number" || typeof value === "boolean") && String(value) === source);
 
-/** Returns a node as plain JSON; numbers that a float would change are stored exactly. */
+/** Returns a node as JSON; numbers that a float would change are exact. */
 function jsonOf(node: unknown): unknown {
   if (isMap(node))
     return Object.fromEntries(
@@ -241,19 +241,19 @@ function jsonOf(node: unknown): unknown {
   if (isSeq(node)) return node.items.map(jsonOf);
   if (!isScalar(node)) return null;
   const { value, source } = node;
-  return typeof value === "number" ? exactNumber(source ?? String(value), value) : value;
+  return typeof value === "number" ? numberOf(source ?? String(value), value) : value;
 }
 
 /** YAML permits numbers that JSON does not: `+1`, `.5`, `5.`, `007`, `0x1f`. */
-function exactNumber(source: string, value: number): unknown {
+function numberOf(source: string, value: number): unknown {
   if (/^[-+]?0[xo]/.test(source))
-    return Number.isSafeInteger(value) ? value : storedNumber(BigInt(source.replace(/^[-+]/, "")).toString());
+    return Number.isSafeInteger(value) ? value : exactNumber(BigInt(source.replace(/^[-+]/, "")).toString());
   const text = source
     .replace(/^\+/, "")
     .replace(/^(-?)\./, "$10.")
     .replace(/\.(?=$|[eE])/, "")
     .replace(/^(-?)0+(?=\d)/, "$1");
-  return /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text) ? storedNumber(text) : value;
+  return /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(text) ? exactNumber(text) : value;
 }
 
 /** Names may contain dots, so the longest matching name is followed; list entries are found by their index. */

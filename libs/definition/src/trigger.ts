@@ -1,6 +1,6 @@
 import { parseCron } from "@millwright/cron";
 import { DomainError } from "@millwright/errors";
-import { parseFilter } from "@millwright/payload-filter";
+import { parseFilter, parseStored } from "@millwright/payload-filter";
 import type { TriggerPart } from "./definition.ts";
 import type { Fields } from "./fields.ts";
 import { PROVIDERS, type FilterRule, type Provider } from "./trigger-rules.ts";
@@ -83,12 +83,13 @@ function readSet(fields: Fields, key: string, rule: FilterRule): { in?: string[]
   return { ...(included && { in: included }), ...(excluded && { not_in: excluded }) };
 }
 
+/** Returns the filter in its stored form. */
 function readPayloadFilter(fields: Fields, key: string): unknown {
   const read = fields.json(key);
   if (!read) return undefined;
   const { filter, faults } = parseFilter(read.value);
   for (const { path, message } of faults ?? []) fields.error(read.placeOf(path), "FF_INVALID_FILTER", message);
-  return filter && read.value;
+  return filter && parseStored(JSON.stringify(read.value));
 }
 
 function readSchedule(entry: Fields, provider: string): TriggerPart["schedule"] {

@@ -28,45 +28,44 @@ const isFloat = (text: string): boolean => {
   return isSafe && decimalOf(text).decimal === decimalOf(String(value)).decimal;
 };
 
-const parse = (text: string, exactly: (source: string) => unknown): unknown =>
-  (JSON.parse as Parse)(text, (_key, value, context) =>
-    typeof value === "number" && context?.source !== undefined && !isFloat(context.source)
-      ? exactly(context.source)
-      : value,
-  );
-
 /**
  * Parses JSON so that `JSON.stringify` writes every number unchanged. Errors: SyntaxError, and RangeError for deep
  * nesting.
  */
-export const parseExactly = (text: string): unknown => parse(text, rawJSON);
+export const parseExactly = (text: string): unknown =>
+  (JSON.parse as Parse)(text, (_key, value, { source } = {}) =>
+    typeof value === "number" && source !== undefined ? exactNumber(source) : value,
+  );
 
 /**
- * Parses JSON into plain values: numbers that a float would change become `StoredNumber`. Errors: as `parseExactly`.
+ * Parses JSON into plain values: numbers that a float would change become `StoredNumber`. An object of the text in that
+ * form is renamed, so that it is not taken for a number; no valid filter has one. Errors: as `parseExactly`.
  */
-export const parseStored = (text: string): unknown => parse(text, storedNumber);
+export const parseStored = (text: string): unknown =>
+  (JSON.parse as Parse)(text, (_key, value, { source } = {}) => {
+    if (typeof value === "number") return source === undefined || isFloat(source) ? value : { $decimal: source };
+    return isStoredNumber(value) ? { $$decimal: value.$decimal } : value;
+  });
 
-/** Returns the stored form of a number from its JSON text. */
-export const storedNumber = (text: string): number | StoredNumber =>
-  isFloat(text) ? Number(text) : { $decimal: text };
+/** Returns a number from its JSON text, such that `JSON.stringify` writes it unchanged. */
+export const exactNumber = (text: string): unknown => (isFloat(text) ? Number(text) : rawJSON(text));
 
 /** Returns the text of a number that is not a float; undefined for any other value. */
-export function exactText(value: unknown): string | undefined {
-  if (isRawJSON(value)) return JSON_NUMBER.test(value.rawJSON) ? value.rawJSON : undefined;
-  const { $decimal: text, ...others } = (value ?? {}) as { $decimal?: unknown };
-  return typeof text === "string" && JSON_NUMBER.test(text) && Object.keys(others).length === 0 ? text : undefined;
-}
+export const exactText = (value: unknown): string | undefined =>
+  isRawJSON(value) && JSON_NUMBER.test(value.rawJSON) ? value.rawJSON : undefined;
 
 export const isRawNumber = (value: unknown): boolean => isRawJSON(value);
 
-/** Returns a stored filter such that `JSON.stringify` writes its numbers as the author did. */
-export function withExactNumbers(filter: unknown): unknown {
-  if (Array.isArray(filter)) return filter.map((value: unknown) => written(value));
-  if (filter === null || typeof filter !== "object" || isRawJSON(filter)) return filter;
-  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, withExactNumbers(value)]));
+function isStoredNumber(value: unknown): value is StoredNumber {
+  if (value === null || typeof value !== "object") return false;
+  const { $decimal: text } = value as { $decimal?: unknown };
+  return typeof text === "string" && JSON_NUMBER.test(text) && Object.keys(value).length === 1;
 }
 
-function written(value: unknown): unknown {
-  const text = exactText(value);
-  return text === undefined ? withExactNumbers(value) : rawJSON(text);
+/** Returns a stored filter such that `JSON.stringify` writes its numbers as the author did. */
+export function withExactNumbers(filter: unknown): unknown {
+  if (Array.isArray(filter))
+    return filter.map((value: unknown) => (isStoredNumber(value) ? rawJSON(value.$decimal) : withExactNumbers(value)));
+  if (filter === null || typeof filter !== "object" || isRawJSON(filter)) return filter;
+  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, withExactNumbers(value)]));
 }

@@ -1,3 +1,4 @@
+import { withExactNumbers } from "./exact-numbers.ts";
 import { FILTER_LIMITS, type Leaf, type Pattern, type PayloadFilter, type Scalar } from "./filter.ts";
 import { filterScalarOf, isObject, sameScalar } from "./payload.ts";
 
@@ -11,14 +12,17 @@ export type ParsedFilter =
 const OPERATORS: ReadonlySet<string> = new Set(["in", "not_in", "exists"]);
 
 /**
- * Parses a filter from its JSON form; absent is `{}`. Numbers that are not floats must come from `parseExactly` or
- * `parseStored`; an inexact float is reported as a fault, because its parser has changed it.
+ * Parses a filter from its JSON form; absent is `{}`. Numbers that are not floats must come from `parseExactly`; an
+ * inexact float is reported as a fault, because its parser has changed it.
  */
 export function parseFilter(json: unknown): ParsedFilter {
   const reader = new FilterReader();
   const filter = reader.pattern(json ?? {}, []);
   return reader.faults.length > 0 ? { faults: reader.faults } : { filter };
 }
+
+/** Parses a filter from its stored form (`parseStored`). */
+export const parseStoredFilter = (stored: unknown): ParsedFilter => parseFilter(withExactNumbers(stored));
 
 class FilterReader {
   readonly faults: FilterFault[] = [];

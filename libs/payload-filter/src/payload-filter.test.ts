@@ -3,13 +3,14 @@ import * as fc from "fast-check";
 import {
   withExactNumbers,
   evaluateFilter,
+  exactNumber,
   FILTER_LIMITS,
   isJson,
   parseExactly,
   parseFilter,
   parsePayload,
   parseStored,
-  storedNumber,
+  parseStoredFilter,
 } from "./index.ts";
 
 const bytes = (text: string) => Buffer.from(text, "utf8");
@@ -109,7 +110,8 @@ test("a filter's numbers stay exact however it is parsed, stored and written", (
   const stored = JSON.parse(JSON.stringify(parseStored(text))) as unknown; // as stored by protobuf's Struct and jsonb
   expect(JSON.stringify(withExactNumbers(stored))).toBe(JSON.stringify(parseExactly(text)));
   expect(JSON.stringify(parseExactly(text))).toBe(text.replace("1E5", "100000"));
-  for (const filter of [parseExactly(text), stored, withExactNumbers(stored)]) {
+  expect(parseStoredFilter(stored)).toEqual(parseFilter(parseExactly(text)));
+  for (const filter of [parseExactly(text), withExactNumbers(stored)]) {
     for (const number of NUMBERS)
       expect([number, verdict(filter, `{"a":{"b":${number}}}`).failedPaths]).toEqual([number, []]);
     for (const other of ["1e401", "2", "9007199254740992", "1e-401", "0.10000000000000000000002"])
@@ -129,11 +131,27 @@ test.each<[string, unknown, string[]]>([
   ["a number with something beside it", '{"a":[{"$decimal":"1","b":1}]}', ["a.0"]],
 ])("%s in a set is rejected", (_what, text, paths) => expect(faultsOf(parseExactly(text as string))).toEqual(paths));
 
+test("an object in the form of a stored number is rejected, and is no number after it is stored", () => {
+  const text = '{"a":[{"$decimal":"5"}],"b":{"in":[{"$decimal":"1e400"}]}}';
+  expect(faultsOf(parseExactly(text))).toEqual(["a.0", "b.in.0"]);
+  expect(parseStoredFilter(parseStored(text)).faults).toEqual(parseFilter(parseExactly(text)).faults);
+});
+
+test("a field may have the name of a stored number's key", () => {
+  const text = '{"$decimal":["5"],"a":{"$decimal":{"in":["5"]}}}';
+  expect(withExactNumbers(parseStored(text))).toEqual(JSON.parse(text));
+  expect(faultsOf(parseExactly(text))).toEqual([]);
+});
+
 test.each([
   [5, "5"],
   [{ $decimal: "9007199254740992" }, "9007199254740992"],
+  [{ $decimal: "12345678901234567890" }, "12345678901234567890"],
   [0.5, "0.50"],
-])("%j is the stored form of %s", (stored, text) => expect(storedNumber(text)).toEqual(stored));
+])("%j is the stored form of %s", (stored, text) => {
+  expect(parseStored(text)).toEqual(stored);
+  expect(parseStored(JSON.stringify([exactNumber(text)]))).toEqual([stored]);
+});
 
 test("failed paths name every field that does not match", () => {
   expect(

@@ -64,7 +64,7 @@ export function scalarOf(value: unknown): Scalar | undefined {
   return value instanceof Exact ? value : undefined;
 }
 
-/** As above for a value of a filter, where a number that is not a float is a StoredNumber. */
+/** As above for a value of a filter, where a number that is not a float is a raw number. */
 export function filterScalarOf(value: unknown): Scalar | undefined {
   const text = exactText(value);
   return text === undefined ? scalarOf(value) : decimalOf(text);

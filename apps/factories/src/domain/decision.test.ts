@@ -36,6 +36,18 @@ describe("a webhook trigger", () => {
       `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`,
       "not_matched",
     ],
+    [
+      "a payload too deep to be read and no filter",
+      trigger({}),
+      `${"[".repeat(60_000)}1234567890123456.5${"]".repeat(60_000)}`,
+      "pending",
+    ],
+    [
+      "a stored number that a float would change",
+      trigger({ n: [{ $decimal: "12345678901234567890" }] }),
+      `{"n":12345678901234567890}`,
+      "pending",
+    ],
     ["a payload that was pruned", trigger(), undefined, "not_matched"],
   ])("with %s", (_case, triggerPart, body, outcome) =>
     expect(verdict([triggerPart], body === undefined ? undefined : bytes(body))).toMatchObject({ outcome }),

@@ -1,11 +1,11 @@
 import type { Caller } from "@millwright/caller";
 import { DomainError, invalidArgument } from "@millwright/errors";
 import {
-  evaluateFilter,
+  checkPayload,
   parseExactly,
   parseFilter,
-  parsePayload,
-  type Payload,
+  readPayload,
+  type PayloadCheck,
   type PayloadFilter,
 } from "@millwright/payload-filter";
 import type { WebhookStore } from "../store/webhook-store.ts";
@@ -65,7 +65,7 @@ export async function testFilter(
                 passed: false,
                 detail: `The delivery came to the webhook ${owned.get(webhookUid)?.name ?? webhookUid}, which is not selected.`,
               };
-  const { check: payload, failedPaths } = checkPayload(filter, bytes);
+  const { failedPaths, ...payload } = checkDelivered(filter, bytes);
   return { wouldTrigger: webhook.passed && payload.passed, webhook, payload, failedPaths };
 }
 
@@ -94,39 +94,8 @@ async function readDelivered(
   return { webhookUid: found.delivery.webhookUid, bytes: found.payload };
 }
 
-function checkPayload(filter: PayloadFilter, bytes: Uint8Array): { check: Check; failedPaths: readonly string[] } {
-  const payload = readable(bytes);
+function checkDelivered(filter: PayloadFilter, bytes: Uint8Array): PayloadCheck {
+  const payload = readPayload(bytes);
   if (payload === undefined) throw invalidArgument("invalid_payload", "payload must be valid JSON.");
-  if (payload === "unreadable")
-    return {
-      check: { passed: false, detail: "The payload is nested too deeply to be evaluated, so it does not match." },
-      failedPaths: [],
-    };
-  const { matches, failedPaths } = evaluateFilter(filter, payload);
-  if (matches)
-    return {
-      check: {
-        passed: true,
-        detail:
-          filter.fields.length === 0
-            ? "Without a filter every delivery matches."
-            : "Every field of the filter matches.",
-      },
-      failedPaths,
-    };
-  return {
-    check: {
-      passed: false,
-      detail: `Does not match: ${failedPaths.map((path) => path || "the whole body").join(", ")}.`,
-    },
-    failedPaths,
-  };
-}
-
-function readable(bytes: Uint8Array): Payload | "unreadable" | undefined {
-  try {
-    return parsePayload(bytes);
-  } catch {
-    return "unreadable";
-  }
+  return checkPayload(filter, payload);
 }
