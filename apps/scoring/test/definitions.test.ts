@@ -149,8 +149,6 @@ describe("scorers of a definition", () => {
     const { diagnostics } = await stage(1, [
       part("model", { model: "gpt-0" }),
       part("labels", { passing_score: 0 }),
-      part("first", { name: "Same" }),
-      part("second", { name: "SAME" }),
       part("taken", { name: "taken" }),
       part("many", { agents: Array.from({ length: 101 }, (_, n) => `a${n}`) }),
     ]);
@@ -158,7 +156,6 @@ describe("scorers of a definition", () => {
       ["scorers/model/scorer.md", ["model"], "FF_INVALID_REFERENCE", "error"],
       ["scorers/labels/scorer.md", ["labels"], "FF_INVALID_VALUE", "error"],
       ["scorers/many/scorer.md", ["agents"], "FF_LIMIT_EXCEEDED", "error"],
-      ["scorers/second/scorer.md", ["name"], "FF_DUPLICATE_NAME", "error"],
       ["scorers/taken/scorer.md", ["name"], "FF_DUPLICATE_NAME", "error"],
     ]);
     expect(await w.rows("SELECT 1 FROM definition_stages")).toEqual([]);

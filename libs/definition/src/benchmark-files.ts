@@ -3,6 +3,7 @@ import type { BenchmarkPart, BenchmarkTaskPart } from "./definition.ts";
 import type { Problems } from "./diagnostics.ts";
 import { readExecutionBlock } from "./execution-block.ts";
 import { Fields, type Placed } from "./fields.ts";
+import { rolesFault } from "./rules.ts";
 import { parseYaml } from "./yaml-document.ts";
 
 /** A suite without its tasks, and the positions of its references. */
@@ -50,6 +51,8 @@ export function readSuiteFile(slug: string, path: string, text: string, problems
             },
           ];
     });
+  const fault = rolesFault((configurations ?? []).map(({ role }) => role));
+  if (fault !== undefined) fields.error(fields.valueAt("configurations"), "FF_INVALID_VALUE", fault);
   return {
     path,
     part: {

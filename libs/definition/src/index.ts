@@ -34,7 +34,9 @@ export {
   isFactoryName,
   REPOSITORY_NAME,
   REPOSITORY_OWNER,
+  rolesFault,
   SIGNATURE_SCHEMES,
+  titlesFault,
   WEBHOOK_AUTH_MODES,
   WEBHOOKS_MAX,
 } from "./rules.ts";

@@ -59,3 +59,17 @@ const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
 
 /** Returns whether a header contains a credential or a signature, so that it is never stored as an identity. */
 export const isCredentialHeader = (name: string): boolean => CREDENTIAL_HEADERS.has(name.toLowerCase());
+
+/** Returns what is wrong with the roles of a suite's configurations, or undefined. */
+export const rolesFault = (roles: readonly string[]): string | undefined =>
+  roles.filter((role) => role === "baseline").length > 1 ? "At most one configuration can be the baseline." : undefined;
+
+/** Returns what is wrong with the titles of a suite's tasks, or undefined. */
+export function titlesFault(titles: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  for (const title of titles) {
+    if (seen.has(title)) return `Titles must be unique in a suite; ${JSON.stringify(title)} is used twice.`;
+    seen.add(title);
+  }
+  return undefined;
+}

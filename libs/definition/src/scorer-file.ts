@@ -19,7 +19,7 @@ const KEYS = [
 /** Percent; differs from the API's default. */
 const SAMPLING_RATE = 25;
 
-export type ReadScorer = { path: string; part: ScorerPart; agents: Placed<string>[] };
+export type ReadScorer = { path: string; part: ScorerPart; nameAt: Placed<string>; agents: Placed<string>[] };
 
 /** Reads scorers/<slug>/scorer.md; undefined if its frontmatter is not valid YAML. */
 export function readScorerFile(slug: string, path: string, text: string, problems: Problems): ReadScorer | undefined {
@@ -57,6 +57,7 @@ export function readScorerFile(slug: string, path: string, text: string, problem
       enabled,
       prompt: parsed.body,
     },
+    nameAt: { value: name ?? slug, at: fields.valueAt("name") },
     agents: Array.isArray(agents) ? agents.map((agent) => ({ value: agent, at: fields.valueAt("agents") })) : [],
   };
 }

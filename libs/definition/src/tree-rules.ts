@@ -6,7 +6,7 @@ import { compareText, START, type Problems } from "./diagnostics.ts";
 import type { ReadBlock } from "./execution-block.ts";
 import type { ReadFactory } from "./factory-file.ts";
 import type { Placed } from "./fields.ts";
-import { WEBHOOKS_MAX } from "./rules.ts";
+import { titlesFault, WEBHOOKS_MAX } from "./rules.ts";
 import type { ReadScorer } from "./scorer-file.ts";
 
 export type ReadTree = {
@@ -43,6 +43,8 @@ export function checkTree(tree: ReadTree, problems: Problems): void {
   checkRunners(tree, problems);
   checkAgents(tree, problems);
   checkWorkerAuth(tree, problems);
+  checkNames(tree.scorers, problems);
+  checkNames(tree.suites, problems);
   checkBenchmarks(tree, problems);
   if (tree.webhookCount > WEBHOOKS_MAX)
     problems.error(
@@ -93,14 +95,27 @@ function checkAgents({ automations, scorers, suites, agentFiles }: ReadTree, pro
   for (const { path, agents } of scorers) for (const agent of agents) check(path, agent);
 }
 
-/** A suite must list its task files. */
-function checkBenchmarks({ suites, suiteFiles, taskFiles }: ReadTree, problems: Problems): void {
-  const names = new Map<string, string>();
-  for (const { path, part, nameAt, tasks } of suites.toSorted((a, b) => compareText(a.path, b.path))) {
-    const first = names.get(nameAt.value);
-    if (first !== undefined)
-      problems.error(path, nameAt.at, "FF_DUPLICATE_NAME", `The name ${nameAt.value} is already that of ${first}.`);
-    else names.set(nameAt.value, path);
+type Named = { readonly path: string; readonly nameAt: Placed<string> };
+
+/** Names are compared without case, as in the API. */
+function checkNames(resources: readonly Named[], problems: Problems): void {
+  const owners = new Map<string, string>();
+  for (const { path, nameAt } of resources.toSorted((a, b) => compareText(a.path, b.path))) {
+    const name = nameAt.value.trim().toLowerCase();
+    const owner = owners.get(name);
+    if (owner === undefined) owners.set(name, path);
+    else problems.error(path, nameAt.at, "FF_DUPLICATE_NAME", `The name ${nameAt.value} is already that of ${owner}.`);
+  }
+}
+
+/** A suite must list its task files, and their titles must be unique. */
+function checkBenchmarks({ suites, tasks: readTasks, suiteFiles, taskFiles }: ReadTree, problems: Problems): void {
+  for (const { path, part, tasks } of suites) {
+    const titles = new Map(
+      readTasks.filter(({ suite }) => suite === part.slug).map((task) => [task.part.slug, task.part.title.trim()]),
+    );
+    const fault = titlesFault(tasks.flatMap(({ value }) => titles.get(value) || []));
+    if (fault !== undefined) problems.error(path, tasks[0]!.at, "FF_INVALID_VALUE", fault);
     const files = taskFiles.filter(({ suite }) => suite === part.slug).map(({ name }) => name);
     for (const { value, at } of tasks)
       if (!files.includes(value))

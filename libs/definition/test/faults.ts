@@ -284,6 +284,7 @@ export const AUTOMATION_FAULTS: Faults = [
       "{200: [1], true: [1], §FF_INVALID_TYPE§null: [1], §FF_INVALID_TYPE§0x1F: [1], a: {§FF_INVALID_TYPE§1.0: [1], ? §FF_INVALID_TYPE§[b] : [1]}}",
     ),
   ],
+  ["payload: an object in the form of a stored number", PAYLOAD('{a: [§FF_INVALID_FILTER§{$decimal: "5"}]}')],
   ["payload: a bare text", PAYLOAD("{event: §FF_INVALID_FILTER§done}")],
   [
     "payload: deep down, in a name with dots",
@@ -371,11 +372,32 @@ export const JUDGING_FAULTS: Faults = [
     }),
   ],
   [
-    "the same name twice",
+    "the same name twice, without case",
     {
       ...SUITE("name: b\nagent: foreman\n"),
-      "benchmarks/more/suite.yaml": "name: §FF_DUPLICATE_NAME§b\nagent: foreman\n",
+      "benchmarks/more/suite.yaml": "name: §FF_DUPLICATE_NAME§'B '\nagent: foreman\n",
     },
+  ],
+  [
+    "the name of another scorer, without case",
+    {
+      "scorers/first/scorer.md": `---\nname: Same\nagents: '*'\n${LABELS}\npassingScore: 0.5\nmodel: auto\n---\nJudge it.\n`,
+      ...SCORER(`name: §FF_DUPLICATE_NAME§SAME\nagents: '*'\n${LABELS}\npassingScore: 0.5\nmodel: auto`),
+    },
+  ],
+  [
+    "the same title twice in a suite",
+    SUITE("name: b\nagent: foreman\ntasks: §FF_INVALID_VALUE§[one, two, three]\n", {
+      one: TASK,
+      two: TASK.replace("title: t", "title: other"),
+      three: TASK.replace("title: t", "title: ' t'"),
+    }),
+  ],
+  [
+    "two baselines",
+    SUITE(
+      "name: b\nagent: foreman\nconfigurations: §FF_INVALID_VALUE§[{role: baseline, model: a}, {role: baseline, model: b}]\n",
+    ),
   ],
   [
     "configuration without role and model",

@@ -68,6 +68,8 @@ const BEYOND: ReadonlySet<string> = new Set([
     "payload: numbers that are not finite",
     "payload: keys that JSON would spell otherwise",
     "header that carries a credential",
+    "the same title twice in a suite",
+    "two baselines",
   ],
 ]);
 

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
-import { deferredResolutions, parseDefinition } from "../src/index.ts";
+import { parseStored } from "@millwright/payload-filter";
+import { deferredResolutions, parseAutomation, parseDefinition, type AutomationText } from "../src/index.ts";
 import {
   AUTOMATION,
   AUTOMATION_FAULTS,
   JUDGING_FAULTS,
   LABELS,
+  PAYLOAD,
   SCORER,
   SUITE,
   TASK,
@@ -49,7 +51,10 @@ test("valid files are stored in normalised form", () => {
       ),
       ...WEBHOOK("authMode: signature\nsignatureScheme: stripe\nsecretName: S\nenabled: false\n"),
       ...SCORER(`agents: [foreman]\n${LABELS}\npassingScore: 0.5\nmodel: auto`),
-      ...SUITE("name: Basics\nagent: foreman\ntasks: [two, one]\n", { one: TASK, two: TASK }),
+      ...SUITE("name: Basics\nagent: foreman\ntasks: [two, one]\n", {
+        one: TASK,
+        two: TASK.replace("title: t", "title: other"),
+      }),
     }),
   );
   expect(diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
@@ -95,6 +100,27 @@ test("valid files are stored in normalised form", () => {
       },
     ],
   });
+});
+
+describe("numbers of a payload filter that a float would change", () => {
+  const NUMBER = "12345678901234567890";
+  const STORED = { a: [{ $decimal: NUMBER }] };
+  const parseApi = (payload: string) =>
+    parseAutomation(
+      "alerts",
+      parseStored(
+        `{"prompt":"p","triggers":[{"provider":"webhook","event":"received","filter":{"webhook_ids":["w"],"payload":${payload}}}]}`,
+      ) as AutomationText,
+    );
+
+  test("are stored exactly, from files and from the API", () => {
+    const { definition } = parseDefinition(filesOf({ ...VALID, ...PAYLOAD(`{a: [${NUMBER}]}`) }));
+    expect(definition!.automations[0]!.triggers[0]!.payload).toEqual(STORED);
+    expect(parseApi(`{"a":[${NUMBER}]}`).automation!.triggers[0]!.payload).toEqual(STORED);
+  });
+
+  test("cannot be written in their stored form", () =>
+    expect(parseApi(JSON.stringify(STORED)).faults).toMatchObject([{ code: "FF_INVALID_FILTER" }]));
 });
 
 test("names that only a connected service knows are deferred until the definition is applied", () => {

@@ -1,3 +1,4 @@
+import { rolesFault } from "@millwright/definition";
 import type { DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { SUITE_LIMITS, suiteInvalid } from "./suite-rules.ts";
@@ -24,8 +25,8 @@ export function checkConfigurations(
   };
   if (given.length > SUITE_LIMITS.configurations)
     refuse(`configurations must have at most ${SUITE_LIMITS.configurations} entries (got ${given.length}).`);
-  if (given.filter(({ role }) => role === "baseline").length > 1)
-    refuse("At most one configuration can be the baseline.");
+  const fault = rolesFault(given.map(({ role }) => role));
+  if (fault !== undefined) refuse(fault);
   let lastId = Math.max(0, ...existing.map(({ id }) => id));
   const seen = new Set<string>();
   return given.map((entry): Configuration => {

@@ -1,3 +1,4 @@
+import { titlesFault } from "@millwright/definition";
 import { invalidArgument, type DomainError } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import { canonicalJson, type JsonObject } from "@millwright/json";
@@ -148,12 +149,8 @@ export function checkTasks(tasks: readonly TaskContent[]): void {
       "tasks",
       `Prompts and success criteria of a suite must have at most ${SUITE_LIMITS.text} characters in total (got ${characters}).`,
     );
-  const titles = new Set<string>();
-  for (const { title } of tasks) {
-    if (titles.has(title))
-      throw suiteInvalid("tasks", `Titles must be unique in a suite; ${JSON.stringify(title)} is used twice.`);
-    titles.add(title);
-  }
+  const fault = titlesFault(tasks.map(({ title }) => title));
+  if (fault !== undefined) throw suiteInvalid("tasks", fault);
 }
 
 /**

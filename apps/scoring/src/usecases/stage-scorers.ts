@@ -12,7 +12,7 @@ export const scorerFaults = (
   scorers: readonly ScorerPart[],
   known: readonly KnownScorer[],
   models: ReadonlySet<string>,
-): Diagnostic[] => [...scorers.flatMap((part) => faultsOf(part, models)), ...duplicateNames(scorers, known)];
+): Diagnostic[] => [...scorers.flatMap((part) => faultsOf(part, models)), ...takenNames(scorers, known)];
 
 /** Returns a warning for each scorer that applying deletes. */
 export function scorerRemovals(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
@@ -61,27 +61,21 @@ function faultsOf(part: ScorerPart, models: ReadonlySet<string>): Diagnostic[] {
   ];
 }
 
-/** Returns errors for names that are taken. Names are compared without case, as in the API. */
-function duplicateNames(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
-  const owners = new Map(
-    known.filter(({ slug }) => slug === null).map(({ name }) => [name.toLowerCase(), "a scorer of the API"]),
-  );
-  return scorers.flatMap((part): Diagnostic[] => {
-    const name = part.name.trim().toLowerCase();
-    const owner = owners.get(name);
-    if (owner !== undefined)
-      return [
-        {
-          path: fileOf(part),
-          keys: ["name"],
-          code: "FF_DUPLICATE_NAME",
-          message: `The name ${part.name} is already that of ${owner}.`,
-          severity: "error",
-        },
-      ];
-    owners.set(name, fileOf(part));
-    return [];
-  });
+/**
+ * Returns errors for names that are taken, compared without case, as in the API. The parser rejects equal names of
+ * files.
+ */
+function takenNames(scorers: readonly ScorerPart[], known: readonly KnownScorer[]): Diagnostic[] {
+  const taken = new Set(known.flatMap(({ slug, name }) => (slug === null ? [name.toLowerCase()] : [])));
+  return scorers
+    .filter(({ name }) => taken.has(name.trim().toLowerCase()))
+    .map((part) => ({
+      path: fileOf(part),
+      keys: ["name"],
+      code: "FF_DUPLICATE_NAME",
+      message: `The name ${part.name} is already that of a scorer of the API.`,
+      severity: "error",
+    }));
 }
 
 const removal = ({ slug, scoreCount }: { slug: string; scoreCount: number }): Diagnostic => ({

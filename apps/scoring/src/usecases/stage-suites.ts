@@ -23,7 +23,7 @@ export function suiteFaults(
       faults(`benchmarks/${part.slug}/tasks/${task.slug}.yaml`, () => taskContentOf(task)),
     ),
     ...modelFaults(part, models),
-    ...nameFaults(part, suites, taken),
+    ...nameFaults(part, taken),
   ]);
 }
 
@@ -63,21 +63,15 @@ const modelFaults = ({ slug, configurations = [] }: BenchmarkPart, models: Reado
     ];
   });
 
-/**
- * Returns errors for names that are taken. The parser rejects equal names; here they are compared without case, as in
- * the API.
- */
-function nameFaults(part: BenchmarkPart, suites: readonly BenchmarkPart[], taken: ReadonlySet<string>): Diagnostic[] {
-  const name = part.name.trim().toLowerCase();
-  const first = suites.find((suite) => suite.name.trim().toLowerCase() === name);
-  const owner = taken.has(name) ? "a suite of the API" : first && first !== part ? fileOf(first) : undefined;
-  if (owner === undefined) return [];
+/** Returns an error if the name is taken. The parser rejects equal names of files. */
+function nameFaults(part: BenchmarkPart, taken: ReadonlySet<string>): Diagnostic[] {
+  if (!taken.has(part.name.trim().toLowerCase())) return [];
   return [
     {
       path: fileOf(part),
       keys: ["name"],
       code: "FF_DUPLICATE_NAME",
-      message: `The name ${part.name} is already that of ${owner}.`,
+      message: `The name ${part.name} is already that of a suite of the API.`,
       severity: "error",
     },
   ];
