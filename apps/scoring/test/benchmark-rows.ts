@@ -77,9 +77,9 @@ async function insertTrial(
   position: number,
   { taskUid, configurationUid, repIndex, letter }: SampleTrial,
 ): Promise<void> {
-  const { state, score, outcome, isInfra = false } = SAMPLES[letter]!;
+  const { state, score, outcome, isInfra = false, isDispatched = true } = SAMPLES[letter]!;
   const uid = newUid();
-  const runUids = state === "pending" ? [] : Array.from({ length: isInfra ? 3 : 1 }, () => newUid());
+  const runUids = isDispatched ? Array.from({ length: isInfra ? 3 : 1 }, () => newUid()) : [];
   const isEnded = state !== "pending" && state !== "running";
   await rows(
     `INSERT INTO trials (uid, benchmark_run_uid, position, configuration_uid, task_uid, rep_index, state, terminal_reason, is_infra_failure, run_uid, attempt_count,
@@ -97,9 +97,9 @@ async function insertTrial(
       isInfra,
       runUids.at(-1) ?? null,
       runUids.length,
-      isEnded ? 10_000 : 0,
-      isEnded ? 100 : 0,
-      isEnded ? 2_000 : 0,
+      isEnded && isDispatched ? 10_000 : 0,
+      isEnded && isDispatched ? 100 : 0,
+      isEnded && isDispatched ? 2_000 : 0,
       NOW,
       runUids.length > 0 ? NOW : null,
       isEnded ? NOW : null,

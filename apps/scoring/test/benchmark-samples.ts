@@ -83,6 +83,7 @@ type Sample = {
   readonly score: ScoreState;
   readonly outcome: "1" | "0" | "-";
   readonly isInfra?: boolean;
+  readonly isDispatched?: boolean;
 };
 
 /** Meaning of each letter of a sample. */
@@ -97,8 +98,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   u: { state: "succeeded", score: "finished_unscored", outcome: "-" },
   j: { state: "succeeded", score: "judging", outcome: "-" },
   r: { state: "running", score: "awaiting_trial", outcome: "-" },
-  p: { state: "pending", score: "awaiting_trial", outcome: "-" },
+  p: { state: "pending", score: "awaiting_trial", outcome: "-", isDispatched: false },
   c: { state: "cancelled", score: "not_scoreable", outcome: "-" },
+  /** Cancelled before it was dispatched. */
+  x: { state: "cancelled", score: "not_scoreable", outcome: "-", isDispatched: false },
 };
 
 /**
@@ -125,7 +128,7 @@ type Group = { readonly configurationUid: string; readonly taskUid: string; read
 function trialGroup({ samples, ...key }: Group): TrialGroup {
   const count = (isCounted: (sample: Sample) => boolean): number => samples.filter(isCounted).length;
   const of = (state: TrialState): number => count((sample) => sample.state === state);
-  const started = samples.length - of("pending");
+  const started = count(({ isDispatched = true }) => isDispatched);
   return {
     ...key,
     pending: of("pending"),
@@ -134,6 +137,7 @@ function trialGroup({ samples, ...key }: Group): TrialGroup {
     failed: of("failed"),
     cancelled: of("cancelled"),
     started,
+    skipped: count(({ state, isDispatched = true }) => state === "cancelled" && !isDispatched),
     infraFailed: count(({ isInfra }) => isInfra === true),
     retries: 2 * count(({ isInfra }) => isInfra === true),
     retried: count(({ isInfra }) => isInfra === true),

@@ -47,6 +47,7 @@ describe("results", () => {
     ["ties and zero variance", "111 111 111", "111 111 111"],
     ["no outcome", "iii uuu ccc", "iii uuu ccc"],
     ["trials that have not ended", "1rp ppp ppp", "rrp ppp ppp"],
+    ["trials that were cancelled before they were dispatched", "11c xxx xxx", "1cx xxx xxx"],
   ])("of %s are computed from the rows", async (_what, base, candidate) => {
     const state = /[rpj]/.test(base) ? "running" : "completed";
     const ref = await aRun(base, candidate, { state });

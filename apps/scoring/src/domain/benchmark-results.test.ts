@@ -118,6 +118,15 @@ describe("coverage", () => {
     ]);
   });
 
+  test("does not expect an outcome of trials that were cancelled before they were dispatched", () => {
+    const document = results("11x xxx xxx", "1cx xxx xxx", { run: { state: "cancelled" } });
+    expect(document.configurations.map(({ coverage }) => coverage)).toEqual([
+      { expected: 4, received: 4, rate: 1 },
+      { expected: 4, received: 2, rate: 0.5 },
+    ]);
+    expect(document).toMatchObject({ coverage: { expected: 8, received: 6 }, trial_progress: { cancelled: 15 } });
+  });
+
   test("is null when nothing is expected, as for a selection without trials", () => {
     const document = benchmarkResults({
       run: RUN,
@@ -265,6 +274,25 @@ describe("benchmark stats are null before the first trial and real zeros after",
         total_tokens: 900,
       },
     });
+  });
+});
+
+test("averages are per trial that ended after it was dispatched", () => {
+  const samples = ["11x xxx xxx", "0cr xxx xxx"] as const;
+  const averages = { avg_wall_time_s: 2, avg_total_credits_per_trial: "0" };
+  const document = results(...samples, { metrics: { include: new Set(["configuration_metrics"]) } });
+  expect(document).toMatchObject({
+    configurations: [{ metrics: { ...averages, avg_dollars_per_trial: 0.01 } }, {}],
+    configuration_metrics: [{ avg_wall_time_s: 2 }, {}],
+  });
+  const stats = statsOf({ [BASE]: samples[0], [CANDIDATE]: samples[1] });
+  expect(benchmarkProgress(PLAN, stats, { startedAt: NOW, completedAt: NOW }, NOW)).toMatchObject({
+    configuration_stats: [{ ...averages, trial_count: 9 }, {}],
+  });
+  expect(candidateOf(results("xxx", "xxx")).metrics).toMatchObject({
+    avg_wall_time_s: null,
+    avg_total_credits_per_trial: null,
+    avg_dollars_per_trial: null,
   });
 });
 

@@ -7,6 +7,8 @@ export type TrialGroup = Readonly<Record<TrialState, number>> & {
   readonly taskUid: string;
   /** Number of trials that were dispatched at least once. */
   readonly started: number;
+  /** Number of cancelled trials that were never dispatched. */
+  readonly skipped: number;
   /** Number of failed trials whose last attempt failed for infrastructure reasons. */
   readonly infraFailed: number;
   /** Number of retries, and number of trials with at least one retry. */
@@ -76,7 +78,7 @@ export const scorersOf = (plan: BenchmarkPlan, stats: BenchmarkStats) =>
 
 /**
  * Counts the outcomes of a scorer. Every selected trial is expected to have an outcome, so that trials without one
- * lower the coverage.
+ * lower the coverage, except trials that were cancelled before they were dispatched.
  * For correctness, a trial that the agent failed counts as failed with score 0. A trial that failed for infrastructure
  * reasons has no outcome.
  */
@@ -88,14 +90,18 @@ export function tally(plan: BenchmarkPlan, stats: BenchmarkStats, scorerUid: str
   const failed = isCorrectness ? sum(trials, (g) => count(g.outcomes, "0")) : sum(scores, (g) => g.scored - g.passed);
   const received = passed + failed;
   const avgScore = received === 0 ? null : sum(scores, (g) => g.scoreSum) / received;
-  return { passed, failed, avgScore, expected: trialCount(trials), received };
+  const expected = trialCount(trials) - sum(trials, (g) => g.skipped);
+  return { passed, failed, avgScore, expected, received };
 }
 
 const count = (outcomes: string, outcome: string): number => outcomes.split(outcome).length - 1;
 
-/** Returns the mean cost or time per finished trial: null if no trial was dispatched, 0 if none has finished. */
+/**
+ * Returns the mean cost or time per finished trial: null if no trial was dispatched, 0 if none has finished. Trials that
+ * ended without being dispatched have no cost or time and are not counted.
+ */
 export function perFinishedTrial(trials: readonly TrialGroup[], total: number): number | null {
   if (sum(trials, (g) => g.started) === 0) return null;
-  const finished = sum(trials, (g) => g.succeeded + g.failed + g.cancelled);
+  const finished = sum(trials, (g) => g.started - g.running);
   return finished === 0 ? 0 : total / finished;
 }

@@ -65,6 +65,7 @@ const STATS = `
            count(*) FILTER (WHERE t.state = 'failed')    AS failed,
            count(*) FILTER (WHERE t.state = 'cancelled') AS cancelled,
            count(*) FILTER (WHERE t.attempt_count > 0)   AS started,
+           count(*) FILTER (WHERE t.state = 'cancelled' AND t.attempt_count = 0) AS skipped,
            count(*) FILTER (WHERE t.is_infra_failure)    AS "infraFailed",
            sum(greatest(t.attempt_count - 1, 0))         AS retries,
            count(*) FILTER (WHERE t.attempt_count > 1)   AS retried,
