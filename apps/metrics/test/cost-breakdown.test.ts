@@ -190,6 +190,13 @@ test("covers the last 30 days unless dates are given, which touch 31 days", asyn
   expect((await breakdown()).totalSeries).toEqual([]);
 });
 
+test("covers the time since year 1 when the default start would be earlier", async () => {
+  expect(await breakdown({ end: "0001-01-02T00:00:00Z", groupByPeriod: "day" })).toMatchObject({ groups: [] });
+  await expect(breakdown({ end: "0001-01-01T00:00:00Z" })).rejects.toEqual(
+    domainError({ kind: "invalid_argument", reason: "date_range_invalid" }),
+  );
+});
+
 test("counts what has a price and what has none", async () => {
   const run = facts.run();
   for (const at of ["2026-11-17T10:00:00.000Z", "2026-11-20T09:00:00.000Z"]) {

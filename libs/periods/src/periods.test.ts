@@ -51,3 +51,9 @@ test("a range ends now and begins 30 days before its end unless given", () => {
   );
   expect(() => resolveRange({ start: now }, now)).toThrow(domainError({ reason: "date_range_invalid" }));
 });
+
+test("a range does not begin before year 1 by default", () => {
+  const [first, end] = [new Date("0001-01-01T00:00:00Z"), new Date("0001-01-02T00:00:00Z")];
+  expect(resolveRange({ end }, new Date())).toEqual({ start: first, end });
+  expect(() => resolveRange({ end: first }, new Date())).toThrow(domainError({ reason: "date_range_invalid" }));
+});

@@ -9,14 +9,19 @@ export type DateRange = { readonly start: Date; readonly end: Date };
 const DAY_MS = 86_400_000;
 const PERIODS_MAX = 365;
 const RANGE_DAYS = 30;
+/** Earliest time of a range: PostgreSQL's dates have no year 0. */
+const EARLIEST_MS = Date.parse("0001-01-01T00:00:00Z");
 
-/** Returns [start, end) with defaults: until now, from 30 days before the end. Errors: date_range_invalid. */
+/**
+ * Returns [start, end) with defaults: until now, from 30 days before the end, but not before year 1. Errors:
+ * date_range_invalid.
+ */
 export function resolveRange(
   given: { readonly start?: Date | undefined; readonly end?: Date | undefined },
   now: Date,
 ): DateRange {
   const end = given.end ?? now;
-  const start = given.start ?? new Date(end.getTime() - RANGE_DAYS * DAY_MS);
+  const start = given.start ?? new Date(Math.max(end.getTime() - RANGE_DAYS * DAY_MS, EARLIEST_MS));
   if (start < end) return { start, end };
   throw invalidArgument(
     "date_range_invalid",
