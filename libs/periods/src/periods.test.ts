@@ -9,6 +9,14 @@ const labels = (start: string, end: string, unit: PeriodUnit) =>
 test.each<[string, string, string, PeriodUnit, string[]]>([
   ["a single instant of a day", "2026-01-01T23:59:59.999Z", "2026-01-02T00:00:00Z", "day", ["2026-01-01"]],
   ["the last moments of a year", "2025-12-31T23:00:00Z", "2026-01-01T01:00:00Z", "day", ["2025-12-31", "2026-01-01"]],
+  ["days of the first century", "0050-02-28T00:00:00Z", "0050-03-02T00:00:00Z", "day", ["0050-02-28", "0050-03-01"]],
+  [
+    "months of the first century",
+    "0099-12-31T00:00:00Z",
+    "0100-01-02T00:00:00Z",
+    "month",
+    ["0099-12-01", "0100-01-01"],
+  ],
   ["a leap day", "2028-02-28T00:00:00Z", "2028-03-01T00:00:00Z", "day", ["2028-02-28", "2028-02-29"]],
   [
     "a week that begins in the month before",

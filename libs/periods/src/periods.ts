@@ -56,11 +56,15 @@ export function calendarPeriod(at: Date, unit: PeriodUnit): DateRange {
 
 function calendarStart(at: Date, unit: PeriodUnit): Date {
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
-  if (unit === "month") return new Date(Date.UTC(year, month, 1));
-  return new Date(Date.UTC(year, month, unit === "week" ? day - at.getUTCDay() : day));
+  if (unit === "month") return utcDate(year, month, 1);
+  return utcDate(year, month, unit === "week" ? day - at.getUTCDay() : day);
 }
 
 function nextStart(calendar: Date, unit: PeriodUnit): Date {
-  if (unit === "month") return new Date(Date.UTC(calendar.getUTCFullYear(), calendar.getUTCMonth() + 1, 1));
+  if (unit === "month") return utcDate(calendar.getUTCFullYear(), calendar.getUTCMonth() + 1, 1);
   return new Date(calendar.getTime() + (unit === "week" ? 7 : 1) * DAY_MS);
 }
+
+/** Returns the beginning of a day. `Date.UTC` would take the years 1 to 99 for 1901 to 1999. */
+const utcDate = (year: number, month: number, day: number): Date =>
+  new Date(new Date(0).setUTCFullYear(year, month, day));
