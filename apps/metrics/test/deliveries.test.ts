@@ -117,6 +117,13 @@ const countsOf = async (...deliveries: readonly [string, Payload][]) => {
   return counts;
 };
 
+test("what the bot did is no person's if its login is known only later", async () => {
+  world.webhookIngress.botLogin = "";
+  expect(await countsOf(pushed("bbb", 1, ADA), comment(1, 2))).toMatchObject({ codePush: 1, comment: 1 });
+  world.webhookIngress.botLogin = ADA.login;
+  expect(await countsOf(pushed("bbb", 1, ADA), comment(1, 2))).toEqual(NONE);
+});
+
 describe("a person's", () => {
   test.each<[string, () => [string, Payload], Changes]>([
     ["opening counts as opened", () => opened(0, { sender: ADA }), { opened: 1 }],

@@ -19,6 +19,8 @@ export type FakeDelivery = {
   receivedAt: Date;
 };
 
+const BOT_LOGIN = "millwright[bot]";
+
 /** Deliveries of code hosts in memory, and the feed that reports them. */
 export class FakeWebhooks {
   static readonly allow = {
@@ -36,7 +38,7 @@ export class FakeWebhooks {
   /** How many deliveries one response takes. */
   batchMax = Infinity;
   /** The account under which the platform acts at the code host. */
-  botLogin = "millwright[bot]";
+  botLogin = BOT_LOGIN;
 
   /** Accepts a delivery and publishes its event. Returns its uid. */
   deliver(delivery: Omit<FakeDelivery, "uid">): string {
@@ -84,6 +86,7 @@ export class FakeWebhooks {
     this.feed.length = 0;
     this.beforeGet = () => {};
     this.batchMax = Infinity;
+    this.botLogin = BOT_LOGIN;
   }
 
   #stored(deliveryUid: string): MessageInitShape<typeof webhooks.GetCodeHostDeliveryResponseSchema> {

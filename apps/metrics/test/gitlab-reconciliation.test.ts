@@ -134,6 +134,22 @@ test("a merge request is complete after it was read, without any delivery", asyn
   expect(record.firstHumanReviewAt?.seconds).toBe(BigInt(Date.parse(at(6)) / 1000));
 });
 
+test.each(["pushes", "comments"])(
+  "is not complete if the %s are too many, and keeps what was delivered",
+  async (which) => {
+    serve();
+    const answer = world.orchestrator.readCodeHost!;
+    world.orchestrator.readCodeHost = async (request) =>
+      request.resource === which ? { ...(await answer(request)), outcome: "not_found" } : answer(request);
+    await on.produced(factoryUid, URL, 0, REPO, 7, "GITLAB");
+    await reconcile();
+    expect(await on.record(factoryUid)).toMatchObject({ historyComplete: false, humanInteractions: { codePush: 0 } });
+    await deliver();
+    await reconcile();
+    expect(await on.record(factoryUid)).toMatchObject({ ...EXPECTED, humanInteractions: { codePush: 1, prAction: 4 } });
+  },
+);
+
 test.each<[string, () => Promise<void>]>([
   ["before it was read", async () => (await deliver(), reconcile())],
   ["after it was read", async () => (await reconcile(), await deliver(), reconcile())],

@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { DomainError } from "@millwright/errors";
 import { seededRandom, type SeededRandom } from "@millwright/testing";
 import { deliveryWorld } from "./delivery-world.ts";
 import { FakeGithub, REPO, type Delivery } from "./fake-github.ts";
-import { CODE_HOST } from "./fake-orchestrator.ts";
+import { CODE_HOST, type ReadCodeHost } from "./fake-orchestrator.ts";
 import { startWorld, type World } from "./setup.ts";
 
 let world: World;
@@ -147,13 +148,32 @@ describe("a pull request of which no delivery came", () => {
     });
   });
 
-  test("is not complete if pushes cannot be read", async () => {
+  test.each<[string, ReadCodeHost]>([
+    ["do not exist", async (request) => ({ ...(await github.read(request)), outcome: "not_found" })],
+    [
+      "are forbidden to the token",
+      async () => {
+        throw new DomainError({ kind: "permission_denied", reason: "code_host_forbidden", message: "No." });
+      },
+    ],
+  ])("is known, but not complete if its pushes %s", async (_, readPushes) => {
     github.open(1);
-    world.orchestrator.readCodeHost = async (request) =>
-      request.resource === "pushes" ? { ...(await github.read(request)), outcome: "not_found" } : github.read(request);
+    world.orchestrator.readCodeHost = (request) => (request.resource === "pushes" ? readPushes : github.read)(request);
     await on.produced(factoryUid, urlOf(1), 0, REPO, 1);
     await world.service.reconcileDue();
-    expect(await on.record(factoryUid)).toMatchObject({ state: "open", historyComplete: false });
+    expect(await on.record(factoryUid)).toMatchObject({ state: "open", historyComplete: false, additions: 10 });
+  });
+
+  test("keeps what deliveries reported if the list of events is too long to be read", async () => {
+    const pull = github.open(1);
+    const closing = github.act(github.pulls.get(1)!, "close", { login: "ada", type: "User" })!;
+    world.orchestrator.readCodeHost = async (request) =>
+      request.resource === "events" ? { ...(await github.read(request)), outcome: "not_found" } : github.read(request);
+    await on.produced(factoryUid, urlOf(1), 0, REPO, 1);
+    for (const { event, payload } of [pull, closing]) on.github(event, payload);
+    await on.settle();
+    await world.service.reconcileDue();
+    expect(await on.record(factoryUid)).toMatchObject({ state: "closed", humanInteractions: { prAction: 1 } });
   });
 
   test("at another host is not that of the run", async () => {

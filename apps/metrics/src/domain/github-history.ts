@@ -1,18 +1,18 @@
 import { at, textAt } from "@millwright/code-host-events";
 import { activityMaker, pullRequestFact, reviewOf } from "./github-facts.ts";
 import { idAt, timeAt } from "./payload-values.ts";
-import type { Activity, PullRequestFacts } from "./pull-request-fact.ts";
+import type { Activity, PullRequestFacts, ReadList } from "./pull-request-fact.ts";
 
 /** What GitHub's REST API has of a pull request. */
 export type GithubHistory = {
   readonly pullRequest: unknown;
-  readonly reviews: readonly unknown[];
-  readonly comments: readonly unknown[];
-  readonly reviewComments: readonly unknown[];
+  readonly reviews: ReadList;
+  readonly comments: ReadList;
+  readonly reviewComments: ReadList;
   /** Of the issue: closed, reopened and so on. */
-  readonly events: readonly unknown[];
-  /** Activities of the head branch; undefined: they cannot be read. */
-  readonly pushes: readonly unknown[] | undefined;
+  readonly events: ReadList;
+  /** Activities of the head branch. */
+  readonly pushes: ReadList;
   readonly readAt: Date;
 };
 
@@ -22,12 +22,13 @@ export type GithubHistory = {
  * changed code is not known otherwise.
  */
 export function githubHistoryFacts(history: GithubHistory, botLogin: string): PullRequestFacts | undefined {
-  const { pullRequest: item, events, pushes } = history;
+  const { pullRequest: item, reviews, reviewComments, pushes } = history;
+  const events = history.events ?? [];
   const repository = { full_name: at(item, "base", "repo", "full_name") };
   const pullRequest = pullRequestFact({ pull_request: item, repository }, "pull_request");
   if (!pullRequest) return undefined;
   const activity = activityMaker(pullRequest, botLogin);
-  const comments = (kind: "comment" | "review_comment", list: readonly unknown[]): Activity[] =>
+  const comments = (kind: "comment" | "review_comment", list: ReadList = []): Activity[] =>
     list
       .filter((comment) => idAt(comment, "id") !== "")
       .map((comment) =>
@@ -37,7 +38,7 @@ export function githubHistoryFacts(history: GithubHistory, botLogin: string): Pu
   const isPush = pushFilter(events, openedAt);
   return {
     pullRequest,
-    historyReadTo: history.readAt,
+    historyReadTo: history.events && history.readAt,
     activities: [
       ...(pushes ? [activity("opened", "opened", at(item, "user"), item, openedAt)] : []),
       ...(pushes ?? [])
@@ -51,9 +52,9 @@ export function githubHistoryFacts(history: GithubHistory, botLogin: string): Pu
             timeAt(push, "timestamp"),
           ),
         ),
-      ...history.reviews.flatMap((review) => reviewOf(review, "submitted", activity) ?? []),
+      ...(reviews ?? []).flatMap((review) => reviewOf(review, "submitted", activity) ?? []),
       ...comments("comment", history.comments),
-      ...comments("review_comment", history.reviewComments),
+      ...comments("review_comment", reviewComments),
       ...events
         .filter((event) => PR_ACTIONS.includes(textAt(event, "event")) && idAt(event, "id") !== "")
         .map((event) =>

@@ -1,22 +1,23 @@
 import { at, textAt } from "@millwright/code-host-events";
 import { isPerson, mergeRequestFact } from "./gitlab-facts.ts";
 import { idAt, storableTextAt, timeAt } from "./payload-values.ts";
-import type { Activity, ActivityKind, PullRequestFact, PullRequestFacts } from "./pull-request-fact.ts";
+import type { Activity, ActivityKind, PullRequestFact, PullRequestFacts, ReadList } from "./pull-request-fact.ts";
 
 /** What GitLab's REST API has of a merge request. */
 export type GitlabHistory = {
   readonly mergeRequest: unknown;
   /** Comments, and notes that GitLab writes about what people did. */
-  readonly notes: readonly unknown[];
-  readonly stateEvents: readonly unknown[];
+  readonly notes: ReadList;
+  readonly stateEvents: ReadList;
   /** One per push, the first of which is the opening. */
-  readonly versions: readonly unknown[];
+  readonly versions: ReadList;
   readonly readAt: Date;
 };
 
 /**
  * Returns what the whole history of a merge request reports: the activities that deliveries report, with the same keys
- * where a delivery names what happened. Reviews without an approval are in deliveries only.
+ * where a delivery names what happened. Reviews without an approval are in deliveries only. The opening and the pushes
+ * are among them only if it is known who pushed.
  */
 export function gitlabHistoryFacts(
   history: GitlabHistory,
@@ -38,14 +39,19 @@ export function gitlabHistoryFacts(
     };
   };
   const author = at(mergeRequest, "author");
+  const isWhole = notes !== undefined && stateEvents !== undefined;
   return {
     pullRequest,
-    historyReadTo: history.readAt,
+    historyReadTo: isWhole ? history.readAt : undefined,
     activities: [
-      activity("opened", "opened", author, pullRequest.openedAt ?? undefined),
-      ...pushesOf(versions, notes).map(({ key, actor, time }) => activity("code_push", key, actor, time)),
-      ...noteActivities(notes, activity),
-      ...stateEvents.flatMap((event) => {
+      ...(notes && versions
+        ? [
+            activity("opened", "opened", author, pullRequest.openedAt ?? undefined),
+            ...pushesOf(versions, notes).map(({ key, actor, time }) => activity("code_push", key, actor, time)),
+          ]
+        : []),
+      ...noteActivities(notes ?? [], activity).filter(({ kind }) => isWhole || !APPROXIMATE.includes(kind)),
+      ...(isWhole ? stateEvents : []).flatMap((event) => {
         const action = STATES[textAt(event, "state")];
         if (action === undefined || idAt(event, "id") === "") return [];
         const key = `${action}:event:${idAt(event, "id")}`;
@@ -72,6 +78,9 @@ const withClosing = (fact: PullRequestFact, item: unknown): PullRequestFact =>
   fact.status?.state === "closed"
     ? { ...fact, status: { ...fact.status, closedAt: timeAt(item, "closed_at") ?? null } }
     : fact;
+
+/** Kinds that deliveries report with the time of the delivery. */
+const APPROXIMATE: readonly ActivityKind[] = ["review_approved", "pr_action"];
 
 /** As deliveries name the action. */
 const STATES: Readonly<Record<string, string>> = { closed: "close", reopened: "reopen", merged: "merge" };

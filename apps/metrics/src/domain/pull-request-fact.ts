@@ -54,9 +54,15 @@ export type Activity = {
 export type PullRequestFacts = {
   readonly pullRequest: PullRequestFact;
   readonly activities: readonly Activity[];
-  /** All activities until then are among these. By the clock of the code host; absent: some may be missing. */
+  /**
+   * All activities until then are among these, of the kinds that deliveries report approximately. By the clock of the code
+   * host; absent: none of them are, so that deliveries count.
+   */
   readonly historyReadTo?: Date | undefined;
 };
+
+/** The elements of a list of the code host; undefined: it cannot be read, or is too long to be complete. */
+export type ReadList = readonly unknown[] | undefined;
 
 /** Facts of a pull request, as they were reported to a team. */
 export type ReportedFacts = { readonly teamUid: string; readonly facts: PullRequestFacts };

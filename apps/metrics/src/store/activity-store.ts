@@ -40,13 +40,18 @@ const COLUMNS = jsonColumns({
   occurred_at: "timestamptz",
 });
 
-/** A dismissal does not name the verdict, so the review's own activity decides the kind. */
+/**
+ * A dismissal does not name the verdict, so the review's own activity decides the kind. A later report of an actor
+ * replaces an earlier one, because the login of the bot may be known only then.
+ */
 const STORE = `
   INSERT INTO pull_request_activities AS a (${COLUMNS.list()})
   SELECT ${COLUMNS.list()}
     FROM json_to_recordset($1::json) AS new (${COLUMNS.definitions})
   ON CONFLICT (team_uid, url_key, activity_key) DO UPDATE
   SET kind = CASE WHEN excluded.is_dismissed THEN a.kind ELSE excluded.kind END,
+      actor_login = CASE WHEN excluded.actor_login <> '' THEN excluded.actor_login ELSE a.actor_login END,
+      is_person = CASE WHEN excluded.actor_login <> '' THEN excluded.is_person ELSE a.is_person END,
       is_dismissed = a.is_dismissed OR excluded.is_dismissed,
       occurred_at = least(a.occurred_at, excluded.occurred_at)`;
 

@@ -1,4 +1,5 @@
 import { textAt } from "@millwright/code-host-events";
+import { isDomainError } from "@millwright/errors";
 import { githubHistoryFacts } from "../domain/github-history.ts";
 import { gitlabHistoryFacts } from "../domain/gitlab-history.ts";
 import { localFacts } from "../domain/local-facts.ts";
@@ -119,8 +120,8 @@ async function readGithub(
   item: CodeHostResponse,
 ): Promise<ReadHistory> {
   const request = { teamUid, kind: "github", repository, number };
-  const all = async (resource: "reviews" | "comments" | "review_comments" | "events") =>
-    (await readPages(read, { ...request, resource })) ?? [];
+  const all = (resource: "reviews" | "comments" | "review_comments" | "events") =>
+    readPages(read, { ...request, resource });
   const headRepository = textAt(item.body, "head", "repo", "full_name");
   const branch = textAt(item.body, "head", "ref");
   const history = {
@@ -132,10 +133,15 @@ async function readGithub(
     pushes:
       headRepository === ""
         ? undefined
-        : await readPages(read, { ...request, resource: "pushes", branch, headRepository }),
+        : await readPages(read, { ...request, resource: "pushes", branch, headRepository }).catch(unlessForbidden),
     readAt: item.answeredAt,
   };
   return toRead(githubHistoryFacts(history, await botLogin(item.codeHostUid)), url, { pull_request: item.etag });
+}
+
+/** The token may read pull requests and not the activities of the head repository, which may be a fork. */
+function unlessForbidden(error: unknown): undefined {
+  if (!isDomainError(error) || error.reason !== "code_host_forbidden") throw error;
 }
 
 /** A review need not change what GitLab returns of a merge request, but adds a note. */
@@ -151,9 +157,9 @@ async function readGitlab(
   const whole = item.outcome === "found" ? item : await read({ ...request, resource: "pull_request" });
   const history = {
     mergeRequest: whole.body,
-    notes: (await readPages(read, { ...request, resource: "comments" }, notes)) ?? [],
-    stateEvents: (await readPages(read, { ...request, resource: "events" })) ?? [],
-    versions: (await readPages(read, { ...request, resource: "pushes" })) ?? [],
+    notes: await readPages(read, { ...request, resource: "comments" }, notes),
+    stateEvents: await readPages(read, { ...request, resource: "events" }),
+    versions: await readPages(read, { ...request, resource: "pushes" }),
     readAt: item.answeredAt,
   };
   const facts = gitlabHistoryFacts(history, repository, await botLogin(item.codeHostUid));
