@@ -154,19 +154,29 @@ describe("a step that failed", () => {
 describe("waiting for children", () => {
   const waiting = take([message(script("wait: all", "say: on"), "prompt")]);
   test("ends with the platform's message about them", () => expect(upcoming([...waiting, children])).toBe("on"));
-  const ended = (state: string): ConversationEvent => ({ kind: "child_finished", payload: { run_uid: "r1", state } });
+  const ended = (state: string, uid = "r1"): ConversationEvent => ({
+    kind: "child_finished",
+    payload: { run_uid: uid, state },
+  });
   const failure = (events: ConversationEvent[]) => nextScriptedStep(events, "")?.next;
   test("continues if they succeeded", () => expect(upcoming([...waiting, ended("SUCCEEDED"), children])).toBe("on"));
   test.each(["FAILED", "BLOCKED", "ERROR", "CANCELLED"])("fails when one of them ended %s", (state) =>
-    expect(failure([...waiting, ended("SUCCEEDED"), ended(state), children])).toMatchObject({
+    expect(failure([...waiting, ended("SUCCEEDED", "r2"), ended(state), children])).toMatchObject({
       kind: "failed",
       failure: { reason: "child_run_failed", message: `Step 1 (wait, line 2): child run r1 ended ${state}.` },
     }),
   );
   test("for any of them continues if one succeeded", () => {
     const any = take([message(script("wait: any", "say: on"), "prompt")]);
-    expect(upcoming([...any, ended("FAILED"), ended("SUCCEEDED"), children])).toBe("on");
+    expect(upcoming([...any, ended("FAILED"), ended("SUCCEEDED", "r2"), children])).toBe("on");
     expect(failure([...any, ended("FAILED"), children])).toMatchObject({ kind: "failed" });
+  });
+  test.each(["all", "any"])("(%s) counts only the last end of a child that was blocked and then answered", (policy) => {
+    const events = take([message(script(`wait: ${policy}`, "say: on"), "prompt")]);
+    expect(upcoming([...events, ended("BLOCKED"), ended("SUCCEEDED", "r2"), ended("SUCCEEDED"), children])).toBe("on");
+    expect(failure([...events, ended("BLOCKED"), ended("FAILED", "r2"), ended("FAILED"), children])).toMatchObject({
+      failure: { message: "Step 1 (wait, line 2): child run r1 ended FAILED, r2 ended FAILED." },
+    });
   });
   test("may be allowed to fail, and a failure is ignored after a user message", () => {
     const allowed = take([message(script("wait: {policy: all, allow_failure: true}", "say: on"), "prompt")]);

@@ -129,7 +129,7 @@ class Progress {
     const newest = this.#events.findLast(isMessage);
     if (newest === undefined || !isChildrenMessage(newest)) return undefined;
     const previousReport = this.#events.slice(0, this.#endOf(index)).findLastIndex(isChildrenMessage);
-    const ended = this.#events.slice(previousReport + 1).filter(({ kind }) => kind === "child_finished");
+    const ended = lastEnds(this.#events.slice(previousReport + 1));
     const failed = ended.filter(({ payload }) => payload["state"] !== "SUCCEEDED");
     const isFailed =
       waited.action.input["policy"] === "any" ? failed.length > 0 && failed.length === ended.length : failed.length > 0;
@@ -175,6 +175,15 @@ function toModelStep(id: string, { action }: Step): ModelStep {
     failure: { code: AGENT_FAILED, message: action.reason, retryable: false, reason: "agent_failed" },
   });
 }
+
+/** Returns the last end of each child. A child that was BLOCKED and then answered ends again. */
+const lastEnds = (events: readonly ConversationEvent[]): ConversationEvent[] => [
+  ...new Map(
+    events
+      .filter(({ kind }) => kind === "child_finished")
+      .map((event) => [textAt(event.payload, "run_uid"), event] as const),
+  ).values(),
+];
 
 function faultOf(end: JsonObject): string | undefined {
   const output = objectAt(end, "output");
