@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
@@ -83,6 +84,19 @@ onDeployments(["standalone"], (name) => {
       await eventually(() => dispatcher.machinesOf(id) === 0, { timeoutMs: SLOW_MS });
       await eventually(() => dispatcher.cancelledFor(id).length > 0, { timeoutMs: SLOW_MS });
       expect(dispatcher.cancelledFor(id)).toEqual(["cancelled"]);
+    });
+
+    test("saves the workspace of a cancelled run, and a follow-up continues with it on another machine", async () => {
+      const started = platform.path("started");
+      const id = await startOnDispatcher(script(`shell: echo start > started.txt; touch '${started}'; sleep 600`));
+      await eventually(() => existsSync(started), { timeoutMs: SLOW_MS });
+      await api.post(`/agent/runs/${id}/cancel`);
+      const message = script("shell: cat started.txt");
+      expect(await api.post(`/agent/runs/${id}/followups`, { message })).toMatchObject({
+        outcome: "handoff_execution",
+      });
+      await succeeded(api, id);
+      expect((await shellOutputs(api, id)).at(-1)).toBe("start\n");
     });
 
     test("continues on the machine if the dispatching worker is killed, and watches the machine again", async () => {

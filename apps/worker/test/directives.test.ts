@@ -1,10 +1,15 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "@jest/globals";
+import { manualClock, type Clock } from "@millwright/clock";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { worker } from "@millwright/contracts";
 import { eventually } from "@millwright/testing";
-import { ExecutionCancelled } from "../src/context/execution-errors.ts";
+import type { ExecutionContext } from "../src/context/execution-context.ts";
+import { ExecutionCancelled, LeaseLost } from "../src/context/execution-errors.ts";
 import { SandboxStartFailed } from "../src/sandbox/sandbox-errors.ts";
+import type { FakePlatform } from "./fake-platform.ts";
 import { drivenExecution, fakeSandbox, testWorker, type TestWorker, type TestWorkerSettings } from "./test-worker.ts";
 
 let running: TestWorker[] = [];
@@ -138,6 +143,127 @@ describe("a cancel", () => {
     started.platform.direct(1n, 1n, cancel);
     await eventually(() => attempt.completions.length === 1);
     expect(attempt.completions[0]?.outcome).toBe("CANCELLED");
+  });
+});
+
+describe("the workspace of a cancelled execution", () => {
+  const aborted = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) =>
+      signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
+  /**
+   * Starts an execution, cancels it and calls `save` when it is stopped. `heartbeatMs`: by default, the times of the
+   * termination are too long for a test to reach.
+   */
+  async function cancelling(
+    save: (ctx: ExecutionContext, platform: FakePlatform) => ReturnType<TestWorkerSettings["runExecution"]>,
+    { heartbeatMs = 600_000, clock }: { heartbeatMs?: number; clock?: Clock } = {},
+  ) {
+    let platform: FakePlatform | undefined;
+    const started = await testWorker({
+      clock,
+      platform: (fake) => ((platform = fake).timings.heartbeatMs = heartbeatMs),
+      runExecution: async (ctx) => {
+        expect(ctx.lastSave()).toBeUndefined();
+        await aborted(ctx.signal);
+        return save(ctx, platform!);
+      },
+    });
+    running.push(started);
+    const attempt = started.platform.offer(1n);
+    await eventually(() => attempt.state === "accepted");
+    started.platform.direct(1n, 1n, cancel);
+    return { ...started, attempt };
+  }
+  const aSnapshot = async ({ dir }: ExecutionContext): Promise<string> => {
+    await writeFile(join(dir, "snapshot"), "work");
+    return join(dir, "snapshot");
+  };
+  const uploadsTo = (platform: FakePlatform) => platform.requests.filter(({ url }) => url === "/blobs/snapshot");
+  /** Makes the platform declare the attempt lost when the worker sends its next event. */
+  const lose = (ctx: ExecutionContext, platform: FakePlatform): void => {
+    platform.attempts.get("1-1")!.state = "lost";
+    ctx.emit("message", {});
+  };
+
+  test("is uploaded before the execution completes", async () => {
+    const { platform, attempt } = await cancelling(async (ctx) => {
+      const { snapshotKey } = await ctx.lastSave()!.platform.putSnapshot(await aSnapshot(ctx));
+      return { outcome: "CANCELLED", snapshotKey };
+    });
+    await eventually(() => attempt.completions.length === 1);
+    expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", snapshotKey: "snap-1" });
+    expect(uploadsTo(platform)).toMatchObject([{ method: "PUT", body: "work" }]);
+  });
+
+  test("is saved in sandboxes of its own, until half a step after the agent was killed", async () => {
+    const [agent, saving] = [fakeSandbox(), fakeSandbox()];
+    let orders: unknown;
+    const { attempt } = await cancelling(
+      async (ctx) => {
+        const means = ctx.lastSave()!;
+        ctx.ownSandbox(agent.handle);
+        means.ownSandbox(saving.handle);
+        await aborted(means.signal);
+        orders = [[...agent.orders], [...saving.orders]];
+        ctx.emit("warning", {});
+        return { outcome: "CANCELLED" };
+      },
+      { heartbeatMs: 100 },
+    );
+    await eventually(() => attempt.completions.length === 1);
+    expect(orders).toEqual([["terminate", "kill"], []]);
+    expect(attempt.completions[0]).toMatchObject({ outcome: "CANCELLED", lastClientSeq: 1n });
+  });
+
+  test("does not delay the completion if saving it does not end", async () => {
+    const saving = fakeSandbox();
+    const { attempt } = await cancelling(
+      (ctx) => {
+        ctx.lastSave()!.ownSandbox(saving.handle);
+        return new Promise(() => {});
+      },
+      { heartbeatMs: 100 },
+    );
+    await eventually(() => attempt.completions.length === 1);
+    expect([attempt.completions[0]?.outcome, saving.orders]).toEqual(["CANCELLED", ["kill"]]);
+  });
+
+  test("is not uploaded after the lease was lost", async () => {
+    let saved: unknown;
+    const { platform, attempt } = await cancelling(async (ctx, fake) => {
+      const [means, file] = [ctx.lastSave()!, await aSnapshot(ctx)];
+      lose(ctx, fake);
+      await aborted(means.signal);
+      saved = [ctx.lastSave(), await means.platform.putSnapshot(file).catch((error: unknown) => error)];
+      return { outcome: "CANCELLED" };
+    });
+    await eventually(() => saved !== undefined);
+    expect(saved).toEqual([undefined, expect.any(LeaseLost)]);
+    expect([uploadsTo(platform), attempt.completions]).toEqual([[], []]);
+  });
+
+  test("is not uploaded while the outbound gate is closed", async () => {
+    const clock = manualClock();
+    let saved: unknown;
+    const { platform } = await cancelling(
+      async (ctx, fake) => {
+        const [means, file] = [ctx.lastSave()!, await aSnapshot(ctx)];
+        clock.advance(60_000);
+        const saving = means.platform.putSnapshot(file).catch((error: unknown) => error);
+        for (let responses = 0; responses < 5; responses += 1) {
+          ctx.emit("message", {});
+          await ctx.flushed();
+        }
+        lose(ctx, fake);
+        saved = await saving;
+        return { outcome: "CANCELLED" };
+      },
+      { clock },
+    );
+    await eventually(() => saved !== undefined);
+    expect(saved).toBeInstanceOf(LeaseLost);
+    expect(platform.calls).not.toContain("putSnapshot");
   });
 });
 

@@ -280,11 +280,14 @@ export class FakePlatform {
         return {};
       },
       reportUsage: () => ({}),
-      putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => ({
-        uploadUrl: `${this.url}/blobs/snapshot`,
-        uploadHeaders: { "x-signed": sha256 },
-        snapshotKey: "snap-1",
-      }),
+      putSnapshot: ({ sha256 }: worker.PutSnapshotRequest) => {
+        this.calls.push("putSnapshot");
+        return {
+          uploadUrl: `${this.url}/blobs/snapshot`,
+          uploadHeaders: { "x-signed": sha256 },
+          snapshotKey: "snap-1",
+        };
+      },
       putTranscript: ({ sha256 }: worker.PutTranscriptRequest) => ({
         uploadUrl: `${this.url}/blobs/transcript`,
         uploadHeaders: { "x-signed": sha256 },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { eventually } from "@millwright/testing";
 import { noScript } from "../src/model/scripted/no-script.ts";
-import { executionDir, snapshotUrl, type ContextOptions, type TestContext } from "./support/a-context.ts";
+import { executionDir, snapshotUrl, type ContextOptions, type Event, type TestContext } from "./support/a-context.ts";
 import { during, ends, execute, kinds, assistantTexts, script } from "./support/execute.ts";
 import { aBareRepository, aRepository, git } from "./support/repositories.ts";
 import { inBubblewrap, inEachSandbox, markedSeconds, processesLike, withDirectory } from "./support/sandboxes.ts";
@@ -228,11 +228,116 @@ inEachSandbox("an execution", (kind) => {
           context.cancel();
         },
       );
-      await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
+      expect(await running).toEqual({ outcome: "CANCELLED", isWorkspaceUnchanged: true });
       await Promise.all(sandboxes.map((sandbox) => sandbox.gone));
       expect(processesLike(seconds)).toEqual([]);
       expect(events.at(-1)).toEqual({ kind: "sandbox_stopped", payload: { reason: "cancelled" } });
     }));
+
+  test("saves the changes of the step in which it is stopped, and a follow-up continues with them", () =>
+    withDirectory(async (root) => {
+      const assignment = { repositories: [aRepository(aBareRepository(root))] };
+      const seconds = markedSeconds();
+      const work = `- shell: echo one > one.txt; echo two > ../two.txt; sleep ${seconds}`;
+      const { running, ...stopped } = await during(
+        { dir: await executionDir(root, "e1"), kind, prompt: script(work), assignment },
+        async (context) => {
+          await eventually(() => expect(processesLike(`sleep\0${seconds}`)).not.toEqual([]));
+          context.cancel();
+        },
+      );
+      expect(await running).toEqual({ outcome: "CANCELLED", snapshotKey: "snapshot-1" });
+      const next = await execute({
+        dir: await executionDir(root, "e2"),
+        kind,
+        prompt: script("- shell: cat one.txt ../two.txt"),
+        history: stopped.history(),
+        assignment: { ...assignment, executionSeq: 2, snapshotUrl: snapshotUrl(stopped.ctx.dir) },
+      });
+      expect(ends(next.events).at(-1)).toMatchObject({ state: "completed", output: { output: "one\ntwo\n" } });
+    }));
+});
+
+inBubblewrap("when it is stopped, an execution", () => {
+  /** Runs an execution with a finished and an unfinished step, and calls `stop` during the unfinished one. */
+  const stopping = async (
+    options: Omit<ContextOptions, "prompt">,
+    steps: [string, string],
+    stop: (context: TestContext) => void,
+  ) => {
+    const seconds = markedSeconds();
+    const prompt = script(`- shell: ${steps[0]}`, `- shell: ${steps[1]}; sleep ${seconds}`);
+    return during({ ...options, prompt }, async (context) => {
+      await eventually(() => expect(processesLike(`sleep\0${seconds}`)).not.toEqual([]));
+      stop(context);
+    });
+  };
+  const cancel = (context: TestContext) => context.cancel();
+  const checkpointsIn = (events: readonly Event[]) =>
+    events.filter(({ kind }) => kind === "checkpoint").map(({ payload }) => payload["snapshot_key"]);
+
+  test.each(["cancelled", "timeout"] as const)("saves its workspace (%s)", (cause) =>
+    withDirectory(async (dir) => {
+      const { running } = await stopping({ dir }, ["true", "echo a > a"], (context) => context.cancel(cause));
+      expect(await running).toMatchObject({ snapshotKey: "snapshot-1" });
+    }),
+  );
+
+  test("uploads nothing if the newest checkpoint already contains everything", () =>
+    withDirectory(async (dir) => {
+      const { running, events, snapshots } = await stopping({ dir }, ["echo a > a", "true"], cancel);
+      expect(await running).toEqual({ outcome: "CANCELLED", snapshotKey: "snapshot-1" });
+      expect([checkpointsIn(events), snapshots.length]).toEqual([["snapshot-1"], 1]);
+    }));
+
+  test("saves a workspace that is empty again after a checkpoint with files", () =>
+    withDirectory(async (dir) => {
+      const { running, events } = await stopping({ dir }, ["echo a > a", "rm a"], cancel);
+      expect(await running).toEqual({ outcome: "CANCELLED", snapshotKey: "snapshot-2" });
+      expect(checkpointsIn(events)).toEqual(["snapshot-1"]);
+    }));
+
+  test("saves its workspace if it is stopped while it saves the workspace at its end", () =>
+    withDirectory(async (dir) => {
+      let context: TestContext | undefined;
+      const onPutSnapshot = () => {
+        if (context!.ctx.signal.aborted) return;
+        context!.cancel();
+        context!.ctx.signal.throwIfAborted();
+      };
+      const prompt = script("- write: {path: a, content: a}");
+      const { running } = await during({ dir, prompt, onPutSnapshot }, async (started) => void (context = started));
+      expect(await running).toEqual({ outcome: "CANCELLED", snapshotKey: "snapshot-1" });
+    }));
+
+  test("states that its workspace could not be saved in time, and reports no snapshot", () =>
+    withDirectory(async (dir) => {
+      let context: TestContext | undefined;
+      const onPutSnapshot = () => {
+        context!.endSaving();
+        throw new Error("aborted");
+      };
+      const { running, events } = await stopping({ dir, onPutSnapshot }, ["true", "echo a > a"], (started) => {
+        context = started;
+        started.cancel();
+      });
+      expect(await running).toEqual({ outcome: "CANCELLED" });
+      expect(events.at(-1)).toEqual({
+        kind: "warning",
+        payload: { text: "The workspace could not be saved in the time that a stopped execution has." },
+      });
+    }));
+
+  test.each<[string, (context: TestContext) => void, string]>([
+    ["its lease is lost", (context) => context.lose(), "lease_lost"],
+    ["its worker stops", (context) => context.cancel("worker_stopping"), "execution_worker_stopping"],
+  ])("saves nothing if %s, because the next attempt continues from the newest checkpoint", (_, stop, reason) =>
+    withDirectory(async (dir) => {
+      const { running, snapshots } = await stopping({ dir }, ["true", "echo a > a"], stop);
+      await expect(running).rejects.toMatchObject({ reason });
+      expect(snapshots).toEqual([]);
+    }),
+  );
 });
 
 inBubblewrap("turns", () => {

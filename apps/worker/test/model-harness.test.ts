@@ -247,7 +247,7 @@ inBubblewrap("a model", () => {
           context.cancel();
         },
       );
-      await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
+      expect(await running).toMatchObject({ outcome: "CANCELLED" });
     }));
 });
 

@@ -67,6 +67,11 @@ export type ExecutionContext = {
    */
   retain(result: ExecutionResult): Promise<AbortSignal | undefined>;
   /**
+   * Returns the means to save the workspace after `signal` was aborted. Undefined if the execution continues in another
+   * attempt, which starts with the newest checkpoint: the lease is lost, or the worker stops.
+   */
+  lastSave(): LastSave | undefined;
+  /**
    * Registers a sandbox directly after its start. The worker terminates and kills it on cancellation and on lease loss,
    * and frees the slot only when `gone` has resolved for each sandbox. Several may be registered, such as the push
    * sandbox.
@@ -83,6 +88,16 @@ export type ExecutionContext = {
   readonly publicUrl: string;
   readonly log: Logger;
   readonly clock: Clock;
+};
+
+/** The means to save the workspace of an execution. */
+export type LastSave = {
+  /** Aborted when the time to save is over, and when the lease is lost. */
+  readonly signal: AbortSignal;
+  /** The gate and the retries of the platform client apply, with this `signal`. */
+  readonly platform: Pick<PlatformClient, "putSnapshot">;
+  /** Registers a sandbox of a platform script. SIGTERM and SIGKILL for the agent do not reach it. */
+  ownSandbox(sandbox: SandboxHandle): void;
 };
 
 /** Directives are delivered once and in order. Those that arrive before a handler is set are queued. */

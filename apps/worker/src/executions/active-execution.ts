@@ -18,7 +18,7 @@ import type { Completions } from "./complete-execution.ts";
 import { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase, ExecutionResult, RunExecution } from "../context/execution-context.ts";
 import { ExecutionCancelled, LeaseLost } from "../context/execution-errors.ts";
-import { outcomeOf, returnOf, type LeaseReturn, type Settled } from "./execution-outcome.ts";
+import { outcomeOf, returnOf, savesWorkspace, type LeaseReturn, type Settled } from "./execution-outcome.ts";
 import { LiveText, textDeltaSender } from "./live-text.ts";
 import { OutcomeReporter } from "./outcome-reporter.ts";
 import { Sandboxes } from "./sandboxes.ts";
@@ -56,6 +56,8 @@ export class ActiveExecution implements RenewableLease {
   readonly #directives: DirectiveQueue;
   readonly #live: LiveText;
   readonly #sandboxes: Sandboxes;
+  /** The sandboxes that save the workspace after the execution was stopped. The escalation does not end them. */
+  readonly #savingSandboxes: Sandboxes;
   readonly #escalation: TerminationEscalation;
   readonly #reporter: OutcomeReporter;
   /** Aborted when the execution must end, for any reason. */
@@ -102,6 +104,7 @@ export class ActiveExecution implements RenewableLease {
       send: textDeltaSender({ ...deps, lease: this, gate: this.#lease, signal: this.#lost.signal }),
     });
     this.#sandboxes = new Sandboxes(deps.directory.processes, this.#log);
+    this.#savingSandboxes = new Sandboxes(deps.directory.processes, this.#log);
     this.#escalation = new TerminationEscalation(deps.timers, () => deps.timings().escalationStepMs, this.#sandboxes);
     this.#directives = new DirectiveQueue({
       onCancel: (reason) => this.cancel(new ExecutionCancelled("cancelled", reason || "The run was cancelled.")),
@@ -195,9 +198,9 @@ export class ActiveExecution implements RenewableLease {
     const cancelLimit = this.#limitTime();
     const settled = await Promise.race([this.#settle(), this.#escalation.exhausted.then((): Settled => "abandoned")]);
     cancelLimit();
-    await this.#sandboxes.ended();
+    await Promise.all([this.#sandboxes.ended(), this.#savingSandboxes.ended()]);
     this.#escalation.cancel();
-    const stopReason = this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
+    const stopReason = this.#stopReason();
     if (!stopReason && settled !== "abandoned" && "error" in settled && !isLeaseLost(settled.error))
       this.#log.error({ operation: "execution", error: settled.error }, "execution failed");
     const result = outcomeOf(settled, stopReason);
@@ -214,6 +217,15 @@ export class ActiveExecution implements RenewableLease {
     await bestEffort("remove the execution's directory", this.#log, () =>
       removeTree(this.#deps.directory.executionDir(this)),
     );
+  }
+
+  #stopReason(): Error | undefined {
+    return this.#stop.signal.aborted ? (this.#stop.signal.reason as Error) : undefined;
+  }
+
+  #maySaveWorkspace(): boolean {
+    const stopReason = this.#stopReason();
+    return stopReason !== undefined && savesWorkspace(stopReason) && !this.#lost.signal.aborted;
   }
 
   async #settle(): Promise<Settled> {
@@ -287,6 +299,11 @@ export class ActiveExecution implements RenewableLease {
       live: this.#live,
       sandboxes: this.#sandboxes,
       signal: this.#stop.signal,
+      lastSave: {
+        isPermitted: () => this.#maySaveWorkspace(),
+        signal: AbortSignal.any([this.#escalation.saveTimeout, this.#lost.signal]),
+        sandboxes: this.#savingSandboxes,
+      },
       log: this.#log,
       runToken: () => this.#runToken,
       onPhase: (phase) => {

@@ -15,6 +15,7 @@ import type { ParkedWorkspace, ParkedWorkspaces } from "../state/parked-workspac
 import type { Timers } from "../time/timers.ts";
 import type { DirectiveQueue } from "./directive-queue.ts";
 import type { ExecutionContext, ExecutionPhase } from "../context/execution-context.ts";
+import type { PlatformClient } from "../context/platform-client.ts";
 import type { LiveText } from "./live-text.ts";
 import { maskedPlatform } from "./masked-platform.ts";
 import { createPlatformClient } from "./create-platform-client.ts";
@@ -45,6 +46,8 @@ export type AttemptState = {
   readonly live: LiveText;
   readonly sandboxes: Sandboxes;
   readonly signal: AbortSignal;
+  /** Whether the workspace may be saved after `signal` was aborted, and until when, in which sandboxes. */
+  readonly lastSave: { isPermitted(): boolean; readonly signal: AbortSignal; readonly sandboxes: Sandboxes };
   readonly log: Logger;
   readonly runToken: () => string;
   readonly onPhase: (phase: ExecutionPhase) => void;
@@ -55,14 +58,20 @@ export type AttemptState = {
 /** Returns the context of one attempt. */
 export function createContext(deps: ContextDeps, attempt: AttemptState): ExecutionContext {
   const { client, clock, timers, timings, url, publicUrl, directory, sandbox, outbound, parked, modelCalls } = deps;
-  const { assignment, dir, events, masker, directives, live, sandboxes, signal, log, runToken } = attempt;
+  const { assignment, dir, events, masker, directives, live, sandboxes, signal, lastSave, log, runToken } = attempt;
   const { executionId, attempt: number, runUid, snapshotKey, costLimited } = assignment;
   const gate = outboundGateOf(attempt.lease, signal);
-  const platform = createPlatformClient({
-    ...{ client, timers, timings, gate, signal, url, runToken, costLimited },
-    lease: { executionId, attempt: number },
-    modelAccess: accessOf(assignment),
-  });
+  const platformUntil = (over: AbortSignal): PlatformClient =>
+    maskedPlatform(
+      createPlatformClient({
+        ...{ client, timers, timings, url, runToken, costLimited },
+        gate: outboundGateOf(attempt.lease, over),
+        signal: over,
+        lease: { executionId, attempt: number },
+        modelAccess: accessOf(assignment),
+      }),
+      masker,
+    );
   return {
     ...{ assignment, dir, gate, directives, signal, sandbox, outbound, log, clock },
     cacheDir: directory.cacheDir,
@@ -71,11 +80,19 @@ export function createContext(deps: ContextDeps, attempt: AttemptState): Executi
     flushed: () => events.flushed(),
     publishTextDelta: (stepId, delta) => live.publish(stepId, delta),
     modelCalled: (provider, outcome) => modelCalls.add(provider, outcome),
-    platform: maskedPlatform(platform, masker),
+    platform: platformUntil(signal),
     phase: attempt.onPhase,
     park: attempt.onSaved,
     takeParked: () => parked.take(runUid, snapshotKey, join(dir, "workspace")),
     retain: attempt.retain,
+    lastSave: () =>
+      lastSave.isPermitted()
+        ? {
+            signal: lastSave.signal,
+            platform: platformUntil(lastSave.signal),
+            ownSandbox: (started) => lastSave.sandboxes.own(started),
+          }
+        : undefined,
     ownSandbox: (started) => sandboxes.own(started),
     publicUrl: publicUrl() || url,
   };

@@ -17,11 +17,19 @@ export function outcomeOf(settled: Settled, stopReason: Error | undefined): Exec
   const result = settled !== "abandoned" && "result" in settled ? settled.result : undefined;
   if (stopReason instanceof LeaseLost) return undefined;
   if (stopReason instanceof ExecutionCancelled) return stopped(stopReason, result);
-  if (stopReason) return failed(stopReason);
+  if (stopReason) return { ...failed(stopReason), ...savedBy(result) };
   if (result) return result;
   if (isNotStarted(settled)) return undefined;
   return settled === "abandoned" || !("error" in settled) ? undefined : failed(settled.error);
 }
+
+/**
+ * Returns whether a stopped execution saves its workspace. It does if its run ends, because a follow-up continues in
+ * that workspace. It does not if another attempt follows, because that attempt repeats the interrupted step.
+ */
+export const savesWorkspace = (stopReason: Error): boolean =>
+  !(stopReason instanceof LeaseLost) &&
+  !(stopReason instanceof ExecutionCancelled && stopReason.stopCause === "worker_stopping");
 
 /**
  * Why an attempt without an outcome is returned to the platform, which queues its run again. `isFailure`: counts as a
@@ -53,15 +61,22 @@ const isNotStarted = (settled: Settled): settled is { readonly error: SandboxSta
  * was cancelled.
  */
 function stopped(reason: ExecutionCancelled, result: ExecutionResult | undefined): ExecutionResult | undefined {
-  const snapshotKey = result?.snapshotKey;
-  if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", snapshotKey };
+  if (reason.stopCause === "cancelled") return { outcome: "CANCELLED", ...savedBy(result) };
   if (reason.stopCause === "worker_stopping") return result && REACHED.has(result.outcome) ? result : undefined;
   return {
     outcome: "ERROR",
     error: { code: "infrastructure_timeout", message: reason.message, retryable: false, reason: reason.reason },
-    snapshotKey,
+    ...savedBy(result),
   };
 }
+
+/** Returns where the workspace is stored. */
+const savedBy = (
+  result: ExecutionResult | undefined,
+): Pick<ExecutionResult, "snapshotKey" | "isWorkspaceUnchanged"> => ({
+  snapshotKey: result?.snapshotKey,
+  isWorkspaceUnchanged: result?.isWorkspaceUnchanged,
+});
 
 /** Returns the outcome of a failed execution: a public catalog code, and only text that is intended to be public. */
 function failed(error: unknown): ExecutionResult {

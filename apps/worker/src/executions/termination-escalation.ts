@@ -3,8 +3,8 @@ import type { Sandboxes } from "./sandboxes.ts";
 
 /**
  * Terminates an execution step by step: the caller aborts its `signal` (the harness stops by protocol), then SIGTERM,
- * then SIGKILL, one step apart. `exhausted` resolves one step after the kill; processes that have not ended by then are
- * not awaited.
+ * then SIGKILL, one step apart. `saveTimeout` is aborted half a step after the kill. `exhausted` resolves another half
+ * step later; processes that have not ended by then are not awaited.
  */
 export class TerminationEscalation {
   readonly #timers: Timers;
@@ -12,6 +12,7 @@ export class TerminationEscalation {
   readonly #sandboxes: Sandboxes;
   #cancelTimer: CancelTimer = () => {};
   #exhaust = (): void => {};
+  readonly #saveTimeout = new AbortController();
   /** Resolves after the last step. */
   readonly exhausted = new Promise<void>((resolve) => (this.#exhaust = resolve));
   #isEscalating = false;
@@ -22,13 +23,18 @@ export class TerminationEscalation {
     this.#sandboxes = sandboxes;
   }
 
+  /** Aborted when the time to save the workspace is over. */
+  get saveTimeout(): AbortSignal {
+    return this.#saveTimeout.signal;
+  }
+
   /** Starts with the first step. Does nothing if the escalation has already started. */
   escalate(): void {
     if (this.#isEscalating) return;
     this.#isEscalating = true;
-    this.#afterStep(() => {
+    this.#after(1, () => {
       this.#sandboxes.terminate();
-      this.#afterStep(() => this.killNow());
+      this.#after(1, () => this.killNow());
     });
   }
 
@@ -37,7 +43,10 @@ export class TerminationEscalation {
     this.#isEscalating = true;
     this.#cancelTimer();
     this.#sandboxes.kill();
-    this.#afterStep(this.#exhaust);
+    this.#after(0.5, () => {
+      this.#saveTimeout.abort(new Error("The time to save the workspace is over."));
+      this.#after(0.5, this.#exhaust);
+    });
   }
 
   /** Cancels the remaining steps, because everything has ended. */
@@ -46,7 +55,7 @@ export class TerminationEscalation {
     this.#cancelTimer();
   }
 
-  #afterStep(step: () => void): void {
-    this.#cancelTimer = this.#timers.after(this.#stepMs(), step);
+  #after(steps: number, act: () => void): void {
+    this.#cancelTimer = this.#timers.after(this.#stepMs() * steps, act);
   }
 }

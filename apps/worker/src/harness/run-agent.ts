@@ -25,22 +25,25 @@ import { toolContext } from "./tool-context.ts";
 /**
  * Prepares the workspace in a sandbox and runs the agent in it until the execution ends, from the beginning or resumed.
  * `before`: the workspace of the previous sandbox. `parked`: the workspace that the previous execution left on this
- * worker. Throws `SetupFailed`, `SandboxGone` and the errors of `runTurn`.
+ * worker. `onReady`: called when the workspace is set up. Throws `SetupFailed`, `SandboxGone` and the errors of
+ * `runTurn`.
  */
 export async function runAgent(
   deps: RunAgentDeps,
   sandbox: Sandbox,
   { before, parked }: { readonly before?: Workspace | undefined; readonly parked?: ParkedWorkspace | undefined },
-  onReady: (workspace: Workspace) => void,
+  onReady: (workspace: Workspace, checkpoints: Checkpoints) => void,
 ): Promise<ExecutionResult> {
   const { ctx, conversation } = deps;
   const { workspace, isRestored } = await inSpan("set_up", {}, () => setUp(ctx, conversation, sandbox, before, parked));
-  onReady(workspace);
+  const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
+  onReady(workspace, checkpoints);
   // Another sandbox with the same directories already has the files.
   if (!before) await deps.messages.fetchEarlierAttachments();
   const mcp = await openMcpServers({ ctx, conversation, workspace });
   try {
-    return await runInWorkspace(deps, { sandbox, workspace, isRestored, lost: before ? "sandbox" : "worker" }, mcp);
+    const lost = before ? "sandbox" : "worker";
+    return await runInWorkspace(deps, { sandbox, workspace, checkpoints, isRestored, lost }, mcp);
   } finally {
     await mcp.close();
   }
@@ -49,13 +52,14 @@ export async function runAgent(
 type Environment = {
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
+  readonly checkpoints: Checkpoints;
   readonly isRestored: boolean;
   readonly lost: "worker" | "sandbox";
 };
 
 async function runInWorkspace(
   deps: RunAgentDeps,
-  { sandbox, workspace, isRestored, lost }: Environment,
+  { sandbox, workspace, checkpoints, isRestored, lost }: Environment,
   mcp: McpTools,
 ): Promise<ExecutionResult> {
   const { ctx, conversation, messages, budget } = deps;
@@ -67,14 +71,15 @@ async function runInWorkspace(
   ctx.phase("RUNNING");
   const context = toolContext(ctx, conversation, workspace);
   if ("harness" in deps)
-    return runHarnessAgent({ ...deps, tools, context, notices: mcp.notices, lost }, sandbox, () => mcp.close());
+    return runHarnessAgent({ ...deps, tools, context, checkpoints, notices: mcp.notices, lost }, sandbox, () =>
+      mcp.close(),
+    );
   const { provider } = deps;
   // a script requests the files that it needs; for a judge, everything in the workspace is evidence, not instructions
   const skipsInstructions = provider.name === "scripted" || judge !== undefined;
   const rules = skipsInstructions ? [] : await readRules(workspace);
   const preloaded = ctx.assignment.skills.filter((skill) => skill.preloaded).map(({ name }) => name);
   const skills = skipsInstructions ? [] : (await context.skills.all()).filter(({ name }) => !preloaded.includes(name));
-  const checkpoints = new Checkpoints({ ctx, conversation, workspace, isRestored: ctx.assignment.snapshotUrl !== "" });
   // Judges are not resumed: another attempt starts with the evaluated workspace.
   const saving = judge ? SAVES_NOTHING : checkpoints;
   const past = conversation.hasStarted ? resumptionOf(conversation.ofExecution, tools) : undefined;

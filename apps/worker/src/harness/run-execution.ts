@@ -1,7 +1,6 @@
 import { adapterNamed } from "../adapters/adapters.ts";
 import type { HarnessAdapter } from "../adapters/harness-adapter.ts";
 import { ModelGateway } from "../adapters/model-gateway.ts";
-import { bestEffort } from "@millwright/errors";
 import { newUid } from "@millwright/ids";
 import type { ExecutionContext, ExecutionResult } from "../context/execution-context.ts";
 import { SandboxStartFailed, SandboxGone } from "../sandbox/sandbox-errors.ts";
@@ -16,9 +15,10 @@ import { debugSession } from "./debug-session.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { Messages } from "../conversation/messages.ts";
 import { harnessRefusalOf, refusalOf } from "./refusal.ts";
+import type { Checkpoints } from "../workspace/checkpoints.ts";
 import { SetupFailed } from "../workspace/set-up.ts";
 import { TokenBudget } from "../conversation/token-budget.ts";
-import { saveAfterCrash } from "./saved-workspace.ts";
+import { saveAfterCrash, saveAfterStop } from "./saved-workspace.ts";
 import { runAgent } from "./run-agent.ts";
 import type { RunAgentDeps } from "./agent-deps.ts";
 
@@ -28,7 +28,8 @@ const CRASHES_MAX = 1;
 /**
  * Runs one attempt of an execution, from an empty directory to its result: sandbox, workspace, the agent's turns,
  * snapshot. After a lost attempt or sandbox, it resumes from the execution's events. Nothing that it started remains
- * when it returns. Throws the abort reason of the execution, `SandboxStartFailed` and faults of the worker itself.
+ * when it returns. If it was stopped and its workspace may be saved, the result is CANCELLED and states where it is
+ * stored; otherwise it throws the abort reason. Throws `SandboxStartFailed` and faults of the worker itself.
  */
 export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResult> {
   const conversation = new Conversation(await ctx.platform.readHistory(), ctx);
@@ -40,7 +41,7 @@ export async function runExecution(ctx: ExecutionContext): Promise<ExecutionResu
     try {
       return await session.run();
     } catch (error) {
-      ctx.signal.throwIfAborted();
+      if (ctx.signal.aborted) return session.stopped();
       if (!(error instanceof SandboxGone)) throw error;
       ctx.log.warn({ operation: "sandbox", error }, "sandbox ended by itself");
       if (!session.canContinue || crashes >= CRASHES_MAX) return session.died();
@@ -78,6 +79,7 @@ function agentFor(ctx: ExecutionContext, conversation: Conversation): Agent | st
 /** The state of an agent that is shared by its sandboxes. */
 class AgentSession {
   #workspace: Workspace | undefined;
+  #checkpoints: Checkpoints | undefined;
   #sandbox: Sandbox | undefined;
   readonly #ctx: ExecutionContext;
   readonly #conversation: Conversation;
@@ -110,12 +112,10 @@ class AgentSession {
         messages: this.#messages,
         budget: this.#budget,
       };
-      return runAgent(
-        deps,
-        sandbox,
-        { before: this.#workspace, parked },
-        (workspace) => (this.#workspace = workspace),
-      ).catch((error: unknown) => {
+      return runAgent(deps, sandbox, { before: this.#workspace, parked }, (workspace, checkpoints) => {
+        this.#workspace = workspace;
+        this.#checkpoints = checkpoints;
+      }).catch((error: unknown) => {
         if (error instanceof SetupFailed) return this.#notSetUp(deps, error);
         throw error;
       });
@@ -144,14 +144,23 @@ class AgentSession {
    * exceeded.
    */
   async died(): Promise<ExecutionResult> {
-    const [workspace, dead] = [this.#workspace, this.#sandbox!];
+    const [checkpoints, dead] = [this.#checkpoints, this.#sandbox!];
     const result = sandboxEndResult(dead, this.#conversation);
-    if (!workspace || dead.breach) return result;
-    let snapshotKey: string | undefined;
-    await bestEffort("save the workspace of a sandbox that died", this.#ctx.log, async () => {
-      snapshotKey = await saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, workspace });
-    });
+    if (!checkpoints || dead.breach) return result;
+    const snapshotKey = await saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, checkpoints });
+    if (this.#ctx.signal.aborted) return this.stopped();
     return snapshotKey === undefined ? result : { ...result, snapshotKey };
+  }
+
+  /**
+   * Returns the result of a stopped execution, after its last sandbox has ended. Its workspace is saved if its setup
+   * was complete and no limit was exceeded. Throws the abort reason if nothing is to be saved.
+   */
+  async stopped(): Promise<ExecutionResult> {
+    const [ctx, conversation, checkpoints] = [this.#ctx, this.#conversation, this.#checkpoints];
+    const means = ctx.lastSave();
+    if (!means || !checkpoints || ctx.assignment.judge || this.#sandbox?.breach) throw ctx.signal.reason;
+    return { outcome: "CANCELLED", ...(await saveAfterStop({ ctx, conversation, checkpoints }, means)) };
   }
 
   async #inSandbox(act: (sandbox: Sandbox) => Promise<ExecutionResult>): Promise<ExecutionResult> {

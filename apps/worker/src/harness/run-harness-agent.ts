@@ -4,7 +4,7 @@ import { newUid } from "@millwright/ids";
 import type { ExecutionResult } from "../context/execution-context.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Tool } from "../tools/tool.ts";
-import { Checkpoints } from "../workspace/checkpoints.ts";
+import type { Checkpoints } from "../workspace/checkpoints.ts";
 import { runTurns } from "./run-turns.ts";
 import { resultOf } from "./result.ts";
 import { closeLostCalls } from "./resume.ts";
@@ -30,6 +30,7 @@ const HARNESS_TOOLS: readonly string[] = [
 export type HarnessAgentDeps = Extract<RunAgentDeps, { harness: Harness }> & {
   readonly tools: readonly Tool[];
   readonly context: ReturnType<typeof toolContext>;
+  readonly checkpoints: Checkpoints;
   readonly notices: readonly string[];
   readonly lost: "worker" | "sandbox";
 };
@@ -40,13 +41,7 @@ export async function runHarnessAgent(
   sandbox: Sandbox,
   closeMcp: () => Promise<void>,
 ): Promise<ExecutionResult> {
-  const { ctx, conversation, messages, harness, context, lost } = deps;
-  const checkpoints = new Checkpoints({
-    ctx,
-    conversation,
-    workspace: context.workspace,
-    isRestored: ctx.assignment.snapshotUrl !== "",
-  });
+  const { ctx, conversation, messages, checkpoints, lost } = deps;
   const past = conversation.hasStarted ? resumptionOf(conversation.ofExecution, deps.tools) : undefined;
   const begun = { session_id: newUid(), workspace: sandbox.workspace };
   if (past) {
@@ -62,9 +57,9 @@ export async function runHarnessAgent(
     ({ name }) =>
       HARNESS_TOOLS.includes(name) ||
       name.startsWith("mcp__") ||
-      (harness.adapter.readsThroughPlatform === true && READ_ONLY_TOOLS.includes(name)),
+      (deps.harness.adapter.readsThroughPlatform === true && READ_ONLY_TOOLS.includes(name)),
   );
-  const turns = new HarnessTurns({ ...deps, tools, checkpoints });
+  const turns = new HarnessTurns({ ...deps, tools });
   try {
     const result = resultOf(
       await runTurns({ ctx, conversation, messages, runTurn: (interrupted) => turns.run(interrupted) }, past),

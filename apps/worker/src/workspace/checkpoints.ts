@@ -1,4 +1,4 @@
-import type { ExecutionContext } from "../context/execution-context.ts";
+import type { ExecutionContext, LastSave } from "../context/execution-context.ts";
 import { isPristine, packSnapshot } from "../git/take-snapshot.ts";
 import { hasFilesBeside, workspaceState, type WorkspaceState } from "../git/workspace-state.ts";
 import { SandboxGone } from "../sandbox/sandbox-errors.ts";
@@ -67,28 +67,30 @@ export class Checkpoints {
   }
 
   /**
-   * Stops the sandbox and saves the final workspace. Returns the key of its snapshot, or undefined if there is nothing
-   * to save or saving failed (which the run's events state). Throws the abort reason.
+   * Stops the sandbox and saves the final workspace. `means`: those of a stopped execution; absent: those of its
+   * context. Returns the key of its snapshot, or undefined if there is nothing to save or saving failed (which the run's
+   * events state). Throws the abort reason of `means`.
    */
-  async last(): Promise<string | undefined> {
+  async last(means: LastSave = this.#deps.ctx): Promise<string | undefined> {
     await this.#running;
+    this.#last = undefined; // an earlier call may have been aborted
     const { ctx, workspace, isRestored } = this.#deps;
     // The sandbox is stopped first, so that no process of the agent can change the workspace or interfere with the
     // platform's git.
     await workspace.sandbox.stop();
     let key: string | undefined;
-    await this.#attempt(async () => {
+    await this.#attempt(means, async () => {
       const wasSaved = isRestored || (this.#saved?.key ?? "") !== "";
       if (!wasSaved && workspace.copies.length === 0 && !(await hasFilesBeside(ctx.dir)))
         return this.#end("", undefined);
-      await this.#withState(async (state, pack) => {
+      await this.#withState(means, async (state, pack) => {
         const isSaved = state.fingerprint === this.#saved?.fingerprint;
         if (isSaved) key = this.#saved?.key;
         else if (wasSaved || !isPristine(state, workspace.copies)) key = await pack();
         this.#end(state.fingerprint, key);
       });
     });
-    ctx.signal.throwIfAborted();
+    means.signal.throwIfAborted();
     return key === "" ? undefined : key;
   }
 
@@ -112,13 +114,13 @@ export class Checkpoints {
     const began = clock.monotonicMs();
     const need = this.#need;
     this.#need = "none";
-    if (!(await this.#attempt(act))) this.#need = need;
+    if (!(await this.#attempt(this.#deps.ctx, act))) this.#need = need;
     this.#spentMs += clock.monotonicMs() - began;
   }
 
   async #save(): Promise<void> {
     const { ctx, conversation, workspace, isRestored } = this.#deps;
-    await this.#withState(async (state, pack) => {
+    await this.#withState(ctx, async (state, pack) => {
       if (state.fingerprint === this.#saved?.fingerprint) return;
       const isAsCloned = !isRestored && isPristine(state, workspace.copies);
       this.#saved = { fingerprint: state.fingerprint, key: isAsCloned ? "" : await pack() };
@@ -128,34 +130,38 @@ export class Checkpoints {
   }
 
   /** Reads the state of the workspace. `pack` uploads a snapshot of it and returns its key. */
-  #withState(use: (state: WorkspaceState, pack: () => Promise<string>) => Promise<void>): Promise<void> {
+  #withState(
+    means: LastSave,
+    use: (state: WorkspaceState, pack: () => Promise<string>) => Promise<void>,
+  ): Promise<void> {
     const { ctx, workspace } = this.#deps;
     return PlatformShell.use(
       {
         host: hostOf(ctx.sandbox),
         limits: limitsFor(hostOf(ctx.sandbox).limits, ctx.assignment.instanceShape),
         dir: ctx.dir,
-        signal: ctx.signal,
-        ownSandbox: (sandbox) => ctx.ownSandbox(sandbox),
+        signal: means.signal,
+        ownSandbox: (sandbox) => means.ownSandbox(sandbox),
       },
       async (shell) => {
         const state = await workspaceState(shell, workspace.copies);
         await use(
           state,
-          async () => (await ctx.platform.putSnapshot(await packSnapshot(shell, workspace.copies, state))).snapshotKey,
+          async () =>
+            (await means.platform.putSnapshot(await packSnapshot(shell, workspace.copies, state))).snapshotKey,
         );
       },
     );
   }
 
-  async #attempt(act: () => Promise<void>): Promise<boolean> {
+  async #attempt({ signal }: Pick<LastSave, "signal">, act: () => Promise<void>): Promise<boolean> {
     const { ctx, conversation } = this.#deps;
     try {
       await act();
       return true;
     } catch (error) {
       // the code that uses the sandbox handles the error
-      if (ctx.signal.aborted || error instanceof SandboxGone) return false;
+      if (signal.aborted || error instanceof SandboxGone) return false;
       ctx.log.warn({ operation: "save the workspace", error }, "workspace could not be saved; continuing");
       if (!this.#hasWarned)
         conversation.record("warning", {

@@ -304,18 +304,27 @@ for (const standIn of [CLAUDE, CODEX])
         ]).toEqual([["I continue."], ["interrupted", "done"]]);
       }));
 
-    test("that is cancelled leaves no process and no file", () =>
+    test("that is cancelled leaves no process; a follow-up continues its session in the workspace of that time", () =>
       withDirectory(async (root) => {
         const marker = markedSeconds();
-        const { running } = await during(
-          await aRun(standIn, root, "e1", lines(`bash setsid sleep ${marker} & sleep ${marker}`)),
+        const { running, ...first } = await during(
+          await aRun(standIn, root, "e1", lines(`bash echo half > a.txt; setsid sleep ${marker} & sleep ${marker}`)),
           async (context) => {
             await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
             context.cancel();
           },
         );
-        await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
-        await eventually(() => expect(processesLike(marker)).toEqual([]));
+        expect(await running).toEqual({ outcome: "CANCELLED", snapshotKey: "snapshot-1" });
+        expect(processesLike(marker)).toEqual([]);
+        const second = await execute(
+          await aRun(standIn, root, "e2", lines("heard half", "bash cat a.txt"), {
+            history: first.history(),
+            assignment: { executionSeq: 2, snapshotUrl: snapshotUrl(first.ctx.dir) },
+          }),
+        );
+        expect(second.result.outcome).toBe("DONE");
+        expect(calls(second.events)).toEqual([["run_command", "command", "completed", "half\n"]]);
+        expect(assistantTexts(second.events)).toEqual([expect.stringMatching(/^I heard .* after 1 earlier\.$/)]);
       }));
 
     test("that ends in the middle is started again once; then the run ends with the cause", () =>

@@ -219,7 +219,7 @@ export function liveSuite(harness: LiveHarness): void {
               await eventually(() => expect(processesLike(marker).length).toBeGreaterThan(1));
               context.cancel();
             });
-            await expect(running).rejects.toMatchObject({ reason: "execution_cancelled" });
+            expect(await running).toMatchObject({ outcome: "CANCELLED" });
             await eventually(() => expect(processesLike(marker)).toEqual([]));
           },
         );

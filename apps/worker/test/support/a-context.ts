@@ -24,6 +24,7 @@ import type { SandboxHost } from "../../src/sandbox/spec.ts";
 import type { ParkedWorkspace } from "../../src/state/parked-workspaces.ts";
 import { Masker } from "../../src/spool/masker.ts";
 import { literalSecrets } from "../../src/mcp/server-settings.ts";
+import { savesWorkspace } from "../../src/executions/execution-outcome.ts";
 import { DirectiveQueue } from "../../src/executions/directive-queue.ts";
 
 /** An event. By default, it belongs to this run and its first execution. */
@@ -65,7 +66,9 @@ export type TestContext = {
   followup(message: MessageInitShape<typeof worker.InputMessageSchema>): void;
   interrupt(): void;
   endIdle(): void;
-  cancel(): void;
+  cancel(cause?: ExecutionCancelled["stopCause"]): void;
+  /** Ends the time in which a stopped execution may save its workspace. */
+  endSaving(): void;
   /** Makes the worker lose the lease: events that the execution emits afterwards are dropped. */
   lose(): void;
 };
@@ -159,6 +162,7 @@ export function aContext(options: ContextOptions): TestContext {
   const leave = new AbortController();
   let directiveSeq = BigInt(assignment.directives.length);
   let isLost = false;
+  const saving = new AbortController();
   const direct = (directive: MessageInitShape<typeof worker.DirectiveSchema>["directive"]) =>
     directives.deliver(
       create(worker.DirectiveSchema, {
@@ -170,6 +174,7 @@ export function aContext(options: ContextOptions): TestContext {
     );
 
   for (const directive of assignment.directives) directives.deliver(directive);
+  const ownSandbox = (sandbox: SandboxHandle): void => void (sandbox instanceof Sandbox && sandboxes.push(sandbox));
   const ctx: ExecutionContext = {
     assignment,
     dir,
@@ -196,7 +201,11 @@ export function aContext(options: ContextOptions): TestContext {
       retained.push(result);
       return Promise.resolve(assignment.debugWindowMs > 0 ? leave.signal : undefined);
     },
-    ownSandbox: (sandbox) => void (sandbox instanceof Sandbox && sandboxes.push(sandbox)),
+    ownSandbox,
+    lastSave: () =>
+      stop.signal.aborted && savesWorkspace(stop.signal.reason as Error)
+        ? { signal: saving.signal, platform: ctx.platform, ownSandbox }
+        : undefined,
     sandbox: {
       kind: options.kind ?? "bwrap",
       isChosen: options.isChosen ?? true,
@@ -265,8 +274,9 @@ export function aContext(options: ContextOptions): TestContext {
       }),
     interrupt: () => direct({ case: "interrupt", value: { turnId: "" } }),
     endIdle: () => direct({ case: "endIdle", value: {} }),
-    cancel: () => stop.abort(cancelled()),
-    lose: () => ((isLost = true), stop.abort(new LeaseLost())),
+    cancel: (cause) => stop.abort(cancelled(cause)),
+    endSaving: () => saving.abort(new Error("The time to save is over.")),
+    lose: () => ((isLost = true), stop.abort(new LeaseLost()), saving.abort(new LeaseLost())),
   };
 }
 
@@ -278,7 +288,8 @@ const refuseTransfer = (): never => {
   });
 };
 const quietLogger = (log: Omit<Logger, "child">): Logger => ({ ...log, child: () => quietLogger(log) });
-const cancelled = () => new ExecutionCancelled("cancelled", "The run was cancelled.");
+const cancelled = (cause: ExecutionCancelled["stopCause"] = "cancelled") =>
+  new ExecutionCancelled(cause, "The run was cancelled.");
 
 /** Creates a directory for one context, below a directory of the test. */
 export async function executionDir(root: string, name: string): Promise<string> {
