@@ -298,6 +298,7 @@ export class Cluster implements Deployment {
     );
     const env = {
       MILLWRIGHT_SANDBOX: "optional",
+      MILLWRIGHT_SANDBOX_START_TIMEOUT: "2m", // sandboxes of many workers start at once, on slow machines, too
       ...settings,
       MILLWRIGHT_URL: this.#relays[index]?.url ?? this.url,
       MILLWRIGHT_WORKER_KEY: this.#workerKey,
