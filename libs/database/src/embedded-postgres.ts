@@ -91,7 +91,8 @@ export class EmbeddedPostgres {
       if (++spawns > SPAWNS_MAX) break;
       // Not every file system has sockets.
       if (server && !options.requiresSocket && (await failedOnSocket(home))) hasSocket = false;
-      if (found) {
+      // The server that this start has spawned removes its own files.
+      if (found && found.pid !== server?.pid) {
         const socket = socketPath(home, found.port);
         for (const path of [socket, `${socket}.lock`, join(pgData, "postmaster.pid")]) await rm(path, { force: true });
       }
