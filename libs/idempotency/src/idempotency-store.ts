@@ -62,6 +62,20 @@ export class IdempotencyStore {
   }
 
   /**
+   * Returns the stored response to a request; if there is none, calls `act` and stores its response (`storeFirst`).
+   * Without a request, always calls `act`. Errors: idempotency_mismatch (conflict).
+   */
+  async respondFirst<T>(
+    sql: Sql,
+    request: IdempotentRequest | undefined,
+    now: Date | undefined,
+    act: () => Promise<T>,
+  ): Promise<T> {
+    if (!request) return act();
+    return (await this.find<T>(sql, request, now)) ?? this.storeFirst(sql, request, now, await act());
+  }
+
+  /**
    * Returns the stored response to a request, or undefined. Resources in it may have been deleted since. Errors:
    * idempotency_mismatch (conflict).
    */

@@ -7,9 +7,9 @@ export const responses = new IdempotencyStore();
 
 /** Returns the queries of responses outside a transaction. Errors: idempotency_mismatch. */
 export const responseStore = (sql: Sql, clock: Clock) => ({
-  /** Stores a response unless one is stored, and returns the stored one. */
-  storeFirst: <T>(request: IdempotentRequest, response: T): Promise<T> =>
-    responses.storeFirst(sql, request, clock.now(), response),
+  /** Returns the stored response; if there is none, that of `act`, which is stored. Without a request, calls `act`. */
+  respondFirst: <T>(request: IdempotentRequest | undefined, act: () => Promise<T>): Promise<T> =>
+    responses.respondFirst(sql, request, clock.now(), act),
 
   /** Returns the stored response to the request, or undefined. */
   find: <T>(request: IdempotentRequest): Promise<T | undefined> => responses.find<T>(sql, request, clock.now()),

@@ -5,7 +5,7 @@ import { idempotentRequest, type IdempotentRequest } from "@millwright/idempoten
 import { newUid } from "@millwright/ids";
 import type { Foreman, NewRun } from "../domain/dispatch.ts";
 import type { Factory } from "../domain/factory.ts";
-import { mintTicket, parseTicketRef, ticketRef, type Ticket } from "../domain/ticket.ts";
+import { mintTicket, parseTicketRef, ticketRef } from "../domain/ticket.ts";
 import type { ResponseStore } from "../store/idempotency.ts";
 import { findFactory, type ScopeDeps } from "./scope.ts";
 
@@ -20,7 +20,7 @@ export type DispatchRunDeps = ScopeDeps & {
     /** Returns the automations that caused a root run. */
     chainOf(teamUid: string, rootRunUid: string): Promise<readonly string[]>;
   };
-  responses: Pick<ResponseStore, "find" | "storeFirst">;
+  responses: Pick<ResponseStore, "respondFirst">;
 };
 
 export type DispatchRunInput = {
@@ -48,7 +48,10 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
   const given = input.ticketRef === undefined ? undefined : parseTicketRef(input.ticketRef);
   const { idempotencyKey, ...body } = input;
   const request = idempotentRequest(caller.principal.uid, `dispatch-run ${factory.uid}`, idempotencyKey, body);
-  const settled = await settle(deps, caller, factory, given, request);
+  const settled = await deps.responses.respondFirst(request, async () => ({
+    foreman: await deps.agents.findForeman(caller, factory),
+    ticket: given ?? mintTicket(newUid()),
+  }));
   const chain = caller.run ? await deps.runs.chainOf(factory.teamUid, caller.run.rootRunUid) : [];
   const metadata = {
     ticket_source: settled.ticket.source,
@@ -65,24 +68,6 @@ export async function dispatchRun(deps: DispatchRunDeps, caller: Caller, input: 
     idempotencyKey: request && keyAtOrchestrator(request),
   });
   return { runUid, foremanAgent: settled.foreman.agentName, ticketRef: ticketRef(settled.ticket) };
-}
-
-type Settled = { foreman: Foreman; ticket: Ticket };
-
-async function settle(
-  deps: DispatchRunDeps,
-  caller: Caller,
-  factory: Factory,
-  given: Ticket | undefined,
-  request: IdempotentRequest | undefined,
-): Promise<Settled> {
-  const first = request && (await deps.responses.find<Settled>(request));
-  if (first) return first; // the factory may have no foreman now
-  const settled: Settled = {
-    foreman: await deps.agents.findForeman(caller, factory),
-    ticket: given ?? mintTicket(newUid()),
-  };
-  return request ? deps.responses.storeFirst(request, settled) : settled;
 }
 
 /**

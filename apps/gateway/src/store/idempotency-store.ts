@@ -43,11 +43,8 @@ export const createOnce =
  */
 export const respondOnce =
   ({ responses, clock, sql }: Deps & { readonly sql: Sql }): RespondOnce =>
-  async <T>(caller: Caller, idempotency: IdempotencyKey, act: () => Promise<T>) => {
-    const request = requestOf(caller, idempotency);
-    const stored = await responses.find<T>(sql, request, clock.now());
-    return stored ?? responses.storeFirst(sql, request, clock.now(), await act());
-  };
+  (caller, idempotency, act) =>
+    responses.respondFirst(sql, requestOf(caller, idempotency), clock.now(), act);
 
 const requestOf = (caller: Caller, { operation, key, bodyHash }: IdempotencyKey): IdempotentRequest => ({
   principalUid: `${caller.principal.type}:${caller.principal.uid}`,
