@@ -147,7 +147,7 @@ class AgentSession {
     const [checkpoints, dead] = [this.#checkpoints, this.#sandbox!];
     const result = sandboxEndResult(dead, this.#conversation);
     if (!checkpoints || dead.breach) return result;
-    const snapshotKey = await saveAfterCrash({ ctx: this.#ctx, conversation: this.#conversation, checkpoints });
+    const snapshotKey = await saveAfterCrash({ ctx: this.#ctx, checkpoints });
     if (this.#ctx.signal.aborted) return this.stopped();
     return snapshotKey === undefined ? result : { ...result, snapshotKey };
   }

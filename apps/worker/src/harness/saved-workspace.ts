@@ -19,7 +19,10 @@ export type SavedDeps = {
 };
 
 /** Saves the workspace of an execution whose sandbox ended too often. Returns its snapshot key. Never rejects. */
-export async function saveAfterCrash({ ctx, checkpoints }: SavedDeps): Promise<string | undefined> {
+export async function saveAfterCrash({
+  ctx,
+  checkpoints,
+}: Omit<SavedDeps, "conversation">): Promise<string | undefined> {
   let snapshotKey: string | undefined;
   await bestEffort("save the workspace of a sandbox that died", ctx.log, async () => {
     snapshotKey = await checkpoints.last();
