@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { newUid } from "@millwright/ids";
 import { endSome, queueBacklog, setCaps } from "./support/backlog.ts";
 import { aCaller, teamOf, testPlatform, type TestPlatform } from "./support/platform.ts";
-import { SCALE } from "./simulation/script.ts";
+import { SCALE, SIMULATION_TIMEOUT_MS } from "./simulation/script.ts";
 
-const FLOOD = 100_000 * SCALE;
+const FLOOD = 20_000 * SCALE;
 const CLAIMERS = 6;
 const flood = aCaller();
 const agents = Array.from({ length: 8 }, () => newUid());
@@ -28,7 +28,7 @@ beforeAll(async () => {
       count: FLOOD / agents.length,
     });
   await database.sql.query("ALTER TABLE capacity ADD CONSTRAINT never_exceeded CHECK (in_use <= in_use_max)");
-}, 120_000 * SCALE);
+}, SIMULATION_TIMEOUT_MS);
 afterAll(() => platform.close());
 
 const leasedExecutions = async (): Promise<number[]> =>
@@ -78,5 +78,5 @@ test(
     const { rows } = await database.sql.query("SELECT scope, in_use FROM capacity WHERE in_use <> 0");
     expect(rows).toEqual([]);
   },
-  300_000 * SCALE,
+  SIMULATION_TIMEOUT_MS,
 );

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { CallerSigner, CallerVerifier, serveHttp2, type Http2Server } from "@millwright/rpc";
 import { Metrics } from "@millwright/telemetry";
-import { eventually, memoryLog } from "@millwright/testing";
+import { eventually, memoryLog, timeoutFactor } from "@millwright/testing";
 import { aBenchmark, queuedRuns, stateOf, trialRuns, trialsOf } from "./benchmark-world.ts";
 import { FakeOrchestrator } from "./fake-orchestrator.ts";
 import { startWorld, type World } from "./setup.ts";
@@ -103,7 +103,7 @@ test("six processes, of which up to four are killed while they create runs, star
         Promise.reject(new Error(`The benchmark run is ${state}; ${trialRuns(w).length} runs exist.`))
       );
     },
-    { timeoutMs: 120_000, everyMs: 50 },
+    { timeoutMs: 120_000 * timeoutFactor(), everyMs: 50 },
   );
   const trials = await trialsOf(w, benchmark);
   expect(trials.map(({ state, attempt_count: attempts }) => `${state} ${attempts}`)).toEqual(
@@ -112,4 +112,4 @@ test("six processes, of which up to four are killed while they create runs, star
   expect(new Set(trials.map(({ run_uid: run }) => run))).toEqual(new Set(trialRuns(w).map(({ uid }) => uid)));
   expect([trialRuns(w).length, most <= PARALLELISM]).toEqual([TRIALS, true]);
   expect(killed).toBeGreaterThan(1); // a repetition may have overtaken a call that is killed after its creation
-}, 180_000);
+});

@@ -141,4 +141,4 @@ test("the use case gives every random code-host request the expected outcome", a
     ]);
     expect(JSON.stringify(entries)).not.toContain(to.secret);
   }
-}, 600_000);
+});

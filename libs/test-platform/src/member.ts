@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Program } from "./program.ts";
 
-const READY_TIMEOUT_MS = 120_000;
+const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 50;
 
 export type MemberOptions = {

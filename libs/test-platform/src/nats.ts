@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { steadyPort } from "./ports.ts";
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 50;
 
 export class Nats {

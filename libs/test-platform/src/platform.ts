@@ -7,7 +7,7 @@ import { steadyPort } from "./ports.ts";
 import { killAll, processesWith } from "./processes.ts";
 import { Program } from "./program.ts";
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 50;
 
 /** A standalone platform: one process with its database and, by default, one worker. */

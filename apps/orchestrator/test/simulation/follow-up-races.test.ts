@@ -4,10 +4,10 @@ import { violationsOf } from "./violations.ts";
 import { aCast } from "./cast.ts";
 import { Drive } from "./drive.ts";
 import { memoryWorld } from "./memory-world.ts";
-import { aScript, SCALE, SEED } from "./script.ts";
+import { aScript, SCALE, SEED, SIMULATION_TIMEOUT_MS } from "./script.ts";
 import { situationsOf } from "./situations.ts";
 
-const RACES = 100_000 * SCALE;
+const RACES = 20_000 * SCALE;
 const DECISIONS = 400;
 const RACES_PER_SCRIPT = 8.5;
 
@@ -52,5 +52,5 @@ test(
     ].filter((situation) => (tried.get(situation) ?? 0) < RACES / 2_000);
     expect(rare).toEqual([]);
   },
-  300_000 * SCALE,
+  SIMULATION_TIMEOUT_MS,
 );

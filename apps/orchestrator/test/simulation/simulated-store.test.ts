@@ -4,7 +4,7 @@ import { testPlatform, type TestPlatform } from "../support/platform.ts";
 import { aCast } from "./cast.ts";
 import { Drive } from "./drive.ts";
 import { memoryWorld } from "./memory-world.ts";
-import { aScript, SCALE, SEED } from "./script.ts";
+import { aScript, SCALE, SEED, SIMULATION_TIMEOUT_MS } from "./script.ts";
 import { sqlWorld } from "./sql-world.ts";
 import { viewOfWorld } from "./view.ts";
 
@@ -37,5 +37,5 @@ test(
       { seed: SEED, numRuns: SCRIPTS, endOnFailure: true },
     );
   },
-  300_000 * SCALE,
+  SIMULATION_TIMEOUT_MS,
 );

@@ -6,7 +6,7 @@ import { CAST } from "./schedule.ts";
 
 const SPAWNERS = 8;
 const POLL_MS = 20;
-const STALL_TIMEOUT_MS = 120_000;
+const STALL_TIMEOUT_MS = 300_000;
 const PROMPT =
   "```scripted\n- say: I am here.\n- shell: {command: setsid sleep 900 & sleep 900, timeout_seconds: 900}\n```";
 
