@@ -1,0 +1,1 @@
+await import("../drill.test.ts");
