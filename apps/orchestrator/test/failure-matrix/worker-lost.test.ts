@@ -307,6 +307,43 @@ test("Control plane restarts: no worker could renew, so the first tick extends e
   expect((await platform.getRun(caller, run.uid)).state).toBe("QUEUED");
 });
 
+test("Control plane was down for hours: no time limit ends a run; its attempt is lost 45 s later, continues, and is not charged for the outage", async () => {
+  const { caller, worker } = await team();
+  const [running, starting] = [await platform.run(caller), await platform.run(caller)];
+  await startExecution(platform, worker);
+  await acceptExecution(platform, worker);
+  const { sql } = platform.database;
+  const runs = [running.uid, starting.uid];
+  await sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp() - interval '10 hours'");
+  for (const [table, ...columns] of [
+    ["executions", "claimed_at", "started_at"],
+    ["run_streams", "last_worker_at"],
+    ["leases", "expires_at"],
+  ] as const)
+    await sql.query(
+      `UPDATE ${table} SET ${columns.map((column) => `${column} = ${column} - interval '10 hours'`).join(", ")} WHERE run_uid = ANY($1)`,
+      [runs],
+    );
+  for (let n = 1; n <= 2; n++) {
+    await platform.life.reapOnce();
+    expect(await Promise.all(runs.map(async (uid) => (await platform.getRun(caller, uid)).state))).toEqual([
+      "INPROGRESS",
+      "CLAIMED",
+    ]);
+  }
+  // 45 s later
+  await sql.query("UPDATE leases SET expires_at = now(), extended_to = now() WHERE run_uid = ANY($1)", [runs]);
+  await platform.reaperIsAwake();
+  await platform.life.reapOnce();
+  for (const uid of runs) expect(await platform.getRun(caller, uid)).toMatchObject({ state: "QUEUED" });
+  const { rows } = await sql.query<{ seconds: number }>(
+    "SELECT extract(epoch FROM ended_at - started_at)::float8 AS seconds FROM compute_intervals WHERE run_uid = ANY($1)",
+    [runs],
+  );
+  expect(rows.map(({ seconds }) => seconds < 3_600)).toEqual([true, true]);
+  expect((await platform.getRun(caller, running.uid)).runTimeMs).toBeLessThan(3_600_000);
+});
+
 test("Network split or control-plane outage: a lease that is renewed in time is not reaped, and its run token expires with it", async () => {
   const { caller, worker } = await team();
   await platform.run(caller);
@@ -399,6 +436,7 @@ test("an agent that writes no events is warned about once, then stopped", async 
        UPDATE executions SET started_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1`,
       [run.uid, ms],
     );
+  await platform.reaperIsAwake();
   await silentFor(platform.timings.stallWarningMs + 1000);
   await platform.life.reapOnce();
   await platform.life.reapOnce();
@@ -420,6 +458,7 @@ test("a setup that takes too long fails the run", async () => {
   const run = await platform.run(caller);
   await acceptExecution(platform, worker);
   await platform.database.sql.query("UPDATE executions SET claimed_at = 'epoch' WHERE run_uid = $1", [run.uid]);
+  await platform.reaperIsAwake();
   await platform.life.reapOnce();
   expect(await platform.getRun(caller, run.uid)).toMatchObject({
     state: "FAILED",
@@ -436,6 +475,7 @@ test("an execution that exceeds the time limit ends its run, and its worker is i
       "UPDATE executions SET claimed_at = clock_timestamp() - $2 * interval '1 ms' WHERE run_uid = $1",
       [run.uid, ms],
     );
+  await platform.reaperIsAwake();
   await since(platform.timings.executionTimeoutMs - 60_000);
   await platform.life.reapOnce();
   expect((await platform.getRun(caller, run.uid)).state).toBe("INPROGRESS");

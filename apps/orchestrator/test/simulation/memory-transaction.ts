@@ -337,6 +337,7 @@ function lockedExecution(
       isAccepted: lease.isAccepted,
       isExpired: lease.isExpired || lease.isFenced,
       leftMs: lease.isExpired ? 0 : 1_000,
+      lapsedMs: 0,
     },
   };
 }

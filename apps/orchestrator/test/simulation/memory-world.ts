@@ -90,6 +90,7 @@ export function memoryWorld(): World & { readonly rows: Rows } {
         .toSorted((a, b) => a.executionId - b.executionId || a.seq - b.seq)
         .map((row) => directiveOf(rows, row)),
     tick: async (after) => ({
+      outcome: "checked",
       overdue: rows.leases
         .all()
         .filter((lease) => lease.executionId > after && (lease.isExpired || lease.isFenced))

@@ -23,6 +23,7 @@ import { interruptRun } from "../../src/runs/usecases/interrupt-run.ts";
 import { reap } from "../../src/leases/usecases/reap.ts";
 import { returnLeases } from "../../src/leases/usecases/return-leases.ts";
 import type { RunTarget } from "../../src/runs/usecases/run-target.ts";
+import type { ReaperTick } from "../../src/leases/domain/reaper-tick.ts";
 import type { SessionRow } from "./rows.ts";
 import type { RawView } from "./view.ts";
 
@@ -42,7 +43,7 @@ export type World = {
     acks: readonly (LeaseRef & { readonly seq: number })[],
   ): Promise<void>;
   listPendingDirectives(session: Pick<WorkerSession, "uid">): Promise<readonly Directive[]>;
-  tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  tick(afterExecutionId: number): Promise<ReaperTick>;
   findVisibleRun(caller: Caller, uid: string): Promise<Run | undefined>;
   getVisibleRun(caller: Caller, uid: string): Promise<Run>;
 

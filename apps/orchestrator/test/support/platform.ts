@@ -210,9 +210,9 @@ export async function testPlatform(overrides: Overrides = {}) {
         [executionId],
       );
     },
-    /** Records a tick of the reaper, so that the next tick does not follow a pause. */
+    /** Records that the reaper had no pause, so that the next tick checks leases and all time counts for limits. */
     async reaperIsAwake() {
-      await database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp()");
+      await database.sql.query("UPDATE reaper_ticks SET last_tick = clock_timestamp(), resumed_at = 'epoch'");
     },
   };
 }

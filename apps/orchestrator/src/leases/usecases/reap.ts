@@ -1,5 +1,6 @@
 import { newUid } from "@millwright/ids";
 import { LIMIT_OUTCOMES, type ExceededLimit } from "../domain/execution-limits.ts";
+import type { ReaperTick } from "../domain/reaper-tick.ts";
 import {
   lifecycleOf,
   PLATFORM_ACTOR,
@@ -21,7 +22,7 @@ export type ReapDeps = {
    * Returns the first overdue leases after an execution, by the database's clock. After a pause of the reaper it
    * extends all leases and returns none.
    */
-  tick(afterExecutionId: number): Promise<{ readonly overdue: readonly LeaseRef[] }>;
+  tick(afterExecutionId: number): Promise<ReaperTick>;
   /** Returns the first executions after an execution that have exceeded a limit. */
   findExceededLimits(afterExecutionId: number): Promise<readonly ExceededLimit[]>;
 };
@@ -33,21 +34,28 @@ const CONCURRENCY = 4;
  * Runs one round of the reaper: expired offers and leases, stopping executions whose grace period has ended, and
  * executions that have exceeded a time limit. Each is checked again under the lock of its run, so any number of
  * replicas may run this concurrently. A tick is recorded before each batch, so that a long round is not mistaken for a
- * pause.
+ * pause. Limits are only enforced after a tick that has checked leases: otherwise this may be the first round after a
+ * pause, whose end another replica is recording.
  *
  * Errors: the first error, after all items were processed.
  */
 export async function reap(deps: ReapDeps): Promise<void> {
-  const failures = [
-    ...(await forEach(
-      async (after) => (await deps.tick(after)).overdue,
-      (lease) => deps.runs((tx) => reapLease(tx, lease)),
-    )),
-    ...(await forEach(
-      (after) => deps.findExceededLimits(after),
-      (exceeded) => deps.runs((tx) => enforceLimit(tx, exceeded)),
-    )),
-  ];
+  let outcome: ReaperTick["outcome"] | undefined;
+  const failures = await forEach(
+    async (after) => {
+      const tick = await deps.tick(after);
+      outcome = tick.outcome;
+      return tick.overdue;
+    },
+    (lease) => deps.runs((tx) => reapLease(tx, lease)),
+  );
+  if (outcome === "checked")
+    failures.push(
+      ...(await forEach(
+        (after) => deps.findExceededLimits(after),
+        (exceeded) => deps.runs((tx) => enforceLimit(tx, exceeded)),
+      )),
+    );
   if (failures.length > 0) throw failures[0];
 }
 
@@ -74,13 +82,14 @@ async function forEach<T extends LeaseRef>(
 async function reapLease(tx: RunTransaction, lease: LeaseRef): Promise<void> {
   const { run, locked } = await lockRunOfLease(tx, lease);
   if (!run?.execution.lease?.isExpired) return; // renewed, ended or offered again concurrently
+  const { lapsedMs } = run.execution.lease;
   if (run.execution.state === "DEBUG")
-    return settleChanges(tx, [windowEnded(run, { type: "lose" }, "worker_lost")], locked, context());
+    return settleChanges(tx, [{ ...windowEnded(run, { type: "lose" }, "worker_lost"), lapsedMs }], locked, context());
   const next = transition(lifecycleOf(run), {
     type: "lose",
     policy: run.execution.isLocal ? "end" : await tx.onWorkerLoss(run.uid),
   });
-  await settleChanges(tx, [{ run, next, events: lossEvents(run, next) }], locked, context());
+  await settleChanges(tx, [{ run, next, events: lossEvents(run, next), lapsedMs }], locked, context());
 }
 
 function lossEvents(run: LockedRun, next: RunChange["next"]): NewRunEvent[] {

@@ -41,6 +41,11 @@ export type LockedLease = {
   readonly isExpired: boolean;
   /** Milliseconds until it expires unless it is renewed; negative after expiry. */
   readonly leftMs: number;
+  /**
+   * Milliseconds since it has expired, or would have without its extension after a pause of the reaper; 0 before. Its
+   * worker has renewed it at no time since.
+   */
+  readonly lapsedMs: number;
 };
 
 export type Wait = { readonly policy: WaitPolicy; readonly runUids: readonly string[] };
@@ -108,6 +113,8 @@ export type RunChange = {
   readonly parkedMs?: number;
   /** How long the worker retains the workspace of a failed setup. */
   readonly debugWindowMs?: number;
+  /** Milliseconds since the end of an attempt whose worker was lost. They count neither as run time nor as compute. */
+  readonly lapsedMs?: number;
   /** Why follow-ups that the execution received, and did not deliver to the agent, become undeliverable. */
   readonly undelivered?: string;
   /** null: the wait has ended. */

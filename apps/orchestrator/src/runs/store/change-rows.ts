@@ -24,6 +24,7 @@ const rowOf = (change: RunChange) => ({
   ...(changesExecution(change) && executionOf(change)),
   ends_attempt: endsAttempt(change),
   is_waiting_for_machine: isWaitingForMachine(change),
+  lapsed_ms: change.lapsedMs ?? 0,
   event_count: change.events.length,
   events: eventRows(change.events),
 });
@@ -93,7 +94,7 @@ WITH change AS MATERIALIZED (
     starts boolean, ends boolean, is_terminal boolean, session_uid text, submitted_prompt text, has_next_execution boolean, ends_work boolean,
     changes_execution boolean, execution_state text, outcome text, setup_losses integer, run_losses integer, is_interrupted boolean,
     snapshot_key text, workspace_unchanged boolean, debug_window_ms float8, parked_ms float8, parked_session_uid uuid,
-    ends_attempt boolean, is_waiting_for_machine boolean, event_count integer, events jsonb)),
+    ends_attempt boolean, is_waiting_for_machine boolean, lapsed_ms float8, event_count integer, events jsonb)),
 run AS (
   UPDATE runs r
      SET state = c.run_state, version = r.version + 1, updated_at = clock_timestamp(),
@@ -107,7 +108,7 @@ run AS (
          execution_count = r.execution_count + CASE WHEN c.has_next_execution THEN 1 ELSE 0 END,
          execution_location = CASE WHEN c.has_next_execution THEN 'REMOTE' ELSE r.execution_location END,
          run_time_ms = r.run_time_ms + CASE WHEN c.ends_work THEN coalesce((
-           SELECT (extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000)::bigint FROM executions x WHERE x.id = c.execution_id), 0) ELSE 0 END
+           SELECT greatest(extract(epoch FROM clock_timestamp() - x.claimed_at) * 1000 - c.lapsed_ms, 0)::bigint FROM executions x WHERE x.id = c.execution_id), 0) ELSE 0 END
     FROM change c WHERE ${isChanged("r.uid", "uid")} AND r.uid = c.uid AND c.changes_run),
 compute_interval AS (
   INSERT INTO compute_intervals (run_uid, execution_id, attempt, started_at, ended_at, vcpus, memory_gb)
@@ -115,7 +116,7 @@ compute_interval AS (
          coalesce(nullif(x.sandbox_vcpus, 0), (r.frozen #>> '{instance_shape,vcpus}')::float8, 0),
          coalesce(nullif(x.sandbox_memory_gb, 0), (r.frozen #>> '{instance_shape,memory_gb}')::float8, 0)
     FROM change c JOIN executions x ON x.id = c.execution_id JOIN runs r ON r.uid = c.uid
-   CROSS JOIN LATERAL (SELECT greatest(x.claimed_at, clock_timestamp()) AS at OFFSET 0) ending
+   CROSS JOIN LATERAL (SELECT greatest(x.claimed_at, clock_timestamp() - c.lapsed_ms * interval '1 ms') AS at OFFSET 0) ending
    WHERE ${isChanged("x.id", "execution_id")} AND ${isChanged("r.uid", "uid")} AND c.ends_attempt
   ON CONFLICT DO NOTHING),
 execution AS (

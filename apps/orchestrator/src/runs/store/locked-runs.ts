@@ -1,3 +1,4 @@
+import { LAST_EXPIRY } from "./last-expiry.ts";
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
@@ -43,6 +44,7 @@ type Row = {
   accepted: boolean | null;
   is_expired: boolean | null;
   left_ms: number | null;
+  lapsed_ms: number | null;
   is_window_expired: boolean | null;
   acked_client_seq: number | null;
   has_directives: boolean | null;
@@ -61,6 +63,7 @@ const lockedRuns = (which: string): string => `
          l.session_uid, l.dispatcher_uid, l.attempt AS lease_attempt, l.accepted,
          coalesce(l.fence_at, l.expires_at) <= clock_timestamp() OR l.expires_at <= clock_timestamp() AS is_expired,
          (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000)::bigint AS left_ms,
+         greatest((extract(epoch FROM clock_timestamp() - ${LAST_EXPIRY}) * 1000)::bigint, 0) AS lapsed_ms,
          x.debug_until <= clock_timestamp() AS is_window_expired,
          s.last_client_seq AS acked_client_seq, undelivered.has_directives, undelivered.has_followups
     FROM runs r
@@ -184,6 +187,7 @@ function leaseOf(row: Row): LockedLease | undefined {
     isAccepted: row.accepted === true,
     isExpired: row.is_expired === true,
     leftMs: row.left_ms ?? 0,
+    lapsedMs: row.lapsed_ms ?? 0,
   };
 }
 
