@@ -13,7 +13,7 @@ import { publicApp } from "./public-app.ts";
 import type { OpenApiDocument } from "./rest/openapi.ts";
 import type { RequestListener } from "./rest/index.ts";
 import { pruneAudit } from "./store/audit-store.ts";
-import { createOnce, openResponses, respondOnce } from "./store/idempotency-store.ts";
+import { createOnce, findCreated, openResponses, respondOnce } from "./store/idempotency-store.ts";
 import { pruneMetricsRequests } from "./store/metrics-request-store.ts";
 import { composeIdentity, type Bootstrap } from "./identity/index.ts";
 import { limitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
@@ -66,6 +66,7 @@ export async function composeGateway(o: GatewayOptions): Promise<Gateway> {
     vault,
     cursors: new Cursors(...deriveKeys(o, "cursors")),
     createOnce: createOnce({ transaction: identity.operations.transaction, responses, clock }),
+    findCreated: findCreated({ sql: database.sql, responses, clock }),
     upstreams,
     respondOnce: respondOnce({ sql: database.sql, responses, clock }),
     limitMetrics,

@@ -23,6 +23,7 @@ const { document } = publicApp({
   vault: absent,
   cursors: absent,
   createOnce: absent,
+  findCreated: absent,
   upstreams: absent,
   respondOnce: absent,
   limitMetrics: absent,

@@ -71,7 +71,7 @@ import { linkRoutes } from "./sessions/link-routes.ts";
 import { linkViewer } from "./sessions/link-viewer.ts";
 import { providerRoutes } from "./sessions/provider-routes.ts";
 import { sessionRoutes } from "./sessions/session-routes.ts";
-import type { CreateOnce } from "./store/idempotency-store.ts";
+import type { CreateOnce, FindCreated } from "./store/idempotency-store.ts";
 import type { LimitMetricsRequests } from "./usecases/limit-metrics-requests.ts";
 
 const TEAM_HEADER = "x-service-team-uid";
@@ -91,6 +91,7 @@ type PublicAppDeps = {
   cursors: Cursors;
   upstreams: Upstreams;
   createOnce: CreateOnce;
+  findCreated: FindCreated;
   respondOnce: RespondOnce;
   limitMetrics: LimitMetricsRequests;
 };

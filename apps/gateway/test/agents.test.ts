@@ -108,6 +108,28 @@ describe("creating an agent", () => {
     expect(await create(body)).toMatchObject({ status: 400, body: { error_code: "invalid_request", reason } });
     expect((await call("GET", "/agent/identities")).body).toEqual(before);
   });
+  test("with an Idempotency-Key returns the first answer again, also if its factory was deleted since", async () => {
+    const factory = newUid();
+    const once = (factory_uid: string) =>
+      g.api.call("POST", "/api/v1/agent/identities", {
+        key: APP_KEY,
+        body: { name: "once", factory_uid },
+        headers: { "idempotency-key": "agent" },
+      });
+    g.knownFactories.set(factory, team);
+    const first = await once(factory);
+    g.knownFactories.delete(factory);
+    const again = await once(factory);
+    expect([first.status, again.status, again.body]).toEqual([201, 201, first.body]);
+    expect(await once(newUid())).toMatchObject({ status: 409, body: { reason: "idempotency_mismatch" } });
+  });
+  test("in a team that the caller is not in is a 404 before anything that the body names", async () => {
+    const headers = { "x-service-team-uid": newUid() };
+    const body = { name: "x", factory_uid: newUid(), environment_id: "c".repeat(22) };
+    expect(await g.api.call("POST", "/api/v1/agent/identities", { key: APP_KEY, body, headers })).toMatchObject({
+      status: 404,
+    });
+  });
   test("stores each skill once, with its full spec, as an update does", async () => {
     const { body } = await create({ name: "skilled", skills: ["o/r:x", "o/r:skills/x/SKILL.md"] });
     expect(body.skills).toEqual(["o/r:skills/x/SKILL.md"]);

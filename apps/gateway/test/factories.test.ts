@@ -111,6 +111,7 @@ describe("the list of factories", () => {
     ["member", "", TEAM, { teamUid: TEAM }],
     ["member", `?team_uid=${OTHER_TEAM}`, TEAM, { teamUid: OTHER_TEAM }],
     ["member", `?filter_team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
+    ["member", `?team_uid=${OTHER_TEAM.toUpperCase()}`, "", { teamUid: OTHER_TEAM }],
     ["agent", `?team_uid=${OTHER_TEAM}`, "", { teamUid: OTHER_TEAM }],
   ])("as %s with %s and header %s", async (key, query, header, asked) => {
     api.respondWith({ listFactories: { factories: [aFactory()], nextPageToken: "n" } });
@@ -162,6 +163,8 @@ describe("creating, changing and deleting", () => {
     });
     await create({ name: "n", team_uid: OTHER_TEAM }, { key: "of_two_teams" });
     expect(api.calls[1]!.request.teamUid).toBe(OTHER_TEAM);
+    await create({ name: "n", team_uid: OTHER_TEAM.toUpperCase() }, { key: "of_two_teams" });
+    expect(api.calls[2]!.request.teamUid).toBe(OTHER_TEAM);
   });
   test.each([
     [{ name: "n" }, "of_two_teams", 400, "team_required"],

@@ -119,6 +119,11 @@ describe.each(SPELLINGS)("%s", (path, ref) => {
     });
     expect(api.calls[1]!.request).toMatchObject({ factoryUid: FACTORY, eventUids: [ENTRY] });
     expect(api.calls[0]!.request).toMatchObject({ ...ref, deliveryUid: ENTRY });
+    api.respondWith({
+      getDelivery: { delivery: { ...delivery, outcome: "accepted", factoryUid: FACTORY } },
+      listEventRuns: upstreamError("permission_denied", "not_authorized"),
+    });
+    expect(await api.call("GET", `${path}/deliveries/${ENTRY}`)).toMatchObject({ status: 200, body: { runs: [] } });
     api.respondWith({ getDelivery: { delivery } });
     expect("payload" in (await api.call("GET", `${path}/deliveries/${ENTRY}`)).body).toBe(false);
   });

@@ -201,6 +201,8 @@ describe("creating a scorer", () => {
     );
     expect(await list(factoryUid)).toHaveLength(1);
     expect(await w.eventTypes()).toEqual(["scorer.created"]);
+    w.factories.factories.get(factoryUid)!.management = "external_files";
+    expect(await create({ factoryUid }, OWNER, "key")).toEqual(first);
   });
 
   test("names are unique in a factory whatever their case, also under concurrency", async () => {

@@ -33,8 +33,11 @@ const create = (suite: SuiteInit = {}, idempotencyKey = "", caller = OWNER) =>
 const aSuite = async (suite: SuiteInit = {}): Promise<scoring.Suite> => (await create(suite)).suite!;
 const get = async (suiteUid: string, caller = OWNER): Promise<scoring.Suite> =>
   (await world.benchmarks.getSuite({ factoryUid, suiteUid }, call(caller))).suite!;
-const add = (suiteUid: string, task: TaskInit = {}, caller = OWNER) =>
-  world.benchmarks.addTask({ factoryUid, suiteUid, task: { ...TASK, ...task } as TaskInit }, call(caller));
+const add = (suiteUid: string, task: TaskInit = {}, { caller = OWNER, idempotencyKey = "" } = {}) =>
+  world.benchmarks.addTask(
+    { factoryUid, suiteUid, task: { ...TASK, ...task } as TaskInit, idempotencyKey },
+    call(caller),
+  );
 const patch = async (uid: string, paths: string[], suite: SuiteInit = {}): Promise<scoring.Suite> =>
   (
     await world.benchmarks.updateSuite(
@@ -288,6 +291,19 @@ describe("tasks", () => {
     expect((await get(uid)).version).toBe(1);
   });
 
+  test("added with an idempotency key return the first answer again, also after a change or deletion; another body is refused", async () => {
+    const { uid } = await aSuite();
+    const once = (task: TaskInit) => add(uid, task, { idempotencyKey: "task" });
+    const [first, concurrent] = await Promise.all([once(RICH), once(RICH)]);
+    expect([first.created, concurrent]).toEqual([true, first]);
+    await patchTask(uid, first.task!.uid, ["prompt"], { prompt: "Changed." });
+    expect(await once(RICH)).toEqual(first);
+    await world.benchmarks.deleteTask({ factoryUid, suiteUid: uid, taskUid: first.task!.uid }, call(OWNER));
+    expect(await once(RICH)).toEqual(first);
+    expect((await get(uid)).tasks).toEqual([]);
+    await expect(once({ ...RICH, title: "Other" })).rejects.toThrow(refused("idempotency_mismatch"));
+  });
+
   test("added many times at once exist once", async () => {
     const { uid } = await aSuite();
     const results = await Promise.all(Array.from({ length: 8 }, () => add(uid)));
@@ -402,7 +418,7 @@ describe("rights", () => {
     const ref = { factoryUid, suiteUid: uid };
     for (const attempt of [
       create({ name: "Other" }, "", VIEWER),
-      add(uid, { title: "x" }, VIEWER),
+      add(uid, { title: "x" }, { caller: VIEWER }),
       world.benchmarks.deleteSuite(ref, call(VIEWER)),
       world.benchmarks.deleteTask({ ...ref, taskUid: task!.uid }, call(VIEWER)),
       world.benchmarks.updateSuite({ suite: { uid, factoryUid } }, call(VIEWER)),

@@ -109,6 +109,9 @@ describe("the published filters", () => {
     expect(await listed("factory_only=false")).toEqual(expect.arrayContaining([standalone, dispatched, automated]));
     expect(await listed(`automation_id=${automation.uid}`)).toEqual([automated]);
     expect(await listed(`automation_id=${randomUUID()}`)).toEqual([]);
+    const metadata = (uid: string) => `metadata[automation_uid]=${uid}&automation_id=${automation.uid}`;
+    expect(await listed(metadata(automation.uid))).toEqual([automated]);
+    expect(await listed(metadata(randomUUID()))).toEqual([]);
     expect((await api.call("GET", "/agent/runs?factory_only=1")).status).toBe(400);
   });
 

@@ -143,6 +143,7 @@ describe("creating", () => {
     const factoryUid = w.aFactory();
     const first = await create({ factoryUid }, "", "key");
     await w.client.replaceWebhook({ webhookUid: first.webhook!.uid, name: "renamed", enabled: false }, as);
+    w.setManagement(factoryUid, "external_files");
     expect(await create({ factoryUid }, "", "key")).toEqual(first);
     await expect(create({ factoryUid, name: "other" }, "", "key")).rejects.toEqual(
       domainError({ kind: "conflict", reason: "idempotency_mismatch" }),

@@ -147,6 +147,8 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     known.set(uid, { teamUid, management });
     return uid;
   };
+  const setManagement = (factoryUid: string, management: Management): void =>
+    void known.set(factoryUid, { teamUid: TEAM, management });
   /** Creates a webhook, by default with a bearer token. */
   const aWebhook = async (
     input: MessageInitShape<typeof webhooks.WebhookSchema> & { secret?: string } = {},
@@ -176,6 +178,7 @@ export async function startWorld(options: Partial<WebhookIngressOptions> = {}) {
     client,
     transportTo,
     aFactory,
+    setManagement,
     aWebhook,
     factoryEvents,
     clientOf: <S extends DescService>(service: S) =>

@@ -36,6 +36,18 @@ export const createOnce =
       responses.once(tx.sql, idempotency && requestOf(caller, idempotency), clock.now(), () => create(tx)),
     );
 
+/** Returns the public body that an earlier request with the same key created. Errors: idempotency_mismatch (conflict). */
+export type FindCreated = <T>(caller: Caller, idempotency: IdempotencyKey | undefined) => Promise<T | undefined>;
+
+/**
+ * Returns a FindCreated, for creates that check resources of other services before the transaction: these may have been
+ * deleted since the first request.
+ */
+export const findCreated =
+  ({ responses, clock, sql }: Deps & { readonly sql: Sql }): FindCreated =>
+  async <T>(caller: Caller, idempotency: IdempotencyKey | undefined) =>
+    idempotency && responses.find<T>(sql, requestOf(caller, idempotency), clock.now());
+
 /**
  * Returns the equivalent for an operation of another service that is itself idempotent by key and cannot share a
  * transaction with the row. Concurrent repetitions each call that service, and all return the response that was stored

@@ -1,11 +1,11 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { scoring } from "@millwright/contracts";
 import { served } from "@millwright/rpc";
-import { deleteSuite, updateSuite, type ChangeSuiteDeps } from "../usecases/change-suite.ts";
+import { deleteSuite, updateSuite } from "../usecases/change-suite.ts";
 import { composeTask, type ComposeTaskDeps } from "../usecases/compose-task.ts";
 import { createSuite, type CreateSuiteDeps } from "../usecases/create-suite.ts";
 import { getSuite, listSuites, type GetSuiteDeps, type ListSuitesDeps } from "../usecases/list-suites.ts";
-import { addTask, deleteTask, getTask, updateTask } from "../usecases/suite-tasks.ts";
+import { addTask, deleteTask, getTask, updateTask, type AddTaskDeps } from "../usecases/suite-tasks.ts";
 import { benchmarkResultRoutes, type BenchmarkResultRoutesDeps } from "./benchmark-result-routes.ts";
 import { benchmarkRunRoutes, type BenchmarkRunRoutesDeps } from "./benchmark-run-routes.ts";
 import {
@@ -23,7 +23,7 @@ import {
 export type BenchmarkRoutesDeps = CreateSuiteDeps &
   ListSuitesDeps &
   GetSuiteDeps &
-  ChangeSuiteDeps &
+  AddTaskDeps &
   ComposeTaskDeps &
   BenchmarkRunRoutesDeps &
   BenchmarkResultRoutesDeps;
@@ -53,7 +53,8 @@ export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps
       return {};
     }),
     addTask: served(async (request: scoring.AddTaskRequest, caller) => {
-      const { task, created } = await addTask(deps, caller, request, readTask(required(request.task, "task")));
+      const content = readTask(required(request.task, "task"));
+      const { task, created } = await addTask(deps, caller, request, content, request.idempotencyKey);
       return { task: toTaskMessage(task), created };
     }),
     getTask: served(async (request: scoring.GetTaskRequest, caller) => ({

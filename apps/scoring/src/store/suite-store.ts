@@ -17,6 +17,8 @@ import { responses } from "./idempotency.ts";
 
 export type SuiteChange = { readonly next: SuiteWithTasks; readonly event: NewEvent };
 export type SuitePosition = { readonly createdAt: Date; readonly uid: string };
+type ChangeSuite = (suite: SuiteWithTasks) => SuiteChange | undefined;
+export type AddedTask = { readonly task: SuiteTask; readonly created: boolean };
 export type CreatedSuite = { readonly suite: SuiteWithTasks; readonly created: boolean };
 
 /** Stores suites with their tasks. Deleted suites are hidden from every method. */
@@ -82,16 +84,24 @@ export function suiteStore(database: Database) {
      * Locks the suite, applies the change and saves it with its event. Without a change, nothing is written. Returns
      * the stored suite. Errors: suite_not_found · suite_name_taken, and those of `change`.
      */
-    update: (uid: SuiteUid, change: (suite: SuiteWithTasks) => SuiteChange | undefined): Promise<SuiteWithTasks> =>
-      changing(async (tx) => {
-        const before = await lockSuite(tx, uid);
-        const changed = change(before);
-        if (!changed) return before;
-        await saveSuite(tx, changed.next);
-        await saveTasks(tx, uid, before.tasks, changed.next.tasks);
-        await appendEvents(tx, [changed.event]);
-        return (await findWithTasks(tx, uid))!;
-      }),
+    update: (uid: SuiteUid, change: ChangeSuite): Promise<SuiteWithTasks> => changing((tx) => update(tx, uid, change)),
+
+    /** Returns the response to an earlier request that added a task. Errors: idempotency_mismatch. */
+    findAddedTask: (request: IdempotentRequest, now: Date): Promise<AddedTask | undefined> =>
+      responses.find<AddedTask>(database.sql, request, now),
+
+    /**
+     * As `update`, for a change that adds a task; `added` finds it in the stored suite. A repeated request returns the
+     * first response. Errors: those of `update` · idempotency_mismatch.
+     */
+    addTask: (
+      uid: SuiteUid,
+      change: ChangeSuite,
+      added: (suite: SuiteWithTasks) => AddedTask,
+      request: IdempotentRequest | undefined,
+      now: Date,
+    ): Promise<AddedTask> =>
+      changing((tx) => responses.once(tx, request, now, async () => added(await update(tx, uid, change)))),
 
     /** Hides the suite. Errors: suite_not_found. */
     delete: (uid: SuiteUid, now: Date, event: (suite: Suite) => NewEvent): Promise<void> =>
@@ -103,6 +113,16 @@ export function suiteStore(database: Database) {
 }
 
 export type SuiteStore = ReturnType<typeof suiteStore>;
+
+async function update(tx: Sql, uid: SuiteUid, change: ChangeSuite): Promise<SuiteWithTasks> {
+  const before = await lockSuite(tx, uid);
+  const changed = change(before);
+  if (!changed) return before;
+  await saveSuite(tx, changed.next);
+  await saveTasks(tx, uid, before.tasks, changed.next.tasks);
+  await appendEvents(tx, [changed.event]);
+  return (await findWithTasks(tx, uid))!;
+}
 
 const lockText = async (tx: Sql, text: string): Promise<void> =>
   void (await tx.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [text]));

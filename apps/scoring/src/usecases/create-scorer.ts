@@ -30,8 +30,6 @@ export async function createScorer(
   input: { factoryUid: string; settings: GivenSettings; idempotencyKey: string },
 ): Promise<Scorer> {
   const factory = await findFactory(deps, caller, input.factoryUid, "factory.manage");
-  if (factory.management === "external_files")
-    throw managedByFiles("Files outside this platform define this factory. Add the scorer there.");
   const settings = checkSettings(input.settings);
   if (settings.selfImprovementEnabled) requireHuman(caller);
   const now = deps.clock.now();
@@ -41,7 +39,11 @@ export async function createScorer(
   });
   const scorer = newScorer(caller, factory, settings, now);
   const earlier = request && (await deps.scorers.findCreated(request, now));
-  if (!earlier) await requireReferences(deps, caller, factory, settings);
+  if (!earlier) {
+    if (factory.management === "external_files")
+      throw managedByFiles("Files outside this platform define this factory. Add the scorer there.");
+    await requireReferences(deps, caller, factory, settings);
+  }
   const { uid, id, at } =
     earlier ?? (await deps.scorers.create(scorer, scorerCreated(scorer, originOf(caller)), request));
   return { ...scorer, uid: as<ScorerUid>(uid), id, createdAt: new Date(at), updatedAt: new Date(at) };

@@ -54,8 +54,13 @@ export async function findEditableSuite(
   ref: { factoryUid: string; suiteUid: string },
 ): Promise<{ factory: FactoryView; suite: SuiteWithTasks }> {
   const found = await findSuite(deps, caller, ref, "factory.manage");
-  if (found.suite.slug === null) return found;
-  throw managedByFiles(`The files below benchmarks/${found.suite.slug} define this suite; change it there.`);
+  requireEditable(found.suite);
+  return found;
+}
+
+/** Errors: managed_by_files (conflict): files define the suite. */
+export function requireEditable({ slug }: SuiteWithTasks): void {
+  if (slug !== null) throw managedByFiles(`The files below benchmarks/${slug} define this suite; change it there.`);
 }
 
 /** Returns a task of a suite by its uid. Errors: task_not_found. */

@@ -1,11 +1,15 @@
-import type { Caller } from "@millwright/caller";
+import { actorOf, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
+import { idempotentRequest } from "@millwright/idempotency";
 import { newUid } from "@millwright/ids";
 import { checkTask, checkTasks, isSameTask } from "../domain/suite-rules.ts";
 import type { SuiteTask, SuiteTaskUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
+import type { AddedTask, SuiteStore } from "../store/suite-store.ts";
 import { raised, taskTitleTaken, type ChangeSuiteDeps, type SuiteRef } from "./change-suite.ts";
 import { requireTaskReferences } from "./suite-references.ts";
-import { findEditableSuite, findSuite, taskOf, type SuiteScopeDeps } from "./suite-scope.ts";
+import { findEditableSuite, findSuite, requireEditable, taskOf, type SuiteScopeDeps } from "./suite-scope.ts";
+
+export type AddTaskDeps = ChangeSuiteDeps & { suites: Pick<SuiteStore, "findAddedTask" | "addTask"> };
 
 export type TaskRef = SuiteRef & { readonly taskUid: string };
 
@@ -13,25 +17,37 @@ export type TaskRef = SuiteRef & { readonly taskUid: string };
  * Adds a task at the end of the suite. If the suite has an identical task, it is returned instead.
  *
  * Errors: suite_not_found · not_authorized · managed_by_files · suite_invalid · run_not_found · task_title_taken
- * (conflict).
+ * (conflict) · idempotency_mismatch (conflict).
  */
 export async function addTask(
-  deps: ChangeSuiteDeps,
+  deps: AddTaskDeps,
   caller: Caller,
   ref: SuiteRef,
   given: TaskContent,
-): Promise<{ task: SuiteTask; created: boolean }> {
-  const { suite: found } = await findEditableSuite(deps, caller, ref);
-  const task = { ...checkTask(given), uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
+  idempotencyKey: string,
+): Promise<AddedTask> {
+  const { suite: found } = await findSuite(deps, caller, ref, "factory.manage");
+  const now = deps.clock.now();
+  const content = checkTask(given);
+  const body = { suiteUid: found.uid, task: content };
+  const request = idempotentRequest(actorOf(caller).uid, "add-task", idempotencyKey, body);
+  const earlier = request && (await deps.suites.findAddedTask(request, now));
+  if (earlier) return earlier;
+
+  requireEditable(found);
+  const task = { ...content, uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
   await requireTaskReferences(deps, caller, [task], found.tasks);
-  const suite = await deps.suites.update(found.uid, (current) => {
+  const change = (current: SuiteWithTasks) => {
     if (findIdentical(current, task)) return undefined;
     const next = { ...current, tasks: [...current.tasks, task] };
     checkTasks(next.tasks);
-    return raised(next, caller, deps.clock.now());
-  });
-  const stored = findIdentical(suite, task)!;
-  return { task: stored, created: stored.uid === task.uid };
+    return raised(next, caller, now);
+  };
+  const added = (suite: SuiteWithTasks): AddedTask => {
+    const stored = findIdentical(suite, task)!;
+    return { task: stored, created: stored.uid === task.uid };
+  };
+  return deps.suites.addTask(found.uid, change, added, request, now);
 }
 
 /** Returns the identical task of the suite. Errors: task_title_taken (another task has the title). */

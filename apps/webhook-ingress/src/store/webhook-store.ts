@@ -47,6 +47,10 @@ export function webhookStore(database: Database, vault: Vault) {
       return rows.map(toWebhook);
     },
 
+    /** Returns what an earlier request with the same idempotency key created. Errors: idempotency_mismatch. */
+    findCreated: (request: IdempotentRequest, now: Date): Promise<CreatedRecord | undefined> =>
+      responses.find<CreatedRecord>(database.sql, request, now),
+
     /**
      * Inserts a webhook and returns it; returns undefined if its factory already has `max` webhooks. A repeated
      * idempotent request returns the result of the first. Errors: idempotency_mismatch (conflict).

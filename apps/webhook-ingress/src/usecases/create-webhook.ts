@@ -14,7 +14,7 @@ import { findFactory, type ScopeDeps } from "./scope.ts";
 import type { TeamSecrets } from "./team-secrets.ts";
 
 export type CreateWebhookDeps = ScopeDeps & {
-  webhooks: Pick<WebhookStore, "create">;
+  webhooks: Pick<WebhookStore, "findCreated" | "create">;
   teamSecrets: TeamSecrets;
   clock: Clock;
 };
@@ -41,11 +41,16 @@ export async function createWebhook(
   input: NewWebhook,
 ): Promise<{ webhook: Webhook; secret: string | undefined }> {
   const factory = await findFactory(deps, caller, input.factoryUid);
-  if (factory.management === "external_files") throw managedByFiles();
   const auth = readAuth(input);
   const settings = readSettings(input, auth);
-  const { own, generated } = await secretFor(deps, factory.teamUid, auth, input.secret);
   const now = deps.clock.now();
+  const { idempotencyKey, ...body } = input;
+  const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
+  const earlier = request && (await deps.webhooks.findCreated(request, now));
+  if (!earlier && factory.management === "external_files") throw managedByFiles();
+  const { own, generated } = earlier
+    ? { own: input.secret || earlier.generated_secret }
+    : await secretFor(deps, factory.teamUid, auth, input.secret);
   const isSecretSet = own !== undefined || auth.secretName !== undefined;
   const webhook: Webhook = {
     ...auth,
@@ -61,17 +66,17 @@ export async function createWebhook(
     updatedAt: now,
     lastDeliveryAt: undefined,
   };
-  const { idempotencyKey, ...body } = input;
-  const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
-  const created = await deps.webhooks.create(
-    webhook,
-    own,
-    generated,
-    webhookEvent("created", webhook, caller),
-    request,
-    WEBHOOKS_MAX,
-    now,
-  );
+  const created =
+    earlier ??
+    (await deps.webhooks.create(
+      webhook,
+      own,
+      generated,
+      webhookEvent("created", webhook, caller),
+      request,
+      WEBHOOKS_MAX,
+      now,
+    ));
   if (!created)
     throw new DomainError({
       kind: "conflict",

@@ -59,7 +59,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
         "Freezes the suite's current version, its configurations, agents, scorers and repository commits, and starts tasks × configurations × repetitions trials. " +
         "Each successful request creates a new run. Clients must not retry automatically: every problem has `x-should-retry: false`. An Idempotency-Key makes a repeated request safe; " +
         "without one, list the runs if the outcome is unknown.",
-      verbs: ["factory.manage"],
+      verbs: ["run.create"],
       errors: [403, 409],
       idempotent: true,
       automaticRetry: "never",
@@ -137,7 +137,7 @@ export function benchmarkRunRoutes({ upstreams: { benchmarks }, findProfiles }: 
       path: `${BENCHMARK_RUN}/cancel`,
       summary: "Cancel a benchmark run",
       description: "Cancels the active trials and their runs. A terminal benchmark run is a 400.",
-      verbs: ["factory.manage"],
+      verbs: ["run.manage"],
       errors: [400, 403],
       params: benchmarkRunParams,
       response: BenchmarkRun,

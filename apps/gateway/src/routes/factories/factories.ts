@@ -73,7 +73,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
       response: z.object({ factories: z.array(Factory), page_info: PageInfo }),
       handler: async (input) => {
         const { query, caller } = input;
-        const named = query.team_uid ?? query.filter_team_uid;
+        const named = (query.team_uid ?? query.filter_team_uid)?.toLowerCase();
         const page = await factories.listFactories(
           {
             teamUid: named ?? caller.activeTeamUid ?? "",
@@ -103,7 +103,7 @@ export function factoryRoutes({ upstreams: { factories, runs }, findProfiles, li
         const teamUid = chooseTeam(
           body.team_uid === undefined
             ? caller
-            : { ...caller, activeTeamUid: body.team_uid as typeof caller.activeTeamUid & string },
+            : { ...caller, activeTeamUid: body.team_uid.toLowerCase() as typeof caller.activeTeamUid & string },
         );
         const { factory } = await factories.createFactory(
           { teamUid, factory: factoryFields(body), idempotencyKey: input.request.idempotency?.key ?? "" },

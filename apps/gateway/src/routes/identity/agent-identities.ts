@@ -5,12 +5,15 @@ import { isUuid } from "@millwright/ids";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { pathUid, route, type RequestInfo, type Route } from "../../rest/index.ts";
 import { agentFields, AgentRecord, agentRecord, AgentUpdate, NewAgent } from "./agent-identity-schemas.ts";
+import type { FindCreated } from "../../store/idempotency-store.ts";
 import type { IdentityRouteDeps } from "./identity-deps.ts";
 
 const params = z.object({ uid: pathUid("agent") });
 
 /** Returns the routes of agent identities, which are service accounts of a team. */
-export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "factories" | "catalog">): Route[] {
+export function agentIdentityRoutes(
+  deps: IdentityRouteDeps & Pick<Upstreams, "factories" | "catalog"> & { findCreated: FindCreated },
+): Route[] {
   const { agents } = deps.identity;
   return [
     route({
@@ -25,11 +28,13 @@ export function agentIdentityRoutes(deps: IdentityRouteDeps & Pick<Upstreams, "f
       body: NewAgent,
       response: AgentRecord,
       handler: async ({ caller, body, request }) => {
+        const teamUid = chooseTeam(caller);
+        const earlier = await deps.findCreated<z.input<typeof AgentRecord>>(caller, request.idempotency);
+        if (earlier) return earlier;
         const factoryUid = body.factory_uid ?? undefined;
-        if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, factoryUid);
-        if (body.environment_id)
-          await assertEnvironmentOfTeam(deps, caller, request, chooseTeam(caller), body.environment_id);
-        const skills = body.skills && (await findSkills(deps, caller, request, chooseTeam(caller), body.skills));
+        if (factoryUid !== undefined) await assertFactoryOfTeam(deps, caller, request, teamUid, factoryUid);
+        if (body.environment_id) await assertEnvironmentOfTeam(deps, caller, request, teamUid, body.environment_id);
+        const skills = body.skills && (await findSkills(deps, caller, request, teamUid, body.skills));
         return deps.createOnce(caller, request.idempotency, async (tx) =>
           agentRecord(await agents.create(tx, caller, { factoryUid, fields: agentFields({ ...body, skills }) })),
         );
@@ -102,12 +107,13 @@ async function assertFactoryOfTeam(
   { factories }: Pick<Upstreams, "factories">,
   caller: Caller,
   request: RequestInfo,
+  teamUid: string,
   uid: string,
 ): Promise<void> {
   const { factory } = await factories.getFactory({ uid }, onBehalf({ caller, request })).catch((error: unknown) => {
     throw isDomainError(error) && error.kind === "not_found" ? noSuchFactory() : error;
   });
-  if (factory?.teamUid !== chooseTeam(caller)) throw noSuchFactory();
+  if (factory?.teamUid !== teamUid) throw noSuchFactory();
 }
 
 /**

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { webhooks as proto } from "@millwright/contracts";
+import { isDomainError } from "@millwright/errors";
 import { cursor, PageInfo, pageInfo, pageLimit, Reply, route, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
 import { WEBHOOK_PATHS } from "./webhook-paths.ts";
@@ -7,12 +8,18 @@ import { Delivery, deliveryRecord, DeliveryWithPayload } from "./webhook-schemas
 
 /** Returns the routes of the delivery log of webhooks, at both path forms of a webhook. */
 export function webhookDeliveryRoutes({ webhooks, automations }: Pick<Upstreams, "webhooks" | "automations">): Route[] {
-  /** Returns the runs that accepted deliveries of one factory have started. */
+  /** Returns the runs that accepted deliveries of one factory have started; none if the caller may not view the factory. */
   const runsOf = async (deliveries: readonly proto.Delivery[], input: Parameters<typeof onBehalf>[0]) => {
     const eventUids = deliveries.flatMap(({ uid, outcome }) => (outcome === "accepted" ? [uid] : []));
-    return eventUids.length === 0
-      ? []
-      : (await automations.listEventRuns({ factoryUid: deliveries[0]!.factoryUid, eventUids }, onBehalf(input))).runs;
+    if (eventUids.length === 0) return [];
+    const factoryUid = deliveries[0]!.factoryUid;
+    const answer = await automations
+      .listEventRuns({ factoryUid, eventUids }, onBehalf(input))
+      .catch((error: unknown) => {
+        if (isDomainError(error) && ["permission_denied", "not_found"].includes(error.kind)) return { runs: [] };
+        throw error;
+      });
+    return answer.runs;
   };
   const common = { verbs: ["webhook.manage"] as const, errors: [403], method: "GET" as const, extension: true };
   return WEBHOOK_PATHS.flatMap(({ path, params, withDelivery, ref }) => [

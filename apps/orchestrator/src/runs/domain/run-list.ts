@@ -131,6 +131,7 @@ export function checkRunList(request: RunListRequest): RunListQuery {
       `A list can filter by at most ${METADATA_PAIRS_MAX} metadata keys (got ${Object.keys(metadata).length}).`,
     );
   const stamped = automationUid === "" ? metadata : { ...metadata, [AUTOMATION_KEY]: automationUid };
+  const matchesNothing = AUTOMATION_KEY in metadata && metadata[AUTOMATION_KEY] !== stamped[AUTOMATION_KEY];
   const sort = (sortBy || "updated_at") as RunSort;
   if (!RUN_SORTS.includes(sort))
     throw invalidArgument("invalid_sort", `sort_by must be one of ${RUN_SORTS.join(", ")} (got "${sort}").`);
@@ -139,7 +140,11 @@ export function checkRunList(request: RunListRequest): RunListQuery {
   return {
     ...bounds,
     states: [...new Set(states as RunState[])].sort(),
-    factoryUids: factoryUids.length > 0 ? [...new Set(factoryUids.filter(isUuid))].sort() : undefined,
+    factoryUids: matchesNothing
+      ? []
+      : factoryUids.length > 0
+        ? [...new Set(factoryUids.filter(isUuid))].sort()
+        : undefined,
     sources: sources.length > 0 ? [...new Set(sources)].sort() : undefined,
     taskStatuses: taskStatuses.length > 0 ? [...new Set(taskStatuses as TaskStatus[])].sort() : undefined,
     executionLocation: (executionLocation as "LOCAL" | "REMOTE" | "") || undefined,
