@@ -305,6 +305,22 @@ describe("a dispatch that failed", () => {
     });
   });
 
+  test("of a run whose machine was killed for its memory fails the run, and no other attempt is made", async () => {
+    const { caller, worker, run, offerToken, lease } = await dispatched();
+    await (await executionOf(offerToken, lease)).start();
+    const failed = { reason: "container_oom", message: "The pod exceeded its memory limit and was killed." };
+    await platform.life.worker.failDispatch(worker.session, { ...lease, ...failed, isTaken: true });
+    expect(await platform.getRun(caller, run.uid)).toMatchObject({
+      state: "FAILED",
+      status: { message: failed.message, errorCode: "container_oom", retryable: false },
+    });
+    expect((await platform.events(run.uid)).slice(-2)).toMatchObject([
+      { kind: "worker_lost", payload: failed },
+      { kind: "run_finished", payload: { state: "FAILED", reason: "container_oom" } },
+    ]);
+    expect(await platform.inUse(teamOf(caller))).toBe(0);
+  });
+
   test("changes nothing if another worker reports it, or the attempt has ended or was not dispatched", async () => {
     const { caller, worker, run, offerToken, lease } = await dispatched();
     const stranger = await platform.worker({ teamUid: teamOf(caller) });

@@ -1,10 +1,11 @@
 import { newUid } from "@millwright/ids";
-import { lifecycleOf, type LockedRun } from "../../runs/domain/run-change.ts";
+import { lifecycleOf, type LockedRun, type RunChange } from "../../runs/domain/run-change.ts";
 import type { NewRunEvent } from "../../runs/domain/run-events.ts";
-import { isExecuting, transition, type Next } from "../../runs/domain/run-state.ts";
-import type { InRunTransaction } from "../../runs/store/run-transaction.ts";
+import { isExecuting, transition } from "../../runs/domain/run-state.ts";
+import type { InRunTransaction, RunTransaction } from "../../runs/store/run-transaction.ts";
 import { isTerminal, statusMessage } from "../../runs/domain/run.ts";
 import type { LeaseRef, WorkerSession } from "../../runs/domain/worker-session.ts";
+import { endExecution } from "../../runs/usecases/end-execution.ts";
 import { finished, requeuedEvent } from "../../runs/usecases/execution-events.ts";
 import { settleChanges } from "../../runs/usecases/settle-changes.ts";
 
@@ -18,8 +19,8 @@ export type DispatchFailure = LeaseRef & {
 
 /**
  * Ends an attempt that this session dispatched and whose machine could not be started, or is gone. The attempt is lost
- * at once instead of when its lease expires. The run is queued again; after too many losses it ends with the reason. An
- * attempt that this session did not dispatch is left unchanged. So is an attempt that a worker process has taken over
+ * at once instead of when its lease expires. The run is queued again; after too many losses it ends with the reason. If
+ * the machine was killed because the run needs more memory, the run has failed and is not repeated. An attempt that this session did not dispatch is left unchanged. So is an attempt that a worker process has taken over
  * without the dispatcher's knowledge; `isTaken` is then true.
  */
 export async function failDispatch(
@@ -42,11 +43,12 @@ export async function failDispatch(
     )
       return notTaken;
     if (run.execution.lease.sessionUid !== session.uid && !failure.isTaken) return { isTaken: true };
-    const next = withReason(
-      transition(lifecycleOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) }),
-      failure,
-    );
-    await settleChanges(tx, [{ run, next, events: eventsOf(run, next, failure, session) }], locked, {
+    const change =
+      failure.reason === "container_oom" && run.execution.lease.sessionUid !== session.uid
+        ? await outOfMemory(tx, run, failure)
+        : await lost(tx, run, failure);
+    const events = [lossEvent(run, failure, session), ...change.events];
+    await settleChanges(tx, [{ ...change, events }], locked, {
       actor: { type: "worker", uid: session.workerHost },
       requestId: newUid(),
     });
@@ -54,24 +56,26 @@ export async function failDispatch(
   });
 }
 
-const withReason = (next: Next, { message }: DispatchFailure): Next =>
-  isTerminal(next.run) && next.status
-    ? { ...next, status: { ...next.status, message: statusMessage(`${next.status.message} ${message}`) } }
-    : next;
+async function lost(tx: RunTransaction, run: LockedRun, { reason, message }: DispatchFailure): Promise<RunChange> {
+  const { id, state } = run.execution;
+  const next = transition(lifecycleOf(run), { type: "lose", policy: await tx.onWorkerLoss(run.uid) });
+  if (!isTerminal(next.run))
+    return { run, next, events: [requeuedEvent(state === "RUNNING" ? "resumed" : "restarted", id)] };
+  const status = next.status && { ...next.status, message: statusMessage(`${next.status.message} ${message}`) };
+  const ended = { ...next, status };
+  return { run, next: ended, events: [finished(ended, id, { reason })] };
+}
 
-function eventsOf(
-  run: LockedRun,
-  next: Next,
-  { reason, message }: DispatchFailure,
-  session: WorkerSession,
-): NewRunEvent[] {
-  const { id, attempt, state, workerHost = "", lease } = run.execution;
+const outOfMemory = (tx: RunTransaction, run: LockedRun, { reason, message, ...ref }: DispatchFailure) =>
+  endExecution(tx, run, {
+    ...ref,
+    outcome: "FAILED",
+    error: { code: reason, message, retryable: false, reason },
+    lastClientSeq: 0,
+  });
+
+function lossEvent(run: LockedRun, { reason, message }: DispatchFailure, session: WorkerSession): NewRunEvent {
+  const { id, attempt, workerHost = "", lease } = run.execution;
   const kind = lease?.sessionUid === session.uid ? "dispatch_failed" : "worker_lost";
-  const lost: NewRunEvent = { kind, payload: { worker_host: workerHost, reason, message, attempt }, executionId: id };
-  return [
-    lost,
-    isTerminal(next.run)
-      ? finished(next, id, { reason })
-      : requeuedEvent(state === "RUNNING" ? "resumed" : "restarted", id),
-  ];
+  return { kind, payload: { worker_host: workerHost, reason, message, attempt }, executionId: id };
 }
