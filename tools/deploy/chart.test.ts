@@ -186,10 +186,11 @@ withHelm(isExpected ? "the chart" : `the chart (needs Helm: ${missing})`, () => 
     expect(reachable(service, ["services", service], set)).toEqual([]);
   });
 
-  test("sets each variable of workers, or a value does", () => {
+  test("sets each variable of workers, or a value does", async () => {
+    const jobs = await render(4, "highly-available", "--set", "certificateAuthorities.configMap=authorities");
     const set = new Set(
-      VALUE_SETS.flatMap((values) =>
-        ["default", "jobs"].flatMap((name) => namesOf(environmentOf(rendered[values], `mw-millwright-worker-${name}`))),
+      [...VALUE_SETS.map((values) => rendered[values]), jobs].flatMap((manifests) =>
+        ["default", "jobs"].flatMap((name) => namesOf(environmentOf(manifests, `mw-millwright-worker-${name}`))),
       ),
     );
     expect(reachable("worker", ["workerDefaults"], set)).toEqual([]);

@@ -107,6 +107,7 @@ export async function startWorker({
     ...{ ...base, ...batched, tracer, modelCalls, directory, parked, runExecution },
     sandbox: { kind: sandbox.kind, isChosen: config.sandbox !== "auto", host: sandbox.host },
     outbound: outboundRule(config.allowedInternalHosts ?? []),
+    gitCaFile: config.gitCaFile,
     url: config.url,
     publicUrl: () => session.publicUrl,
     startFailures: new StartFailures(),

@@ -163,6 +163,10 @@ export const settings = {
     "Directories of local repositories. A worker that is started as root makes them accessible to its user.",
     { default: [] },
   ),
+  gitCaFile: optional.string(
+    "MILLWRIGHT_GIT_CA_FILE",
+    "A PEM file with the certificate authorities for hosts of repositories, instead of the machine's. Other connections: `NODE_EXTRA_CA_CERTS`.",
+  ),
   repositoryCacheBytes: optional.size(
     "MILLWRIGHT_REPOSITORY_CACHE",
     "The maximum size of all cached repository copies together. The least recently used are removed first.",

@@ -40,6 +40,15 @@ function inShell<T>(
   );
 }
 
+test("git of the platform trusts the given certificate authorities", () =>
+  withDirectory(async (dir) => {
+    const trusted = async (caFile?: string) => {
+      const hostGit = await HostGit.at(dir, never, caFile);
+      return (await hostGit.run("show", ["-c", "alias.authorities=!echo $GIT_SSL_CAINFO", "authorities"], {})).trim();
+    };
+    expect([await trusted("/etc/ca.pem"), await trusted()]).toEqual(["/etc/ca.pem", ""]);
+  }));
+
 /** Clones into `<execution>/workspace`, through a cache in `root`. */
 async function clone(
   root: string,

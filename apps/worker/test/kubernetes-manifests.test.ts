@@ -29,6 +29,7 @@ describe("the manifests", () => {
     MILLWRIGHT_KUBERNETES_TOLERATIONS: "dedicated=agents:NoSchedule,spot:NoExecute",
     MILLWRIGHT_KUBERNETES_LABELS: "cost-centre=r-and-d",
     MILLWRIGHT_KUBERNETES_IMAGE_PULL_SECRETS: "registry",
+    MILLWRIGHT_KUBERNETES_CA_CONFIG_MAP: "authorities/ca.crt",
     MILLWRIGHT_SANDBOX: "none",
     MILLWRIGHT_EGRESS_ALLOW: "registry.npmjs.org",
     MILLWRIGHT_WORKER_KEY: "mww_never",
@@ -66,6 +67,7 @@ describe("the manifests", () => {
     ["MILLWRIGHT_KUBERNETES_NODE_SELECTOR", "pool"],
     ["MILLWRIGHT_KUBERNETES_TOLERATIONS", "a=b:Never"],
     ["MILLWRIGHT_KUBERNETES_USER", "0"],
+    ["MILLWRIGHT_KUBERNETES_CA_CONFIG_MAP", "authorities"],
   ])("%s=%s is rejected by name", (name, value) => {
     expect(() => kubernetesSettings({ MILLWRIGHT_KUBERNETES_IMAGE: "x", [name]: value })).toThrow(name);
   });

@@ -24,6 +24,8 @@ export type ExecutionContext = {
   readonly dir: string;
   /** A directory for repository copies that outlives executions; absent: no cache. */
   readonly cacheDir?: string;
+  /** A PEM file with the certificate authorities for hosts of repositories; absent: those of the machine. */
+  readonly gitCaFile?: string | undefined;
   /**
    * Adds an event to the run, in call order. Strings are masked (the assignment's secrets, the run token), and a
    * payload over 64 KiB is truncated and marked `truncated: true`. Never throws for a lost lease: the event is dropped,

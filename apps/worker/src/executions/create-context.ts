@@ -31,6 +31,7 @@ export type ContextDeps = {
   readonly sandbox: ExecutionContext["sandbox"];
   readonly url: string;
   readonly outbound: OutboundRule;
+  readonly gitCaFile?: string | undefined;
   readonly publicUrl: () => string;
   readonly parked: ParkedWorkspaces;
 };
@@ -75,6 +76,7 @@ export function createContext(deps: ContextDeps, attempt: AttemptState): Executi
   return {
     ...{ assignment, dir, gate, directives, signal, sandbox, outbound, log, clock },
     cacheDir: directory.cacheDir,
+    gitCaFile: deps.gitCaFile,
     emit: (kind, payload) => events.emit(kind, payload),
     mask: (text) => masker.text(text),
     flushed: () => events.flushed(),

@@ -75,18 +75,21 @@ export function secretsOf(header: string): string[] {
 export class HostGit {
   readonly #home: string;
   readonly #signal: AbortSignal;
+  readonly #caFile: string | undefined;
 
-  private constructor(home: string, signal: AbortSignal) {
+  private constructor(home: string, signal: AbortSignal, caFile: string | undefined) {
     this.#home = home;
     this.#signal = signal;
+    this.#caFile = caFile;
   }
 
-  static async at(home: string, signal: AbortSignal): Promise<HostGit> {
+  /** `caFile`: a PEM file with the certificate authorities for HTTPS, instead of the machine's. */
+  static async at(home: string, signal: AbortSignal, caFile?: string): Promise<HostGit> {
     await mkdir(home, { recursive: true, mode: 0o700 });
     const draft = join(home, `gitconfig-${randomUUID()}`);
     await writeFile(draft, GIT_CONFIG);
     await rename(draft, join(home, "gitconfig")); // so that git of another execution never reads a partial file
-    return new HostGit(home, signal);
+    return new HostGit(home, signal, caFile);
   }
 
   /** Runs git and returns its standard output. Throws `GitFailed` or the abort reason. */
@@ -98,6 +101,7 @@ export class HostGit {
       GIT_CONFIG_NOSYSTEM: "1",
       GIT_CONFIG_GLOBAL: join(this.#home, "gitconfig"),
       GIT_TERMINAL_PROMPT: "0",
+      ...(this.#caFile && { GIT_SSL_CAINFO: this.#caFile }),
       ...configEnvironment(settings),
     };
     return new Promise((resolve, reject) => {

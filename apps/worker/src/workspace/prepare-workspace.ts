@@ -112,7 +112,7 @@ async function cloneAll({ ctx, conversation, shell, inbox, signal }: Preparation
   const { repositories, restarted, executionSeq } = ctx.assignment;
   if (repositories.length === 0) return [];
   const cacheDir = ctx.cacheDir ?? join(ctx.dir, "repositories");
-  const git = await HostGit.at(cacheDir, signal);
+  const git = await HostGit.at(cacheDir, signal, ctx.gitCaFile);
   const directories = directoriesOf(repositories);
   const clones: Clone[] = [];
   for (const [index, repository] of repositories.entries()) {

@@ -13,6 +13,7 @@ const ATTEMPT = "millwright/attempt";
 const RUN = "millwright/run";
 const STARTED = "millwright/started-ms";
 const OFFER_DIR = "/run/millwright";
+const AUTHORITIES_DIR = "/etc/millwright/authorities";
 /** Memory of a pod for the worker process, in addition to the run's memory. */
 const WORKER_BYTES = 512 * 1024 ** 2;
 /** The size limit of the pod's `/tmp`, in bytes. */
@@ -65,8 +66,11 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
   const memory = instanceShape?.memoryGb ? instanceShape.memoryGb * 1024 ** 3 : settings.memoryBytes;
   const resources = { cpu: String(cpus), memory: String(memory + WORKER_BYTES) };
   const seconds = (ms: number): number => Math.max(1, Math.round(ms / 1_000));
+  const { authorities } = settings;
+  const caFile = authorities && `${AUTHORITIES_DIR}/${authorities.key}`;
   const environment = {
     ...settings.forwarded,
+    ...(caFile && { NODE_EXTRA_CA_CERTS: caFile, MILLWRIGHT_GIT_CA_FILE: caFile }),
     ...{
       MILLWRIGHT_URL: owner.url,
       MILLWRIGHT_WORKER_OFFER_FILE: `${OFFER_DIR}/offer`,
@@ -131,6 +135,7 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
                 { name: "work", mountPath: "/work" },
                 { name: "tmp", mountPath: "/tmp" },
                 { name: "offer", mountPath: OFFER_DIR, readOnly: true },
+                ...(authorities ? [{ name: "authorities", mountPath: AUTHORITIES_DIR, readOnly: true }] : []),
               ],
             },
           ],
@@ -138,6 +143,7 @@ export function jobManifest(order: Order, owner: JobOwner, settings: KubernetesS
             { name: "work", emptyDir: { sizeLimit: String(settings.diskBytes) } },
             { name: "tmp", emptyDir: { sizeLimit: String(TMP_BYTES) } },
             { name: "offer", secret: { secretName: jobName(order, owner), defaultMode: 0o440 } },
+            ...(authorities ? [{ name: "authorities", configMap: { name: authorities.configMap } }] : []),
           ],
         },
       },

@@ -36,6 +36,20 @@ export const kubernetesVariables = {
     "The service account of the pods; none by default. Its token is never mounted.",
     { default: "" },
   ),
+  authorities: optional.custom(
+    "MILLWRIGHT_KUBERNETES_CA_CONFIG_MAP",
+    "The ConfigMap and its key, as `name/key`, with the certificate authorities (PEM) of your own code hosts, models, bucket and public URL; none by default. Pods trust them besides those of the image.",
+    {
+      allowed: "name/key",
+      default: "",
+      parse: (text): { readonly configMap: string; readonly key: string } | undefined => {
+        if (text === "") return undefined;
+        const [configMap = "", key = "", ...more] = text.split("/");
+        if (configMap === "" || key === "" || more.length > 0) throw new Error("must be a name and a key");
+        return { configMap, key };
+      },
+    },
+  ),
   nodeSelector: optional.pairs("MILLWRIGHT_KUBERNETES_NODE_SELECTOR", "Node labels as `label=value`.", {
     default: "",
   }),
