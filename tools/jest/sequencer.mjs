@@ -18,7 +18,6 @@ const FIRST = [
   "apps/orchestrator/test/catalog.test.ts",
   "apps/orchestrator/test/list-runs.test.ts",
   "apps/system-tests/test/cluster.test.ts",
-  "apps/system-tests/test/chaos/factory.test.ts",
   "apps/system-tests/test/backup.test.ts",
   "apps/system-tests/test/demo.test.ts",
   "apps/system-tests/test/canary.test.ts",
