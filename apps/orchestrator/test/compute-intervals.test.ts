@@ -55,7 +55,7 @@ async function reap(): Promise<void> {
 }
 
 async function expire(execution: Pick<ActiveExecution, "ref">): Promise<void> {
-  await p.expire(execution.ref.executionId);
+  await rowsOf("UPDATE leases SET expires_at = clock_timestamp() WHERE execution_id = $1", execution.ref.executionId);
   await reap();
 }
 
@@ -156,8 +156,7 @@ describe("an attempt has one interval, from its claim to its end", () => {
     expect(await team.state()).toBe(state);
     const [interval, ...more] = await intervalsOf(team.run.uid);
     expect([interval.which, interval.started_at, more]).toEqual(["1/1", claimedAt, []]);
-    // An attempt whose worker was lost ends when its lease expires, which was a second ago.
-    expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeGreaterThanOrEqual(89_000);
+    expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeGreaterThanOrEqual(90_000);
     expect(interval.ended_at.getTime() - claimedAt.getTime()).toBeLessThan(600_000);
     await execution.complete("DONE"); // too late, or repeated
     expect(await attemptsOf(team.run.uid)).toEqual(["1/1"]);

@@ -66,9 +66,10 @@ async function lost(tx: RunTransaction, run: LockedRun, { reason, message }: Dis
   return { run, next: ended, events: [finished(ended, id, { reason })] };
 }
 
-const outOfMemory = (tx: RunTransaction, run: LockedRun, { reason, message, ...ref }: DispatchFailure) =>
+const outOfMemory = (tx: RunTransaction, run: LockedRun, { executionId, attempt, reason, message }: DispatchFailure) =>
   endExecution(tx, run, {
-    ...ref,
+    executionId,
+    attempt,
     outcome: "FAILED",
     error: { code: reason, message, retryable: false, reason },
     lastClientSeq: 0,

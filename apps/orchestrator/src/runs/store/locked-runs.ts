@@ -1,10 +1,10 @@
-import { LAST_EXPIRY } from "./last-expiry.ts";
 import type { Sql } from "@millwright/database";
 import type { RunUid } from "@millwright/ids";
 import { omitUndefined } from "@millwright/json";
 import type { LockedExecution, LockedLease, LockedRun, RunOfExecution } from "../domain/run-change.ts";
 import type { ExecutionState, RunState } from "../domain/run.ts";
 import type { WaitPolicy } from "../domain/wait.ts";
+import { LAST_EXPIRY } from "./last-expiry.ts";
 
 type Row = {
   uid: string;

@@ -38,14 +38,14 @@ export const kubernetesVariables = {
   ),
   authorities: optional.custom(
     "MILLWRIGHT_KUBERNETES_CA_CONFIG_MAP",
-    "The ConfigMap and its key, as `name/key`, with the certificate authorities (PEM) of your own code hosts, models, bucket and public URL; none by default. Pods trust them besides those of the image.",
+    "The ConfigMap in the Jobs' namespace and its key, as `name/key`, with the certificate authorities (PEM) of your own code hosts, models, bucket and public URL; none by default. Pods trust them besides those of the image.",
     {
       allowed: "name/key",
       default: "",
       parse: (text): { readonly configMap: string; readonly key: string } | undefined => {
         if (text === "") return undefined;
-        const [configMap = "", key = "", ...more] = text.split("/");
-        if (configMap === "" || key === "" || more.length > 0) throw new Error("must be a name and a key");
+        const [, configMap, key] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
+        if (configMap === undefined || key === undefined) throw new Error("must be a name and a key");
         return { configMap, key };
       },
     },
