@@ -108,6 +108,9 @@ describe("managing automations", () => {
     expect(await create({}, "k1")).toEqual(one);
     await w.automations.deleteAutomation(ref(one.uid), call(OWNER));
     expect(await create({}, "k1")).toEqual(one);
+    await w.rows("UPDATE factories SET management = 'external_files'");
+    expect(await create({}, "k1")).toEqual(one);
+    await expect(create({}, "k2")).rejects.toEqual(domainError({ reason: "managed_by_files" }));
     expect(await w.rows("SELECT 1 FROM automations WHERE deleted_at IS NULL")).toHaveLength(0);
     await expect(create({ name: "x" }, "k1")).rejects.toEqual(
       domainError({ kind: "conflict", reason: "idempotency_mismatch" }),

@@ -326,17 +326,20 @@ describe("environments", () => {
     const GRANT = "0198c2d0-0000-7000-8000-00000000f001";
     const grant = { uid: GRANT, granteeType: "team", granteeUid: TEAM, createdAt: at(CREATED) };
     const teamGrant = { uid: GRANT, team_uid: TEAM, created_at: CREATED };
-    test("are created for teams and users, listed and deleted", async () => {
+    test("are created for teams and users, whose uids may be in upper case, listed and deleted", async () => {
       api.respondWith({
         createEnvironmentGrant: { grant },
         listEnvironmentGrants: { grants: [grant, { ...grant, granteeType: "user", granteeUid: USER }] },
         deleteEnvironmentGrant: {},
       });
-      expect(await api.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM } })).toMatchObject({
-        status: 201,
-        body: teamGrant,
-      });
-      expect((await api.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER } })).status).toBe(201);
+      expect(await api.call("POST", `${PATH}/${UID}/grants`, { body: { team_uid: TEAM.toUpperCase() } })).toMatchObject(
+        {
+          status: 201,
+          body: teamGrant,
+        },
+      );
+      const user = await api.call("POST", `${PATH}/${UID}/grants`, { body: { user_uid: USER.toUpperCase() } });
+      expect(user.status).toBe(201);
       expect((await api.call("GET", `${PATH}/${UID}/grants`)).body).toEqual({
         grants: [teamGrant, { uid: GRANT, user_uid: USER, created_at: CREATED }],
       });

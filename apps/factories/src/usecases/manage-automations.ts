@@ -69,7 +69,6 @@ export async function createAutomation(
   request: { factoryUid: string; automation: JsonObject; idempotencyKey: string },
 ): Promise<Automation> {
   const factory = await findFactory(deps, caller, request.factoryUid, "factory.manage");
-  if (factory.management === "external_files") throw managedByFiles();
   const origin = originOf(caller);
   const idempotency = idempotentRequest(
     caller.principal.uid,
@@ -78,6 +77,7 @@ export async function createAutomation(
     request.automation,
   );
   const isRepeated = idempotency !== undefined && (await deps.responses.find(idempotency)) !== undefined;
+  if (!isRepeated && factory.management === "external_files") throw managedByFiles();
   const part = isRepeated
     ? faultless(readAutomation(request.automation))
     : await checkedPart(deps, caller, factory, readAutomation(request.automation));

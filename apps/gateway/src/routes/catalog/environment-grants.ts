@@ -39,13 +39,13 @@ export function environmentGrantRoutes({ upstreams: { catalog }, isTeammate }: E
       body: z.union([z.object({ team_uid: z.string() }), z.object({ user_uid: z.string() })]),
       response: Grant,
       handler: async (input) => {
-        const grantee =
+        const [granteeType, granteeUid] =
           "team_uid" in input.body
-            ? { granteeType: "team", granteeUid: input.body.team_uid }
-            : { granteeType: "user", granteeUid: input.body.user_uid };
-        if ("user_uid" in input.body && !(await isTeammate(input.caller, input.body.user_uid))) throw notFound("user");
+            ? ["team", input.body.team_uid.toLowerCase()]
+            : ["user", input.body.user_uid.toLowerCase()];
+        if (granteeType === "user" && !(await isTeammate(input.caller, granteeUid))) throw notFound("user");
         const { grant } = await catalog.createEnvironmentGrant(
-          { environmentUid: input.params.uid, ...grantee },
+          { environmentUid: input.params.uid, granteeType, granteeUid },
           onBehalf(input),
         );
         return grantRecord(grant!);
