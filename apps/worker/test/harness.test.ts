@@ -523,6 +523,11 @@ inBubblewrap("turns", () => {
     ["a refusal by the platform", ["- spawn: x"], /The child run was not started: Not found \(status 404\)/],
     ["a stage without a task", ["- stage: REVIEW"], /belongs to no factory/],
     ["a command that takes too long", ["- shell: {command: sleep 30, timeout_seconds: 1}"], /took longer than 1 s/],
+    [
+      "a command that may run until the platform ends the execution as stalled",
+      ["- shell: {command: ls, timeout_seconds: 1501}"],
+      /timeout_seconds.*1500/s,
+    ],
     ["a command that no shell can take", ['- shell: "echo \\0"'], /null bytes/],
     ["its own word", ["- fail: It cannot be done."], /^It cannot be done\.$/],
   ])("%s ends a script with its reason", (_name, lines, message) =>

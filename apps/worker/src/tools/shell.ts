@@ -5,14 +5,15 @@ import { defineTool, type ToolContext } from "./tool.ts";
 import { ToolFailure } from "./tool-failure.ts";
 
 const TIMEOUT_SECONDS = 120;
-const TIMEOUT_SECONDS_MAX = 3_600;
+/** Less than the 30 minutes after which the platform ends an execution without events: output is reported at the end. */
+const TIMEOUT_SECONDS_MAX = 1_500;
 
 /** Runs a command. Any exit code is a result; a timeout is a failure. */
 export const shell = defineTool({
   name: "shell",
   action: "run_command",
   category: "command",
-  description: `Runs a shell command in the workspace and returns its exit code and output. The working directory is retained between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds sets another limit. With background: true it is left running (a server, a watcher) and its id is returned, for shell_output and shell_kill.`,
+  description: `Runs a shell command in the workspace and returns its exit code and output. The working directory is retained between calls. It is ended after ${TIMEOUT_SECONDS} seconds unless timeout_seconds sets another limit, of at most ${TIMEOUT_SECONDS_MAX}. With background: true it is left running (a server, a watcher, a longer build) and its id is returned, for shell_output and shell_kill.`,
   isReadOnly: false,
   changes: "anything",
   input: z.object({
