@@ -125,7 +125,7 @@ function clientOf(server: Server, ownKey: string): Client {
 }
 
 /** POST operations that accept no Idempotency-Key but may be repeated, because repetition changes nothing more. */
-const IDEMPOTENT = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run)$/;
+const IDEMPOTENT = /\/(source\/(validate|plan|apply)|interrupt|pause|resume|rotate|test-filter|dry-run|grants)$/;
 
 /** Sends a request; retries it if processes of the platform are killed. */
 async function send(

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { timeoutFactor } from "@millwright/testing";
 
-const RETRY_MS = 10_000;
+/** Detects a platform that does not come back; restarts of killed processes take many seconds on a slow machine. */
+const RETRY_MS = 60_000;
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MAX_MS = 1_000;
 
