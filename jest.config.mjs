@@ -10,9 +10,10 @@ export default {
   testEnvironmentOptions: { customExportConditions: ["@millwright/source", "node", "node-addons"] },
   transform: { "\\.ts$": "<rootDir>/tools/jest/strip.mjs" },
   testSequencer: "<rootDir>/tools/jest/sequencer.mjs",
+  testRunner: "<rootDir>/tools/jest/test-runner.ts",
   globalSetup: "<rootDir>/tools/jest/global-setup.mjs",
   globalTeardown: "<rootDir>/tools/jest/global-teardown.mjs",
-  reporters: ["default", "<rootDir>/tools/jest/closing-line.mjs"],
+  reporters: ["default", "<rootDir>/tools/jest/closing-line.ts"],
   maxWorkers: 2,
   // Bounds hanging, not speed: tests wait for what happens, and give up by themselves.
   testTimeout: 300_000 * Number(process.env.MILLWRIGHT_TEST_TIMEOUT_FACTOR ?? 1),
