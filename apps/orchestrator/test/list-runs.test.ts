@@ -47,6 +47,13 @@ async function walk(ask: Ask, betweenPages: () => Promise<unknown> = async () =>
   }
 }
 
+test("a listed run has the cause key of its request", async () => {
+  await p.run(caller, { causeKey: "slot-1" });
+  await p.run(caller);
+  const { runs } = await p.runs.listRuns({ sortBy: "created_at", sortOrder: "asc" }, p.as(caller));
+  expect(runs.map(({ causeKey }) => causeKey)).toEqual(["slot-1", undefined]);
+});
+
 const SORTS = ["updated_at", "created_at", "title", "agent"].flatMap((sortBy) =>
   ["asc", "desc"].map((sortOrder) => [sortBy, sortOrder] as const),
 );

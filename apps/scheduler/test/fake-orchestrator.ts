@@ -43,7 +43,8 @@ export class FakeOrchestrator {
           ({ request, caller }) =>
             request.schedule?.scheduleId === scheduleUid && actorOf(caller).uid === actorOf(callerOf(context)).uid,
         );
-        return { runs: visible.filter(({ state }) => states.includes(state)).map(({ uid }) => ({ uid })) };
+        const listed = visible.filter(({ state }) => states.includes(state));
+        return { runs: listed.map(({ uid, cause }) => ({ uid, causeKey: cause })) };
       },
       cancelRun: async ({ runUid }) => {
         this.beforeCancel();

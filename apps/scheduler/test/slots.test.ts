@@ -340,6 +340,25 @@ describe("while a run of an earlier slot is active", () => {
     expect(await w.ledger(uid)).toEqual(["10:01 fired", "10:02 fired"]);
   });
 
+  test.each(["skip", "buffer_one", "cancel_other"])(
+    "%s fires a slot with its own run if the response was lost",
+    async (overlapPolicy) => {
+      const { uid } = await w.aSchedule({ overlapPolicy, cronSchedule: "1 * * * *" });
+      await w.setTime("2026-11-20T10:01:00Z");
+      w.orchestrator.beforeResponse = unavailable;
+      await settle();
+      w.orchestrator.beforeResponse = () => {};
+      await w.advance(2);
+      await settle();
+      expect([await w.ledger(uid), runsOf().map(({ state }) => state), w.orchestrator.cancelled]).toEqual([
+        ["10:01 fired"],
+        ["QUEUED"],
+        [],
+      ]);
+      expect(await w.rows("SELECT run_uid FROM slots")).toEqual([{ run_uid: first() }]);
+    },
+  );
+
   test("two replicas do not decide two slots of a schedule concurrently", async () => {
     const { uid } = await w.aSchedule({ overlapPolicy: "skip" });
     await w.setTime("2026-11-20T10:01:00Z");

@@ -4,7 +4,7 @@ import { orchestrator } from "@millwright/contracts";
 import { newUid, type TeamUid } from "@millwright/ids";
 import { call, clientFor, type CallerSigner } from "@millwright/rpc";
 import type { Owner, Schedule } from "../domain/schedule.ts";
-import { causeKeyOf, type ClaimedSlot } from "../domain/slot.ts";
+import { causeKeyOf, type ClaimedSlot, type LiveRun } from "../domain/slot.ts";
 
 const LIVE = ["QUEUED", "PENDING", "CLAIMED", "INPROGRESS"];
 
@@ -25,14 +25,14 @@ export function orchestratorClient(
       return created.runs.map(({ run }) => run!.uid);
     },
 
-    async listLive(schedule: Schedule): Promise<string[]> {
+    async listLive(schedule: Schedule): Promise<LiveRun[]> {
       const { uid: scheduleUid, owner } = schedule;
       const teamUid = owner.type === "team" ? owner.uid : "";
       const found = await runs.listRuns(
         { scheduleUid, teamUid, states: LIVE, sortBy: "created_at", sortOrder: "asc", pageSize: 100 },
         options(schedule),
       );
-      return found.runs.map(({ uid }) => uid);
+      return found.runs.map(({ uid, causeKey }) => ({ uid, causeKey }));
     },
 
     async cancel(schedule: Schedule, runUid: string, cause: string): Promise<void> {

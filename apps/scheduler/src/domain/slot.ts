@@ -76,6 +76,9 @@ export type ClaimedSlot = {
   readonly isLate: boolean;
 };
 
+/** A run that has not ended. */
+export type LiveRun = { readonly uid: string; readonly causeKey: string | undefined };
+
 /** The decision about a claimed slot. */
 export type Decision =
   | { readonly state: "fired"; readonly runUid: string }

@@ -1,7 +1,14 @@
 import { isDomainError } from "@millwright/errors";
 import type { Logger } from "@millwright/telemetry";
 import type { Schedule } from "../domain/schedule.ts";
-import { causeKeyOf, decideLocally, decideOverlap, type ClaimedSlot, type Decision } from "../domain/slot.ts";
+import {
+  causeKeyOf,
+  decideLocally,
+  decideOverlap,
+  type ClaimedSlot,
+  type Decision,
+  type LiveRun,
+} from "../domain/slot.ts";
 
 export type Decided = { readonly slot: ClaimedSlot; readonly decision: Decision };
 
@@ -14,7 +21,7 @@ export type FireSlotsDeps = {
      */
     create(slots: readonly ClaimedSlot[]): Promise<string[]>;
     /** Lists runs of the schedule that have not ended. */
-    listLive(schedule: Schedule): Promise<string[]>;
+    listLive(schedule: Schedule): Promise<LiveRun[]>;
     /** Errors: run_already_finished, run_pending (conflict), run_not_cancellable (unsupported). */
     cancel(schedule: Schedule, runUid: string, cause: string): Promise<void>;
   };
@@ -102,10 +109,13 @@ async function fireAfterOverlapCheck(deps: FireSlotsDeps, slot: ClaimedSlot): Pr
     return [{ slot, decision: { state: "skipped", reason: "overlap" } }];
   try {
     const live = await deps.runs.listLive(schedule);
+    // An earlier attempt created the run after the overlap check, but did not settle the slot.
+    const own = live.find(({ causeKey }) => causeKey === causeKeyOf(slot));
+    if (own) return [{ slot, decision: { state: "fired", runUid: own.uid } }];
     if (live.length > 0) {
       const decision = decideOverlap(policy, slot, RECHECK_MS / deps.timeScale);
       if (decision !== "cancel_live_runs") return [{ slot, decision }];
-      for (const runUid of live) await cancelLive(deps, slot, runUid);
+      for (const { uid } of live) await cancelLive(deps, slot, uid);
     }
   } catch (error) {
     return [

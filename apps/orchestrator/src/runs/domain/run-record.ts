@@ -24,7 +24,6 @@ export type RunRecord = Omit<Run, Later> & {
   /** True if the request contained the title. A title generated from the prompt is left out of events. */
   readonly isTitleGiven: boolean;
   readonly frozen: FrozenConfig;
-  readonly causeKey?: string;
   /** The first message to the agent; absent: the run has neither a prompt nor files. */
   readonly message?: { readonly uid: string; readonly text: string; readonly attachments: readonly Attachment[] };
 };

@@ -92,6 +92,7 @@ export type Run = {
   readonly interactive: boolean;
   readonly source: string;
   readonly origin?: string;
+  readonly causeKey?: string;
   readonly executionLocation: "REMOTE" | "LOCAL";
   readonly conversationUid: ConversationUid;
   readonly sessionUid?: string;

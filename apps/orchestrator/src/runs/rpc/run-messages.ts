@@ -53,6 +53,7 @@ export function runMessage({ run, artifacts, usage }: RunView): orchestrator.Run
       triggerUrl: run.triggerUrl,
       requestUsage: requestUsage(usage),
       agentName: run.agentName,
+      causeKey: run.causeKey,
     }),
   });
 }

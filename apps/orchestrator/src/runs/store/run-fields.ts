@@ -30,6 +30,7 @@ const INSERTED = {
   interactive: "boolean",
   source: "text",
   origin: "text",
+  causeKey: "text",
   executionLocation: "text",
   conversationUid: "uuid",
   triggerUrl: "text",
@@ -48,7 +49,6 @@ const EXTRA_COLUMNS: Record<string, readonly [SqlType, (run: RunRecord) => unkno
   owner_uid: ["uuid", ({ owner }) => owner.uid],
   state: ["text", () => "QUEUED"],
   frozen: ["jsonb", ({ frozen }) => frozen],
-  cause_key: ["text", ({ causeKey }) => causeKey],
   // Copies from the configuration, for filters of lists.
   config_name: ["text", ({ agentConfig }) => text(agentConfig["name"])],
   model_id: ["text", ({ agentConfig }) => text(agentConfig["model_id"])],
