@@ -52,7 +52,10 @@ const apply = () => w.factories.applySource({ factoryUid }, call(OWNER, { timeou
 needs("git", "a local repository is applied at the head of its branch, and again when the head has moved", async () => {
   git("init", "-q", "-b", "main");
   const first = commit([
-    ...aTree().map((file) => ({ ...file, path: `deploy/factory/${file.path}` })),
+    ...aTree({ "factory.yaml": `${aTree()[0]!.content}selfImprovement: { reviewerType: team }\n` }).map((file) => ({
+      ...file,
+      path: `deploy/factory/${file.path}`,
+    })),
     { path: "src/main.ts", content: "code" },
   ]);
   await put({ directory: "/deploy/factory/" });
@@ -67,6 +70,7 @@ needs("git", "a local repository is applied at the head of its branch, and again
   expect((await w.factories.getFactory({ uid: factoryUid }, call(OWNER))).factory).toMatchObject({
     name: "Mended shop",
     management: "external_files",
+    selfImprovement: { reviewer_type: "team" },
   });
 
   const second = commit([

@@ -105,6 +105,24 @@ describe("a staged definition", () => {
       domainError({ kind: "conflict", reason: "stage_missing", retryable: true }),
     );
   });
+  test("with reviewers who are not members of the team is rejected with a diagnostic", async () => {
+    await g.newTeam("elsewhere");
+    const reviewer_emails = ["Owner@localhost", "elsewhere@example.com", "nobody@example.com"];
+    const { diagnostics } = await stage(1, [foreman], {
+      self_improvement: { reviewer_type: "custom", reviewer_emails },
+    });
+    expect(diagnostics).toEqual(
+      ["elsewhere@example.com", "nobody@example.com"].map((email) =>
+        expect.objectContaining({
+          path: "factory.yaml",
+          keys: ["selfImprovement", "reviewerEmails", email],
+          code: "FF_INVALID_REFERENCE",
+          message: `The team has no member with the e-mail address "${email}".`,
+          severity: "error",
+        }),
+      ),
+    );
+  });
   test("with an automation of an unknown agent is rejected with a diagnostic", async () => {
     await stage(1, [foreman, builder]);
     await activate(1);

@@ -64,6 +64,7 @@ describe("a factory", () => {
       scorerDefaults: { secrets: [] },
       scoringDefaultModel: "m",
       integrations: { items: [] },
+      selfImprovement: { reviewer_type: "team", failed_run_threshold: 3 },
       foremanAgentUid: AGENT,
       management: "service_files",
       definitionVersion: 3n,
@@ -85,6 +86,7 @@ describe("a factory", () => {
       scorer_defaults: { secrets: [] },
       scoring: { default_model: "m" },
       integrations: [],
+      self_improvement: { reviewer_type: "team", failed_run_threshold: 3 },
       foreman_agent_uid: AGENT,
       management: "service_files",
       definition_version: 3,
@@ -180,6 +182,7 @@ describe("creating, changing and deleting", () => {
     [{ name: "New" }, ["name"], { name: "New" }],
     [{ alias: null, description: null }, ["alias", "description"], { alias: undefined, description: undefined }],
     [{ description: "" }, ["description"], { description: "" }],
+    [{ alias: "Büro 2" }, ["alias"], { alias: "Büro 2" }],
     [{ repositories: [] }, ["repositories"], { repositories: [] }],
     [{ name: "New", unknown: 1, uid: "x" }, ["name"], {}],
   ])("PATCH %j changes exactly what is sent", async (body, paths, fields) => {

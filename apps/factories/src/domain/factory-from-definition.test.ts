@@ -56,6 +56,11 @@ test.each([
     "repositories: []\nscoring: { defaultModel: j }\nscorerDefaults: { secrets: [] }\nagentDefaults: { model: auto }",
     { scoringDefaultModel: "j", scorerDefaults: { secrets: [] } },
   ],
+  [
+    "self-improvement",
+    "repositories: []\nselfImprovement: { reviewerType: custom, reviewerEmails: [a@b.c] }\nagentDefaults: { model: auto }",
+    { selfImprovement: { reviewer_type: "custom", reviewer_emails: ["a@b.c"] } },
+  ],
 ])("the record shows %s", (_what, yaml, settings) => {
   expect(settingsFrom(definitionOf(yaml))).toMatchObject(settings);
 });

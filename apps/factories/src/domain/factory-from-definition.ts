@@ -18,6 +18,7 @@ export function settingsFrom({ factory }: Definition): FactorySettings {
     scorerDefaults: scorerDefaults(factory),
     scoringDefaultModel: factory.scoring?.default_model ?? null,
     integrations: factory.integrations?.map((integration) => ({ ...integration })) ?? null,
+    selfImprovement: factory.self_improvement ?? null,
   });
 }
 

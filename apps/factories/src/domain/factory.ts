@@ -34,6 +34,8 @@ export type FactorySettings = {
   scoringDefaultModel: string | null;
   /** Public Integration records; null: nothing declared yet. */
   integrations: JsonObject[] | null;
+  /** Public SelfImprovement, which only files define. */
+  selfImprovement: JsonObject | null;
 };
 
 /** The queue settings, which files cannot define, so they can be changed on every factory. */
@@ -94,6 +96,7 @@ export function newSettings(given: Partial<FactorySettings>): FactorySettings {
       scorerDefaults: {},
       scoringDefaultModel: null,
       integrations: null,
+      selfImprovement: null,
       ...given,
     }),
   );

@@ -34,6 +34,7 @@ export function toFactoryMessage(factory: Factory): MessageInitShape<typeof fact
     defaultModel: factory.defaultModel ?? undefined,
     scoringDefaultModel: factory.scoringDefaultModel ?? undefined,
     integrations: factory.integrations ? { items: factory.integrations } : undefined,
+    selfImprovement: factory.selfImprovement ?? undefined,
     foremanAgentUid: factory.foremanAgentUid ?? undefined,
   };
 }

@@ -20,6 +20,7 @@ export const toFactory = (row: FactoryRow): Factory => ({
   scorerDefaults: row.scorerDefaults as JsonObject,
   scoringDefaultModel: row.scoringDefaultModel,
   integrations: row.integrations as JsonObject[] | null,
+  selfImprovement: row.selfImprovement as JsonObject | null,
   concurrencyLimit: row.concurrencyLimit,
   queuePaused: row.queuePaused,
   creatorUid: row.creatorUid,
@@ -45,6 +46,7 @@ export const toSettingsData = (settings: FactorySettings) => ({
   scorerDefaults: json(settings.scorerDefaults),
   scoringDefaultModel: settings.scoringDefaultModel,
   integrations: settings.integrations === null ? Prisma.DbNull : json(settings.integrations),
+  selfImprovement: settings.selfImprovement === null ? Prisma.DbNull : json(settings.selfImprovement),
 });
 
 /** Returns the columns that a change of a factory writes. */

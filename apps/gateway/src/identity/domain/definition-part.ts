@@ -23,6 +23,8 @@ export type DefinitionPart = {
   layer: JsonObject;
   /** References to managed secrets: the file, the keys that lead to the reference, and the name. */
   secretNames: { path: string; keys: string[]; name: string }[];
+  /** E-mail addresses of people who must be members of the team. */
+  reviewerEmails: { path: string; keys: string[]; email: string }[];
   /** References to agents in automations. */
   agentNames: { path: string; keys: string[]; name: string }[];
 };
@@ -66,6 +68,9 @@ export function readDefinitionPart(definition: JsonObject): DefinitionPart {
       ...agents.flatMap((each) => named(`agents/${text(each["name"])}/agent.md`, each)),
       ...automations.flatMap((each) => named(fileOf(each), each)),
     ],
+    reviewerEmails: texts(object(factory["self_improvement"] ?? {}, "factory.self_improvement")["reviewer_emails"]).map(
+      (email) => ({ path: "factory.yaml", keys: ["selfImprovement", "reviewerEmails", email], email }),
+    ),
     agentNames: automations.flatMap((each) =>
       typeof each["agent"] === "string" ? [{ path: fileOf(each), keys: ["agent"], name: each["agent"] }] : [],
     ),

@@ -7,6 +7,7 @@ import { factoryAgents } from "../store/agent-store.ts";
 import { dropStages, findLayer, lockFactory, saveStage } from "../store/definition-store.ts";
 import type { IdentityDb, Tx } from "../store/identity-db.ts";
 import { missingSecrets } from "../store/secret-store.ts";
+import { getProfiles } from "./get-profiles.ts";
 
 /** A problem in a definition file. `keys` is the path to the value in the file. */
 export type Diagnostic = { path: string; keys: string[]; code: string; message: string; severity: "error" | "warning" };
@@ -42,6 +43,7 @@ export async function stageDefinition(
       ...secondForeman(part, agents),
       ...unknownAgents(part, agents),
       ...(await unknownSecrets(tx, request.teamUid, part)),
+      ...(await unknownReviewers(tx, request.teamUid, part)),
     ];
     if (diagnostics.length === 0 && !request.dryRun) await saveStage(tx.sql, { ...request, part }, deps.clock.now());
     return { diagnostics, plan: planOf(part, { agents, layer: layer?.config }) };
@@ -105,6 +107,25 @@ async function unknownSecrets(tx: Tx, teamUid: string, { secretNames }: Definiti
       keys,
       code: "FF_INVALID_REFERENCE",
       message: `The team has no managed secret named "${name}".`,
+      severity: "error",
+    }));
+}
+
+async function unknownReviewers(tx: Tx, teamUid: string, { reviewerEmails }: DefinitionPart): Promise<Diagnostic[]> {
+  if (reviewerEmails.length === 0) return [];
+  const members = await getProfiles(tx, {
+    uids: [],
+    emails: reviewerEmails.map(({ email }) => email),
+    teamUids: [teamUid],
+  });
+  const known = new Set(members.map(({ email }) => email));
+  return reviewerEmails
+    .filter(({ email }) => !known.has(email.toLowerCase()))
+    .map(({ path, keys, email }) => ({
+      path,
+      keys,
+      code: "FF_INVALID_REFERENCE",
+      message: `The team has no member with the e-mail address "${email}".`,
       severity: "error",
     }));
 }

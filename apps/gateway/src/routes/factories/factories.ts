@@ -23,7 +23,7 @@ const FactoryFields = z.object({
   name: z.string().trim().min(1).max(100),
   alias: z
     .string()
-    .regex(/^[A-Za-z0-9 ._-]{1,60}$/, "letters, digits, space, dot, underscore, dash; at most 60")
+    .regex(/^[\p{L}\p{N} ._-]{1,60}$/u, "letters, digits, space, dot, underscore, dash; at most 60")
     .nullable()
     .optional(),
   description: z.string().nullable().optional(),

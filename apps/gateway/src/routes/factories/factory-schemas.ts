@@ -9,6 +9,12 @@ export const Repository = z
   .object({ owner: z.string(), repo: z.string(), code_forge: CodeForge.exclude(["NONE"]).optional() })
   .meta({ id: "Repository" });
 
+const SelfImprovement = z.object({
+  reviewer_type: z.enum(["none", "admins", "team", "custom"]),
+  failed_run_threshold: z.int().optional(),
+  reviewer_emails: z.array(z.string()).optional(),
+});
+
 export const Factory = z
   .object({
     uid: z.string(),
@@ -32,6 +38,7 @@ export const Factory = z
     scorer_defaults: z.looseObject({}),
     scoring: z.object({ default_model: z.string().nullable() }),
     integrations: z.array(z.looseObject({ type: z.string() })).nullable(),
+    self_improvement: SelfImprovement.optional(),
     creator: z.object({ uid: z.string(), email: z.string().nullable().optional() }).optional(),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -83,6 +90,7 @@ export function factoryRecord(
     concurrency_limit: factory.concurrencyLimit,
     queue_paused: factory.queuePaused,
     ...omitUndefined({
+      self_improvement: factory.selfImprovement as FactoryJson["self_improvement"],
       creator: factory.creatorUid ? { uid: factory.creatorUid, email: seen.creatorEmail ?? null } : undefined,
     }),
   };
