@@ -42,6 +42,19 @@ describe("creating an agent", () => {
     ]);
     expect((await call("GET", `/agent/identities/${body.uid}`)).body).toEqual(body);
   });
+  test("keeps automatic memory as it is when an update sends other memory", async () => {
+    const { uid } = (await create({ name: "forgetful", memory: { auto_memory: { enabled: false } } })).body;
+    const stores = [{ uid: "s", access: "read_only", instructions: "i" }];
+    for (const [sent, attached_stores] of [
+      [{ attached_stores: stores }, stores],
+      [{ attached_stores: [] }, []],
+      [{}, []],
+    ])
+      expect((await put(uid, { memory: sent })).body.memory).toEqual({
+        auto_memory: { enabled: false },
+        attached_stores,
+      });
+  });
   test("stores every published field", async () => {
     const fields = {
       name: "full",

@@ -336,3 +336,14 @@ describe("idempotency", () => {
     expect((await send({ name: "b" })).status).toBe(201);
   });
 });
+
+test("a repeated create of a team returns the first response, although it made the caller a member", async () => {
+  const own = await openGateway();
+  const create = () =>
+    own.api.call("POST", "/api/v1/team", { key: APP_KEY, body: { name: "Own" }, headers: { "idempotency-key": "k" } });
+  const first = await create();
+  expect(first.status).toBe(201);
+  expect((await create()).body).toEqual(first.body);
+  expect((await own.api.call("GET", "/api/v1/team", { key: APP_KEY })).body.teams).toHaveLength(2);
+  await own.close();
+});

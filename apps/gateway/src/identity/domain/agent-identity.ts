@@ -1,4 +1,5 @@
 import { DomainError, invalidArgument } from "@millwright/errors";
+import { omitUndefined } from "@millwright/json";
 
 export const AGENT_TYPES = ["FOREMAN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY", "CUSTOM"] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
@@ -7,6 +8,11 @@ export type Harness = {
   type?: string | undefined;
   model_id?: string | undefined;
   reasoning_level?: string | undefined;
+};
+
+type Memory = {
+  auto_memory?: { enabled?: boolean | undefined } | undefined;
+  attached_stores?: { uid: string }[] | undefined;
 };
 
 /**
@@ -25,10 +31,7 @@ export type AgentConfig = {
   mcp_servers?: Record<string, unknown>;
   skills?: string[];
   secrets?: { name: string }[];
-  memory?: {
-    auto_memory?: { enabled?: boolean | undefined } | undefined;
-    attached_stores?: { uid: string }[] | undefined;
-  };
+  memory?: Memory;
   credential_strategy?: string;
   on_behalf_of_enabled?: boolean;
   on_worker_loss?: string;
@@ -105,7 +108,8 @@ export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
   const config: Record<string, unknown> = { ...before.config };
   for (const [key, value] of Object.entries(rest)) {
     if (value === null || value === undefined) continue;
-    if (isEmpty(value) || (value === 0 && LIMIT_FIELDS.some((field) => field === key))) delete config[key];
+    if (key === "memory") setMemory(config, value as Memory);
+    else if (isEmpty(value) || (value === 0 && LIMIT_FIELDS.some((field) => field === key))) delete config[key];
     else config[key] = typeof value === "string" ? value.trim() : value;
   }
   applyBaseHarness(config, sent);
@@ -121,6 +125,15 @@ export function withFields(before: AgentParts, sent: AgentFields): AgentParts {
   };
   assertConsistent(after);
   return after;
+}
+
+/** Replaces the attached stores. Automatic memory stays as it is if it is not sent: published updates cannot send it. */
+function setMemory(
+  config: AgentConfig,
+  { auto_memory: auto = config.memory?.auto_memory, attached_stores }: Memory,
+): void {
+  delete config.memory;
+  if (auto || attached_stores) config.memory = omitUndefined({ auto_memory: auto, attached_stores });
 }
 
 export const BLANK: AgentParts = {

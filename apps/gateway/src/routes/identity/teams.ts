@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isMember } from "@millwright/caller";
+import { isMember, type Caller } from "@millwright/caller";
 import { notFound } from "@millwright/errors";
 import { omitUndefined } from "@millwright/json";
 import { pathUid, route, type Route } from "../../rest/index.ts";
@@ -44,7 +44,7 @@ export function teamRoutes({ identity: { teams }, createOnce }: IdentityRouteDep
       body: NewTeam,
       response: IssuedKey.extend({ team: TeamRecord }).meta({ id: "CreatedTeam" }),
       handler: ({ caller, body, request }) =>
-        createOnce(caller, request.idempotency, async (tx) => {
+        createOnce(withoutTeams(caller), request.idempotency, async (tx) => {
           const ownerEmail = body.owner_email ?? caller.principal.email ?? "";
           const ownerName = body.owner_name ?? ownerEmail.split("@")[0] ?? "";
           const { team, key, text } = await teams.create(tx, caller, { name: body.name, ownerEmail, ownerName });
@@ -98,3 +98,6 @@ export function teamRoutes({ identity: { teams }, createOnce }: IdentityRouteDep
     }),
   ];
 }
+
+/** A create of a team changes the caller's teams. If they belonged to the request, its repetition would be unknown. */
+const withoutTeams = (caller: Caller): Caller => omitUndefined({ ...caller, teams: [], activeTeamUid: undefined });
