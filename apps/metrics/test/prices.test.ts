@@ -85,6 +85,19 @@ test("adds one version for repeated requests, and refuses another price under th
   expect(await world.rows("SELECT key FROM stream.work_items WHERE kind = 'reprice-runs'")).toEqual([{ key: "2" }]);
 });
 
+test("returns a version to a repeated request as it was added, after its re-pricing", async () => {
+  runOfAnHour(world.aFactory(), 3);
+  await world.settle();
+  const request = { from: hoursAgo(4), idempotencyKey: "k" };
+  const first = await add(request);
+  expect(first.repricing).not.toHaveProperty("completedAt");
+  await world.service.work.drain();
+  expect((await list()).prices[0]!.repricing).toMatchObject({ completedAt: timestampFromDate(NOW), runCount: 1n });
+  expect(await add(request)).toEqual(first);
+  const later = await add({ from: new Date(NOW.getTime() + HOUR_MS) });
+  expect(later).toEqual((await list()).prices[0]);
+});
+
 test("refuses to change a version", async () => {
   await expect(world.rows("UPDATE compute_prices SET gb_hour_micros = 1")).rejects.toThrow("cannot be changed");
 });

@@ -277,6 +277,41 @@ test("a deleted budget limits nothing, and a raised one permits calls again", as
   expect((await p.database.sql.query("SELECT 1 FROM budget_periods")).rowCount).toBe(0);
 });
 
+describe("a create request that is repeated with its key", () => {
+  const create = () =>
+    p.budgets.createBudget(
+      { teamUid: teamOf(caller), scope: "team", period: "day", limitMicros: 1_000n, idempotencyKey: "k" },
+      p.as(caller),
+    );
+  const raiseLimit = (uid: string) =>
+    p.budgets.updateBudget({ teamUid: teamOf(caller), uid, limitMicros: 2_000n }, p.as(caller));
+
+  test("returns the budget as it was created, after spending, a change, the end of its period and its deletion", async () => {
+    await aBudget();
+    const execution = await aStartedRun();
+    expect(await outcome(execution, 300)).toBe("granted");
+    const first = await create();
+    const { uid } = first.budget!;
+    expect(first.budget).toMatchObject({ limitMicros: 1_000n, spentMicros: 0n, reservedMicros: 300n });
+    await report(execution, 60);
+    await raiseLimit(uid);
+    clock.advance(24 * 60 * 60 * 1000);
+    expect(await budgetNow(uid)).toMatchObject({ limitMicros: 2_000n, reservedMicros: 0n });
+    expect(await create()).toEqual(first);
+    await p.budgets.deleteBudget({ teamUid: teamOf(caller), uid }, p.as(caller));
+    expect(await create()).toEqual(first);
+  });
+
+  test("returns the current budget if the previous version stored the result", async () => {
+    const { uid } = (await create()).budget!;
+    await p.database.sql.query(
+      "UPDATE idempotency_keys SET response = jsonb_build_object('uid', response->'uid') WHERE operation = 'budget'",
+    );
+    await raiseLimit(uid);
+    expect((await create()).budget).toMatchObject({ uid, limitMicros: 2_000n });
+  });
+});
+
 test.each([
   ["day", "2026-11-25T23:59:59.999Z", "2026-11-26T00:00:00.000Z"],
   ["week", "2026-11-28T23:59:59.999Z", "2026-11-29T00:00:00.000Z"],

@@ -289,6 +289,20 @@ describe("a create request that is repeated with its key", () => {
       await p.catalogue.createCodeHost({ ...codeHost("free"), idempotencyKey: "other" }, p.as(caller)),
     ).toMatchObject({ codeHost: { name: "free" } });
   });
+  test("returns the first code host after its secret was deleted, to a caller that still has the permissions", async () => {
+    p.known.secrets.set("TOKEN", "t0ken");
+    const connect = (name: string, who = caller) =>
+      p.catalogue.createCodeHost(
+        { codeHost: { teamUid, name, kind: "github", secretName: "TOKEN" }, idempotencyKey: "k" },
+        p.as(who),
+      );
+    const made = await connect("GitHub");
+    p.known.secrets.delete("TOKEN");
+    expect(await connect("GitHub")).toEqual(made);
+    await expect(connect("Other")).rejects.toEqual(mismatch);
+    const scoped: Caller = { ...caller, teams: [{ teamUid, verbs: ["factory.view", "factory.manage"] }] };
+    await expect(connect("GitHub", scoped)).rejects.toEqual(domainError({ kind: "permission_denied" }));
+  });
 });
 
 describe("code hosts", () => {

@@ -108,6 +108,21 @@ describe("creating a suite", () => {
     await expect(create({ name: "Other" }, "k")).rejects.toThrow(refused("idempotency_mismatch"));
   });
 
+  test("names the agents that the suite's agent can delegate to, and the same ones to a repeated request", async () => {
+    const reviewer = world.anAgent(factoryUid, "reviewer");
+    const first = await create({}, "k");
+    expect(first.suite!.spawnableDescendantAgentUids).toEqual([reviewer]);
+    expect(await get(first.suite!.uid)).toEqual(first.suite);
+    world.anAgent(factoryUid, "tester");
+    expect(await create({}, "k")).toEqual(first);
+  });
+
+  test("with an idempotency key returns a response that the previous version stored", async () => {
+    const first = await create({}, "k");
+    await world.rows("UPDATE idempotency_keys SET response = response - 'descendants'");
+    expect(await create({}, "k")).toEqual(first);
+  });
+
   test.each<[string, SuiteInit, string, string | undefined]>([
     ["a blank name", { name: " " }, "suite_invalid", "name"],
     ["no agent", { agentUid: "" }, "suite_invalid", "agent_uid"],
@@ -326,6 +341,32 @@ describe("tasks", () => {
     const foreign = world.orchestrator.aRun({ teamUid: OTHER_TEAM });
     await expect(add(uid, { sourceRunUid: own.uid })).resolves.toMatchObject({ task: { sourceRunUid: own.uid } });
     await expect(add(uid, { title: "other", sourceRunUid: foreign.uid })).rejects.toThrow(refused("run_not_found"));
+  });
+
+  test("need a source run that the caller can view, even if another task of the suite names it", async () => {
+    const run = world.orchestrator.aRun({ teamUid: TEAM });
+    const {
+      uid,
+      tasks: [named, plain],
+    } = await aSuite({
+      tasks: [
+        { ...TASK, sourceRunUid: run.uid },
+        { ...TASK, title: "plain" },
+      ],
+    });
+    run.teamUid = OTHER_TEAM;
+    const copied = { ...TASK, title: "copied", sourceRunUid: run.uid };
+    const source = { sourceRunUid: run.uid };
+    for (const attempt of [
+      add(uid, copied),
+      patchTask(uid, plain!.uid, ["source_run_uid"], source),
+      patch(uid, ["tasks"], { tasks: [named!, plain!, copied] }),
+      patch(uid, ["tasks"], { tasks: [named!, { ...plain!, ...source }] }),
+    ])
+      await expect(attempt).rejects.toThrow(refused("run_not_found"));
+    const { tasks } = await patch(uid, ["tasks"], { tasks: [{ ...named!, prompt: "New." }, plain!] });
+    expect(tasks).toMatchObject([{ prompt: "New.", sourceRunUid: run.uid }, { title: "plain" }]);
+    expect(await patchTask(uid, named!.uid, ["prompt"], { prompt: "Newer." })).toMatchObject(source);
   });
 
   test("do not change omitted fields; masked and unset ones are cleared", async () => {

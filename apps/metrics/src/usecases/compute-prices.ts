@@ -41,7 +41,7 @@ export async function listPriceVersions(
 
 /**
  * Adds a version to the price book, once per key. If it does not apply only from the future on, enqueues the re-pricing
- * of earlier charges.
+ * of earlier charges. Returns the version as it was added, before its re-pricing.
  *
  * Errors: not_authorized unless a platform administrator calls · price_invalid · idempotency_mismatch (conflict).
  */
@@ -72,8 +72,19 @@ export async function addComputePrice(
       return added;
     });
   });
-  return (await listComputePrices(database.sql, version + 1, 1))[0]!;
+  return asAdded((await listComputePrices(database.sql, version + 1, 1))[0]!);
 }
+
+/** Returns the first record of a version. Versions cannot be changed, so only its re-pricing may have progressed. */
+const asAdded = (price: ComputePriceRecord): ComputePriceRecord => ({
+  ...price,
+  repricing: {
+    completedAt: price.effectiveFrom <= price.createdAt ? undefined : price.createdAt,
+    runCount: 0n,
+    correctionCount: 0n,
+    correctedMicros: 0n,
+  },
+});
 
 function checkPrice(price: AddComputePriceRequest): AddComputePriceRequest {
   for (const [name, micros] of [

@@ -32,8 +32,8 @@ export type BenchmarkRoutesDeps = CreateSuiteDeps &
 export function benchmarkRoutes(router: ConnectRouter, deps: BenchmarkRoutesDeps): void {
   router.service(scoring.BenchmarkService, {
     createSuite: served(async (request: scoring.CreateSuiteRequest, caller) => {
-      const { suite, created } = await createSuite(deps, caller, readNewSuite(request));
-      return { suite: toFullSuiteMessage(suite), created };
+      const { suite, descendants, created } = await createSuite(deps, caller, readNewSuite(request));
+      return { suite: toFullSuiteMessage(suite, descendants), created };
     }),
     listSuites: served(async (request: scoring.ListSuitesRequest, caller) => {
       const { suites, nextPageToken } = await listSuites(deps, caller, request);

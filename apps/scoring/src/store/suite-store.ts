@@ -19,7 +19,12 @@ export type SuiteChange = { readonly next: SuiteWithTasks; readonly event: NewEv
 export type SuitePosition = { readonly createdAt: Date; readonly uid: string };
 type ChangeSuite = (suite: SuiteWithTasks) => SuiteChange | undefined;
 export type AddedTask = { readonly task: SuiteTask; readonly created: boolean };
-export type CreatedSuite = { readonly suite: SuiteWithTasks; readonly created: boolean };
+export type CreatedSuite = {
+  readonly suite: SuiteWithTasks;
+  /** Agents that the suite's agent could delegate to. Absent in responses of the previous version, which had none. */
+  readonly descendants?: readonly string[];
+  readonly created: boolean;
+};
 
 /** Stores suites with their tasks. Deleted suites are hidden from every method. */
 export function suiteStore(database: Database) {
@@ -61,7 +66,12 @@ export function suiteStore(database: Database) {
      *
      * Errors: suite_exists (conflict) · suite_name_taken (conflict) · idempotency_mismatch.
      */
-    create: (suite: SuiteWithTasks, event: NewEvent, request: IdempotentRequest | undefined): Promise<CreatedSuite> =>
+    create: (
+      suite: SuiteWithTasks,
+      descendants: readonly string[],
+      event: NewEvent,
+      request: IdempotentRequest | undefined,
+    ): Promise<CreatedSuite> =>
       changing(async (tx) => {
         const response = await responses.once<CreatedSuite>(tx, request, suite.createdAt, async () => {
           await lockText(tx, suite.uid); // serialises concurrent creations with the same uid
@@ -75,7 +85,7 @@ export function suiteStore(database: Database) {
             stored !== undefined &&
             (created || suiteIdentity(stored, stored.tasks) === suiteIdentity(suite, suite.tasks));
           if (!isSame) throw suiteExists(suite.uid);
-          return { suite: stored, created };
+          return { suite: stored, descendants, created };
         });
         return { ...response, suite: revived(response.suite) };
       }),

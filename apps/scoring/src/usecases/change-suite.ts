@@ -57,7 +57,7 @@ export async function updateSuite(
   const tasks = patch.tasks?.map((task) => ({ ...checkTask(task), uid: task.uid.toLowerCase() }));
   if (tasks) {
     checkTasks(tasks);
-    await requireTaskReferences(deps, caller, tasks, found.tasks);
+    await requireTaskReferences(deps, caller, tasks, (task) => found.tasks.find(({ uid }) => uid === task.uid));
   }
   const isAgentChange = agentUid !== undefined || factoryAgentType !== undefined;
   const agent = isAgentChange

@@ -8,9 +8,9 @@ import { checkSuite, checkTask, checkTasks } from "../domain/suite-rules.ts";
 import type { SuiteTaskUid, SuiteUid, SuiteWithTasks, TaskContent } from "../domain/suite.ts";
 import { suiteCreated } from "../events/suite-events.ts";
 import { originOf } from "../events/origin.ts";
-import type { SuiteStore } from "../store/suite-store.ts";
+import type { CreatedSuite, SuiteStore } from "../store/suite-store.ts";
 import type { ScopeDeps } from "./scope.ts";
-import { findSuiteAgent, requireTaskReferences, type ReferenceDeps } from "./suite-references.ts";
+import { findSuiteAgent, requireTaskReferences, spawnableDescendants, type ReferenceDeps } from "./suite-references.ts";
 import { findBenchmarkFactory } from "./suite-scope.ts";
 
 export type CreateSuiteInput = {
@@ -26,8 +26,6 @@ export type CreateSuiteInput = {
   readonly idempotencyKey: string;
 };
 
-type Created = { suite: SuiteWithTasks; created: boolean };
-
 export type CreateSuiteDeps = ScopeDeps &
   ReferenceDeps & {
     suites: Pick<SuiteStore, "findCreated" | "create">;
@@ -40,7 +38,11 @@ export type CreateSuiteDeps = ScopeDeps &
  * Errors: factory_not_found · not_authorized · suite_invalid · agent_not_found · agent_type_mismatch · run_not_found ·
  * suite_name_taken · suite_exists · idempotency_mismatch.
  */
-export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: CreateSuiteInput): Promise<Created> {
+export async function createSuite(
+  deps: CreateSuiteDeps,
+  caller: Caller,
+  input: CreateSuiteInput,
+): Promise<CreatedSuite> {
   const factory = await findBenchmarkFactory(deps, caller, input.factoryUid, "factory.manage");
   const { idempotencyKey, ...body } = input;
   const actor = actorOf(caller);
@@ -80,5 +82,6 @@ export async function createSuite(deps: CreateSuiteDeps, caller: Caller, input: 
     updatedAt: now,
     tasks: tasks.map((task) => ({ ...task, uid: newUid<SuiteTaskUid>(), id: 0, slug: null })),
   };
-  return deps.suites.create(suite, suiteCreated(suite, originOf(caller)), request);
+  const descendants = await spawnableDescendants(deps, caller, suite);
+  return deps.suites.create(suite, descendants, suiteCreated(suite, originOf(caller)), request);
 }

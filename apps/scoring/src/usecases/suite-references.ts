@@ -56,17 +56,18 @@ export async function findSuiteAgent(
   return agent;
 }
 
-/** Checks that the caller can see the source runs of tasks, except those that `earlier` had. Errors: run_not_found. */
-export async function requireTaskReferences(
+/**
+ * Checks that the caller can see the source runs of tasks. A task may retain the source run of its earlier version,
+ * which `earlierOf` returns. Errors: run_not_found.
+ */
+export async function requireTaskReferences<T extends TaskContent>(
   deps: ReferenceDeps,
   caller: Caller,
-  tasks: readonly TaskContent[],
-  earlier: readonly TaskContent[] = [],
+  tasks: readonly T[],
+  earlierOf: (task: T) => TaskContent | undefined = () => undefined,
 ): Promise<void> {
-  const known = new Set(earlier.map(({ sourceRunUid }) => sourceRunUid));
-  const runUids = new Set(
-    tasks.flatMap(({ sourceRunUid }) => (sourceRunUid === null || known.has(sourceRunUid) ? [] : [sourceRunUid])),
-  );
+  const changed = tasks.filter((task) => task.sourceRunUid !== earlierOf(task)?.sourceRunUid);
+  const runUids = new Set(changed.flatMap(({ sourceRunUid }) => sourceRunUid ?? []));
   for (const runUid of runUids) await deps.runs.requireVisible(caller, runUid);
 }
 

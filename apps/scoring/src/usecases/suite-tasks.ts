@@ -36,7 +36,7 @@ export async function addTask(
 
   requireEditable(found);
   const task = { ...content, uid: newUid<SuiteTaskUid>(), id: 0, slug: null };
-  await requireTaskReferences(deps, caller, [task], found.tasks);
+  await requireTaskReferences(deps, caller, [task]);
   const change = (current: SuiteWithTasks) => {
     if (findIdentical(current, task)) return undefined;
     const next = { ...current, tasks: [...current.tasks, task] };
@@ -77,7 +77,7 @@ export async function updateTask(
 ): Promise<SuiteTask> {
   const { suite: found } = await findEditableSuite(deps, caller, ref);
   const earlier = taskOf(found, ref.taskUid);
-  await requireTaskReferences(deps, caller, [checkTask({ ...earlier, ...patch })], [earlier]);
+  await requireTaskReferences(deps, caller, [checkTask({ ...earlier, ...patch })], () => earlier);
   const suite = await deps.suites.update(found.uid, (current) => {
     const task = taskOf(current, earlier.uid);
     const next: SuiteTask = { ...task, ...checkTask({ ...task, ...patch }) };

@@ -34,6 +34,10 @@ export type BudgetView = {
   readonly reservedMicros: bigint;
 };
 
+/** A budget as it was created, as JSON. */
+type CreatedBudget = Omit<Budget, "limitMicros" | "version" | "createdAt" | "updatedAt"> &
+  Readonly<Record<"limitMicros" | "version" | "createdAt" | "updatedAt" | "spentMicros" | "reservedMicros", string>>;
+
 /** Returns a team's budgets, oldest first. Errors: team_not_found · not_authorized. */
 export async function listBudgets(deps: BudgetsDeps, caller: Caller, teamUid: string): Promise<BudgetView[]> {
   requireVerb(caller, teamUid, "run.view", "team");
@@ -47,7 +51,8 @@ export async function getBudget(deps: BudgetsDeps, caller: Caller, teamUid: stri
 }
 
 /**
- * Creates a budget, once per key. It counts the costs that are recorded after its creation.
+ * Creates a budget, once per key. It counts the costs that are recorded after its creation. A repeated request returns
+ * it as it was created.
  *
  * Errors: team_not_found · not_authorized · budget_invalid · budget_exists, idempotency_mismatch (conflict).
  */
@@ -67,8 +72,10 @@ export async function createBudget(
     String(checked.limitMicros),
     checked.thresholdsPercent,
   ];
-  const { uid } = await deps.transaction((tx) =>
-    once(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
+  // The previous version stored only the uid. Such results have expired 24 hours after the upgrade.
+  type Stored = CreatedBudget | Pick<CreatedBudget, "uid">;
+  const stored = await deps.transaction((tx) =>
+    once<Stored>(tx, { principalUid: actorOf(caller).uid, operation: "budget", key, body }, async () => {
       const budget = await deps.budgets.insert(tx, {
         ...checked,
         uid: newUid(),
@@ -76,10 +83,12 @@ export async function createBudget(
         now: deps.clock.now(),
       });
       await budgetEvents.created(tx, budget, caller);
-      return { uid: budget.uid };
+      return toCreated(await viewOf({ ...deps, sql: tx }, budget, budget.createdAt));
     }),
   );
-  return viewOf(deps, await requireBudget(deps, deps.sql, requested.teamUid, uid));
+  return "createdAt" in stored
+    ? createdView(stored)
+    : viewOf(deps, await requireBudget(deps, deps.sql, requested.teamUid, stored.uid));
 }
 
 /** Changes the given settings. Errors: team_not_found · not_authorized · budget_not_found · budget_invalid. */
@@ -143,10 +152,41 @@ async function requireBudget(
   return budget;
 }
 
-const viewOf = async (deps: BudgetsDeps, budget: Budget): Promise<BudgetView> => (await viewsOf(deps, [budget]))[0]!;
+const toCreated = ({ budget, spentMicros, reservedMicros }: BudgetView): CreatedBudget => ({
+  ...budget,
+  limitMicros: String(budget.limitMicros),
+  version: String(budget.version),
+  createdAt: budget.createdAt.toISOString(),
+  updatedAt: budget.updatedAt.toISOString(),
+  spentMicros: String(spentMicros),
+  reservedMicros: String(reservedMicros),
+});
 
-async function viewsOf({ budgets, clock, sql }: BudgetsDeps, listed: readonly Budget[]): Promise<BudgetView[]> {
-  const requested = inPeriodAt(listed, clock.now());
+function createdView({ spentMicros, reservedMicros, ...created }: CreatedBudget): BudgetView {
+  const budget = {
+    ...created,
+    limitMicros: BigInt(created.limitMicros),
+    version: BigInt(created.version),
+    createdAt: new Date(created.createdAt),
+    updatedAt: new Date(created.updatedAt),
+  };
+  return {
+    budget,
+    period: periodAt(budget, budget.createdAt),
+    spentMicros: BigInt(spentMicros),
+    reservedMicros: BigInt(reservedMicros),
+  };
+}
+
+const viewOf = async (deps: BudgetsDeps, budget: Budget, now?: Date): Promise<BudgetView> =>
+  (await viewsOf(deps, [budget], now))[0]!;
+
+async function viewsOf(
+  { budgets, clock, sql }: BudgetsDeps,
+  listed: readonly Budget[],
+  now = clock.now(),
+): Promise<BudgetView[]> {
+  const requested = inPeriodAt(listed, now);
   const sums = await budgets.sums(sql, requested);
   return requested.map(({ budget, period }) => ({
     budget,

@@ -1,10 +1,11 @@
-import { isUniqueViolation } from "@millwright/database";
+import { isUniqueViolation, prismaSql } from "@millwright/database";
 import { DomainError } from "@millwright/errors";
 import type { TeamUid } from "@millwright/ids";
 import type { CodeHost } from "../domain/code-host.ts";
 import type { OnceRequest } from "../../storage/domain/once-request.ts";
 import type { PrismaClient } from "../../gen/prisma/client.ts";
 import type { CodeHostModel } from "../../gen/prisma/models.ts";
+import { firstResult } from "../../storage/store/idempotency-store.ts";
 import { createOnce } from "../../storage/store/prisma-client.ts";
 
 export type CodeHostStore = {
@@ -12,6 +13,8 @@ export type CodeHostStore = {
   list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
   /** Returns undefined if the connection is absent or belongs to another team. */
   find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
+  /** Returns what an earlier request with the same key created. Errors: idempotency_mismatch (conflict). */
+  findCreated(request: OnceRequest): Promise<CodeHost | undefined>;
   /**
    * Inserts the connection once per key of the request; repeated calls return the first result. Errors: name_taken,
    * idempotency_mismatch (conflict).
@@ -34,12 +37,16 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
       const row = await prisma.codeHost.findFirst({ where: { uid, teamUid: { in: [...teams] } } });
       return row ? toCodeHost(row) : undefined;
     },
+    async findCreated(request) {
+      const row = (await firstResult(prismaSql(prisma), request)) as CodeHostModel | undefined;
+      return row && revived(row);
+    },
     async insert(host, request) {
       try {
         const row = await createOnce(prisma, request, (tx) =>
           tx.codeHost.create({ data: { ...host, owners: [...host.owners] } }),
         );
-        return toCodeHost({ ...row, createdAt: new Date(row.createdAt) });
+        return revived(row);
       } catch (error) {
         if (!isUniqueViolation(error)) throw error;
         throw new DomainError({
@@ -55,6 +62,9 @@ export function codeHostStore(prisma: PrismaClient): CodeHostStore {
     },
   };
 }
+
+/** Converts a created row; the times of a stored result are strings. */
+const revived = (row: CodeHostModel): CodeHost => toCodeHost({ ...row, createdAt: new Date(row.createdAt) });
 
 const toCodeHost = ({ kind, teamUid, ...row }: CodeHostModel): CodeHost => ({
   ...row,

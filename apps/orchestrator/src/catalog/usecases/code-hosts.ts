@@ -9,6 +9,7 @@ export type CodeHostsDeps = {
   readonly codeHosts: {
     list(teams: readonly TeamUid[]): Promise<CodeHost[]>;
     find(teams: readonly TeamUid[], uid: string): Promise<CodeHost | undefined>;
+    findCreated(request: OnceRequest): Promise<CodeHost | undefined>;
     insert(host: CodeHost, request: OnceRequest): Promise<CodeHost>;
     delete(uid: string): Promise<void>;
   };
@@ -35,8 +36,11 @@ export function listCodeHosts(deps: CodeHostsDeps, caller: Caller, teamUid: stri
 }
 
 /**
- * Connects a code host to a team, once per key. Errors: team_not_found · not_authorized · code_host_invalid ·
- * code_host_root_not_allowed · internal_address_refused · secret_missing · name_taken, idempotency_mismatch (conflict).
+ * Connects a code host to a team, once per key. A repeated request returns the first result even if its secret was
+ * deleted or the operator's rules have changed since.
+ *
+ * Errors: team_not_found · not_authorized · code_host_invalid · code_host_root_not_allowed · internal_address_refused ·
+ * secret_missing · name_taken, idempotency_mismatch (conflict).
  */
 export async function createCodeHost(
   deps: CodeHostsDeps,
@@ -46,9 +50,13 @@ export async function createCodeHost(
   key = "",
 ): Promise<CodeHost> {
   requireVerb(caller, teamUid, "factory.manage", "team");
-  const checked = checkCodeHost(requested, deps.localRepositoryRoots);
   // The secret is sent to the address that the caller specifies.
-  if (checked.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team");
+  if (requested.secretName !== "") requireVerb(caller, teamUid, "secret.manage", "team");
+  const request = { principalUid: actorOf(caller).uid, operation: "code-host", key, body: [teamUid, requested] };
+  const created = await deps.codeHosts.findCreated(request);
+  if (created) return created;
+
+  const checked = checkCodeHost(requested, deps.localRepositoryRoots);
   if (checked.baseUrl !== "" && deps.refusesHost(new URL(checked.baseUrl).hostname))
     throw invalidArgument(
       "internal_address_refused",
@@ -56,12 +64,7 @@ export async function createCodeHost(
     );
   await requireSecret(deps, teamUid, checked.secretName);
   const host = { ...checked, uid: newUid(), teamUid, createdAt: deps.clock.now() };
-  return deps.codeHosts.insert(host, {
-    principalUid: actorOf(caller).uid,
-    operation: "code-host",
-    key,
-    body: [teamUid, requested],
-  });
+  return deps.codeHosts.insert(host, request);
 }
 
 /** Errors: secret_missing. */
