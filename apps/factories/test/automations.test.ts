@@ -621,6 +621,20 @@ describe("running one now", () => {
     expect(runsOf(uid)).toHaveLength(2);
   });
 
+  test("repeated with its key returns the same run after the automation was disabled and deleted", async () => {
+    const { uid } = await create();
+    const run = (caller = MEMBER) => w.automations.runAutomation({ ...ref(uid), idempotencyKey: "k" }, call(caller));
+    const { decision } = await run();
+    await w.automations.replaceAutomation({ ...ref(uid), automation: definition({ enabled: false }) }, call(OWNER));
+    expect((await run()).decision).toEqual(decision);
+    await w.automations.deleteAutomation(ref(uid), call(OWNER));
+    expect((await run()).decision).toEqual(decision);
+    expect(runsOf(uid)).toHaveLength(1);
+    await expect(run(OWNER)).rejects.toEqual(domainError({ reason: "automation_not_found" }));
+    await expect(run(VIEWER)).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    await expect(run(OTHER_TEAM_OWNER)).rejects.toEqual(domainError({ reason: "factory_not_found" }));
+  });
+
   test("is rejected for a disabled one, with the reason why no run can be created", async () => {
     const off = await create({ enabled: false });
     await expect(w.automations.runAutomation(ref(off.uid), call(OWNER))).rejects.toEqual(
@@ -697,6 +711,42 @@ describe("replaying a delivery", () => {
     expect(
       (await w.automations.listEventRuns({ factoryUid, eventUids: [delivery.uid] }, call(VIEWER))).runs,
     ).toHaveLength(2);
+  });
+
+  test("repeated with its key returns the first decision after the delivery was pruned and the automation was deleted", async () => {
+    const { uid } = await create({ triggers: [trigger({ kind: ["a"] })] });
+    const deaf = await create({ name: "deaf", triggers: [trigger(undefined, newUid())] });
+    const [yes, no] = [deliver({ kind: "a" }), deliver({ kind: "b" })];
+    const repeat = async () => [
+      await replay(uid, yes.uid, { idempotencyKey: "k" }),
+      await replay(uid, no.uid, { idempotencyKey: "k" }),
+      await replay(deaf.uid, yes.uid, { idempotencyKey: "k" }),
+    ];
+    const first = await repeat();
+    expect(first.map(({ decision, wouldTrigger }) => [decision!.outcome, wouldTrigger])).toEqual([
+      ["fired", true],
+      ["not_matched", false],
+      ["not_listening", false],
+    ]);
+    for (const { uid: changed, name } of [{ uid, name: "alerts" }, deaf])
+      await w.automations.replaceAutomation(
+        { ...ref(changed), automation: definition({ name, enabled: true, triggers: [trigger({ kind: ["b"] })] }) },
+        call(OWNER),
+      );
+    w.webhookIngress.deliveries.splice(0);
+    expect(await repeat()).toEqual(first);
+    await expect(replay(uid, yes.uid, { idempotencyKey: "k", webhookUid: newUid() })).rejects.toEqual(
+      domainError({ reason: "delivery_not_found" }),
+    );
+    await w.automations.deleteAutomation(ref(uid), call(OWNER));
+    expect(await replay(uid, yes.uid, { idempotencyKey: "k" })).toEqual(first[0]);
+    expect(runsOf(uid)).toHaveLength(1);
+    await expect(replay(uid, yes.uid, { idempotencyKey: "k" }, MEMBER)).rejects.toEqual(
+      domainError({ reason: "not_authorized" }),
+    );
+    await expect(replay(uid, yes.uid, { idempotencyKey: "k" }, OTHER_TEAM_OWNER)).rejects.toEqual(
+      domainError({ reason: "factory_not_found" }),
+    );
   });
 
   test("is rejected for deliveries that were not accepted, of another webhook or factory, and without permission", async () => {

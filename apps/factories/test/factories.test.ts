@@ -53,6 +53,7 @@ test("a created factory has every member of the record, with its defaults", asyn
     "defaultModel",
     "scoringDefaultModel",
     "integrations",
+    "selfImprovement",
     "foremanAgentUid",
   ] as const) {
     expect(factory[absent]).toBeUndefined();
@@ -64,6 +65,7 @@ describe("what a factory may be", () => {
   test.each([
     ["no name", { name: " " }, "name"],
     ["a long name", { name: "n".repeat(101) }, "name"],
+    ["a name of 101 emoji", { name: "🏭".repeat(101) }, "name"],
     ["an alias with a slash", { name: "x", alias: "a/b" }, "alias"],
     ["an alias of 61 characters", { name: "x", alias: "a".repeat(61) }, "alias"],
     ["an unknown strategy", { name: "x", credentialStrategy: "NOBODY" }, "credential_strategy"],
@@ -87,6 +89,11 @@ describe("what a factory may be", () => {
       reason: "invalid_factory",
       metadata: { field },
     });
+  });
+
+  test("named with 100 characters of two UTF-16 units each, and with 60 in its alias", async () => {
+    const [name, alias] = ["🏭".repeat(100), "𝒜".repeat(60)];
+    expect(await w.aFactory({ name, alias })).toMatchObject({ name, alias });
   });
 
   test("not a text with NUL", async () => {

@@ -52,6 +52,8 @@ export class FakeOrchestrator {
     [];
   readonly #keys = new Map<string, { body: string; run: FakeRun }>();
   readonly cancelled: { runUid: string; tree: boolean; cause: string }[] = [];
+  /** The cancelled runs by idempotency key. */
+  readonly #cancelKeys = new Map<string, string>();
   readonly #causes = new Map<string, FakeRun>();
   /** The code host's data about pull requests or its error, and the queries that it received. */
   codeHost: Error | { labels?: string[]; authors?: string[]; baseBranches?: string[]; paths?: string[] } = {};
@@ -115,12 +117,17 @@ export class FakeOrchestrator {
         this.closedWithRuns ||= withLiveRuns;
         return { live: this.live };
       },
-      cancelRun: async ({ runUid, tree, cause }) => {
+      cancelRun: async ({ runUid, tree, cause, idempotencyKey }) => {
         const run = this.#find(runUid);
+        const known = this.#cancelKeys.get(idempotencyKey);
+        if (known === runUid) return {};
+        if (known !== undefined)
+          throw new DomainError({ kind: "conflict", reason: "idempotency_mismatch", message: "Other run." });
         if (run.state === "CANCELLED")
           throw new DomainError({ kind: "invalid_argument", reason: "run_already_finished", message: "Over." });
         Object.assign(run, { state: "CANCELLED" });
         this.cancelled.push({ runUid, tree, cause });
+        if (idempotencyKey !== "") this.#cancelKeys.set(idempotencyKey, runUid);
         return {};
       },
       getRunTitles: async ({ runUids }) => {

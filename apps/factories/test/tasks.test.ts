@@ -237,16 +237,52 @@ describe("creating a task", () => {
       domainError({ reason: "idempotency_mismatch" }),
     );
   });
+
+  test("with one key in two factories creates two tasks", async () => {
+    const other = (await w.aFactory({ name: "Other" })).uid;
+    const [here, there] = [
+      await create(aRunHere().conversationUid, { idempotencyKey: "k" }),
+      await create(aRunHere().conversationUid, { idempotencyKey: "k", factoryUid: other }),
+    ];
+    expect([here.task?.factoryUid, there.task?.factoryUid]).toEqual([factoryUid, other]);
+  });
 });
 
 describe("cancelling a task", () => {
-  const cancel = (taskUid: string, caller = MEMBER) => w.tasks.cancelTask({ factoryUid, taskUid }, call(caller));
+  const cancel = (taskUid: string, caller = MEMBER, idempotencyKey = "") =>
+    w.tasks.cancelTask({ factoryUid, taskUid, idempotencyKey }, call(caller));
 
   test("cancels the tree of the current run in its name, then the task", async () => {
     const task = await aTask("Going");
     const newest = w.orchestrator.created({ teamUid: TEAM, conversationUid: task.conversationUid });
     expect((await cancel(task.uid)).task).toMatchObject({ uid: task.uid, stage: "CANCELLED", runUid: task.runUid });
     expect(w.orchestrator.cancelled.at(-1)).toEqual({ runUid: newest.uid, tree: true, cause: task.uid });
+  });
+
+  test("a repetition with its key cancels no newer run and leaves the stage of the newer run", async () => {
+    const task = await aTask("Going");
+    expect((await cancel(task.uid, MEMBER, "k")).task?.stage).toBe("CANCELLED");
+    expect((await cancel(task.uid, MEMBER, "k")).task?.stage).toBe("CANCELLED");
+    w.orchestrator.created({ teamUid: TEAM, conversationUid: task.conversationUid });
+    await update(task.uid, { stage: "IMPLEMENT" }, ["stage"]);
+    expect((await cancel(task.uid, MEMBER, "k")).task).toMatchObject({ uid: task.uid, stage: "IMPLEMENT" });
+    expect(w.orchestrator.cancelled.filter(({ cause }) => cause === task.uid)).toMatchObject([{ runUid: task.runUid }]);
+    await expect(cancel(task.uid, VIEWER, "k")).rejects.toEqual(domainError({ reason: "not_authorized" }));
+  });
+
+  test("a key that was refused cancels the same run later", async () => {
+    const task = await aTask("Going");
+    await expect(cancel(task.uid, VIEWER, "k")).rejects.toEqual(domainError({ reason: "not_authorized" }));
+    const run = w.orchestrator.runs.find(({ uid }) => uid === task.runUid)!;
+    run.isHidden = true;
+    await expect(cancel(task.uid, MEMBER, "k")).rejects.toEqual(domainError({ reason: "run_access_denied" }));
+    run.isHidden = false;
+    expect((await cancel(task.uid, MEMBER, "k")).task?.stage).toBe("CANCELLED");
+  });
+
+  test("one key cancels two tasks", async () => {
+    for (const title of ["One", "Two"])
+      expect((await cancel((await aTask(title)).uid, MEMBER, "k")).task?.stage).toBe("CANCELLED");
   });
 
   test("changes nothing when the run cannot be cancelled, is hidden or is not there", async () => {

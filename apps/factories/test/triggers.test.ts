@@ -595,5 +595,21 @@ describe("a delivery of a code host", () => {
       ).rejects.toEqual(domainError({ reason: "code_host_unavailable" }));
       expect(runsOf(uid)).toEqual([]);
     });
+
+    test("a replay that is repeated with its key returns the first decision while the code host is unreachable", async () => {
+      const uid = await create(failing({ authors: ["ann"] }));
+      w.orchestrator.codeHost = { authors: ["ann"] };
+      const delivery = deliver("workflow_run", run);
+      const { codeHostUid } = w.webhookIngress.codeHostDeliveries.find((one) => one.uid === delivery)!;
+      const replay = () =>
+        w.automations.replayDelivery(
+          { factoryUid, automationUid: uid, codeHostUid, deliveryUid: delivery, idempotencyKey: "k" },
+          call(OWNER),
+        );
+      const first = await replay();
+      expect(first).toMatchObject({ wouldTrigger: true, decision: { outcome: "fired" } });
+      w.orchestrator.codeHost = AWAY;
+      expect(await replay()).toEqual(first);
+    });
   });
 });

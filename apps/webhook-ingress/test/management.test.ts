@@ -151,6 +151,12 @@ describe("creating", () => {
     expect((await w.client.listWebhooks({ factoryUid }, as)).webhooks).toHaveLength(1);
     expect(await w.rows("SELECT 1 FROM idempotency_keys WHERE response LIKE $1", [`%${first.secret}%`])).toEqual([]);
   });
+  test("with one key in two factories creates two webhooks", async () => {
+    const factories = [w.aFactory(), w.aFactory()];
+    const created = [];
+    for (const factoryUid of factories) created.push((await create({ factoryUid }, "", "one key")).webhook!.factoryUid);
+    expect(created).toEqual(factories);
+  });
   test("is refused if external files define the factory", async () => {
     await expect(create({ factoryUid: w.aFactory("external_files") })).rejects.toEqual(
       domainError({ kind: "conflict", reason: "managed_by_files" }),

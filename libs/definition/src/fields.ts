@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { exactNumber } from "@millwright/payload-filter";
 import { START, type DiagnosticCode, type Place } from "./diagnostics.ts";
+import { hasAtMostCharacters } from "./rules.ts";
 import type { YamlDocument } from "./yaml-document.ts";
 
 /** A value with its position, for rules across files. */
@@ -278,8 +279,7 @@ function textFault(value: string, { max, pattern, hint, oneOf }: TextRule): stri
   if (value.trim() === "") return "not be empty";
   if (!isStorable(value)) return "not contain NUL or half a surrogate pair";
   if (oneOf && !oneOf.includes(value)) return `be one of: ${oneOf.join(", ")}`;
-  if (max !== undefined && value.length > max && Array.from(value).length > max)
-    return `have at most ${max} characters`;
+  if (max !== undefined && !hasAtMostCharacters(value, max)) return `have at most ${max} characters`;
   if (pattern && !pattern.test(value)) return hint ?? "have another form";
   return undefined;
 }

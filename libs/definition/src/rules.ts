@@ -11,9 +11,14 @@ export const REPOSITORY_NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 export const CODE_FORGES = ["GITHUB", "GITLAB", "AZURE_DEVOPS"] as const;
 export const CREDENTIAL_STRATEGIES = ["EXECUTOR", "CREATOR"] as const;
 
-export const isFactoryName = (name: string): boolean => name.trim() !== "" && name.length <= FACTORY_NAME_MAX;
+/** Returns whether a text has at most `max` characters, counted as code points like `maxLength` of JSON Schema. */
+export const hasAtMostCharacters = (text: string, max: number): boolean =>
+  text.length <= max || Array.from(text).length <= max;
+
+export const isFactoryName = (name: string): boolean =>
+  name.trim() !== "" && hasAtMostCharacters(name, FACTORY_NAME_MAX);
 export const isAlias = (alias: string): boolean =>
-  alias.trim() !== "" && alias.length <= ALIAS_MAX && ALIAS.test(alias);
+  alias.trim() !== "" && hasAtMostCharacters(alias, ALIAS_MAX) && ALIAS.test(alias);
 
 export const WEBHOOK_AUTH_MODES = ["token", "url_token", "signature"] as const;
 /** Modes that need only a secret. */

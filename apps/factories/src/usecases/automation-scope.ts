@@ -22,9 +22,16 @@ export async function findAutomation(
   verb: Verb,
 ): Promise<{ factory: Factory; automation: Automation }> {
   const factory = await findFactory(deps, caller, factoryUid, verb);
-  const automation = isUuid(automationUid)
-    ? await deps.automations.find(factory.uid, automationUid.toLowerCase())
-    : undefined;
+  return { factory, automation: await automationOf(deps, factory, automationUid) };
+}
+
+/** Returns an automation of the factory. Errors: automation_not_found (absent, malformed, or of another factory). */
+export async function automationOf(
+  { automations }: Pick<AutomationScopeDeps, "automations">,
+  factory: Factory,
+  uid: string,
+): Promise<Automation> {
+  const automation = isUuid(uid) ? await automations.find(factory.uid, uid.toLowerCase()) : undefined;
   if (!automation) throw notFound("automation");
-  return { factory, automation };
+  return automation;
 }

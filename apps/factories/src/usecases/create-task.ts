@@ -70,6 +70,6 @@ export async function createTask(
     },
     deps.clock.now(),
   );
-  const request = idempotentRequest(caller.principal.uid, "create-task", idempotencyKey, input);
+  const request = idempotentRequest(caller.principal.uid, `create-task ${factory.uid}`, idempotencyKey, input);
   return deps.tasks.create(task, taskCreated(task, originOf(caller)), request);
 }

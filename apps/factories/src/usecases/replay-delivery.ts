@@ -3,18 +3,20 @@ import { invalidArgument, notFound } from "@millwright/errors";
 import { isUuid } from "@millwright/ids";
 import type { JsonObject } from "@millwright/json";
 import { eventUidOf } from "../domain/automation.ts";
-import { NOT_LISTENING_EXPLANATION, type ShownDecision } from "../domain/decision.ts";
+import type { Automation } from "../domain/automation.ts";
+import { NOT_LISTENING_EXPLANATION, type Outcome, type ShownDecision } from "../domain/decision.ts";
 import type { Factory } from "../domain/factory.ts";
 import type { StoredCodeHostDelivery, StoredDelivery } from "../domain/stored-delivery.ts";
 import { REPLAYED, type TriggerEvent } from "../domain/trigger-event.ts";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import type { DecisionStore } from "../store/decision-store.ts";
-import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
+import { automationOf, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { decideOne, type Evaluators } from "./decide-event.ts";
 import type { EvaluateCodeHostDeliveryDeps } from "./evaluate-code-host-delivery.ts";
 import type { EvaluateDeliveryDeps } from "./evaluate-delivery.ts";
 import { started, type StartDecisionDeps } from "./run-automation.ts";
+import { findFactory } from "./scope.ts";
 
 export type ReplayDeliveryDeps = AutomationScopeDeps &
   StartDecisionDeps & {
@@ -42,9 +44,12 @@ export type ReplayRequest = AutomationRef & {
   idempotencyKey: string;
 };
 
+type Replay = { decision: ShownDecision; wouldTrigger: boolean };
+
 /**
  * Evaluates a stored delivery again with the current state of one automation. Unless it is a dry run, a match starts
- * another run, or continues the task that is bound to the item. Both are recorded in the audit log.
+ * another run, or continues the task that is bound to the item. Both are recorded in the audit log. A retry with the
+ * same key returns the first decision, even if the delivery was pruned or the automation was changed or deleted since.
  * Errors: factory_not_found · automation_not_found · delivery_not_found (also of another webhook, connection, factory
  * or team) · payload_not_stored · not_authorized · automation_failed (conflict) · those of a code host that does not
  * return data that a filter requires.
@@ -53,18 +58,20 @@ export async function replayDelivery(
   deps: ReplayDeliveryDeps,
   caller: Caller,
   request: ReplayRequest,
-): Promise<{ decision: ShownDecision; wouldTrigger: boolean }> {
-  const { factory, automation } = await findAutomation(
-    deps,
-    caller,
-    request,
-    request.codeHostUid === "" ? "webhook.manage" : "factory.manage",
-  );
+): Promise<Replay> {
+  const verb = request.codeHostUid === "" ? "webhook.manage" : "factory.manage";
+  const factory = await findFactory(deps, caller, request.factoryUid, verb);
   if (!request.dryRun) requireVerb(caller, factory.teamUid, "run.create", "factory");
+  const [deliveryUid, automationUid] = [request.deliveryUid.toLowerCase(), request.automationUid.toLowerCase()];
+  const eventUid = eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automationUid}`, request.idempotencyKey);
+  const first =
+    request.dryRun || request.idempotencyKey === "" ? undefined : await findReplay(deps, factory, request, eventUid);
+  if (first) return first;
+  const automation = await automationOf(deps, factory, automationUid);
   const { provider, receivedAt, subject, known } = await findDelivery(deps, factory, request);
-  const [origin, now, deliveryUid] = [originOf(caller), deps.clock.now(), request.deliveryUid.toLowerCase()];
+  const [origin, now] = [originOf(caller), deps.clock.now()];
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `replay ${deliveryUid} ${automation.uid}`, request.idempotencyKey),
+    uid: eventUid,
     factoryUid: factory.uid,
     teamUid: factory.teamUid,
     provider,
@@ -78,7 +85,6 @@ export async function replayDelivery(
   const evaluation = await evaluators[provider]?.({ ...event, occurredAt: receivedAt.toISOString() }, [automation]);
   const decision = evaluation && decideOne(automation, evaluation);
   if (decision?.isDelayed && evaluation?.delay) throw evaluation.delay;
-  const wouldTrigger = decision?.outcome === "pending";
   const more = {
     mode: "replay",
     event_uid: event.uid,
@@ -89,26 +95,41 @@ export async function replayDelivery(
   const auditEvent = automationEvent("run_requested", automation, origin, more);
   if (!request.dryRun) await deps.decisions.insertWithEvent(event, decision ? [decision] : [], now, auditEvent);
   else await deps.decisions.publish(auditEvent);
-  if (decision && !request.dryRun) return { decision: await started(deps, event, automation.uid), wouldTrigger };
-  const notListening = {
-    outcome: "not_listening" as const,
-    explanation: NOT_LISTENING_EXPLANATION,
-    checks: [],
-    runUid: null,
-  };
-  return {
-    decision: {
-      ...notListening,
-      ...decision,
-      automationUid: automation.uid,
-      automationName: automation.name,
-      event,
-      decidedAt: now,
-      nextAttemptAt: null,
-    },
-    wouldTrigger,
-  };
+  if (decision && !request.dryRun) return replayOf(await started(deps, event, automation.uid));
+  return replayOf({ ...notListening(automation, event, now), ...decision });
 }
+
+/** Returns the result of an earlier request with the same key for this webhook or connection, or undefined. */
+async function findReplay(
+  deps: ReplayDeliveryDeps,
+  factory: Factory,
+  request: ReplayRequest,
+  eventUid: string,
+): Promise<Replay | undefined> {
+  const found = await deps.decisions.findEvent(factory.uid, eventUid);
+  const [member, sourceUid] =
+    request.codeHostUid === "" ? ["webhook_uid", request.webhookUid] : ["code_host_uid", request.codeHostUid];
+  if (found?.event.subject[member] !== sourceUid.toLowerCase()) return undefined;
+  const automationUid = request.automationUid.toLowerCase();
+  const stored = await deps.decisions.list({ factoryUid: factory.uid, automationUid, eventUid, limit: 1 });
+  if (stored.length > 0) return replayOf(await started(deps, found.event, automationUid));
+  return replayOf(notListening(await automationOf(deps, factory, automationUid), found.event, found.decidedAt));
+}
+
+const TRIGGERED: ReadonlySet<Outcome | "not_listening"> = new Set(["pending", "fired", "continued"]);
+const replayOf = (decision: ShownDecision): Replay => ({ decision, wouldTrigger: TRIGGERED.has(decision.outcome) });
+
+const notListening = ({ uid, name }: Automation, event: TriggerEvent, decidedAt: Date): ShownDecision => ({
+  automationUid: uid,
+  automationName: name,
+  outcome: "not_listening",
+  explanation: NOT_LISTENING_EXPLANATION,
+  checks: [],
+  runUid: null,
+  event,
+  decidedAt,
+  nextAttemptAt: null,
+});
 
 /** Returns the event of a delivery with its content. Errors: delivery_not_found · payload_not_stored. */
 async function findDelivery(

@@ -7,11 +7,12 @@ import type { TriggerEvent } from "../domain/trigger-event.ts";
 import { automationEvent } from "../events/automation-events.ts";
 import { originOf } from "../events/origin.ts";
 import type { DecisionStore } from "../store/decision-store.ts";
-import { findAutomation, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
+import { automationOf, type AutomationRef, type AutomationScopeDeps } from "./automation-scope.ts";
 import { runInputOf } from "./decide-event.ts";
+import { findFactory } from "./scope.ts";
 
 export type StartDecisionDeps = {
-  decisions: Pick<DecisionStore, "insertWithEvent" | "list">;
+  decisions: Pick<DecisionStore, "insertWithEvent" | "findEvent" | "list">;
   /** Starts the run of a pending decision. */
   start(ref: DecisionRef): Promise<void>;
   clock: Clock;
@@ -22,21 +23,26 @@ export type RunAutomationDeps = AutomationScopeDeps & StartDecisionDeps;
 
 /**
  * Starts a run of an automation for the caller, regardless of its triggers. A retry with the same key returns the same
- * run.
- * Errors: automation_not_found · not_authorized · automation_disabled (conflict) · automation_failed (conflict: its run
- * cannot be created).
+ * run, even if the automation was disabled or deleted since.
+ * Errors: factory_not_found · automation_not_found · not_authorized · automation_disabled (conflict) ·
+ * automation_failed (conflict: its run cannot be created).
  */
 export async function runAutomation(
   deps: RunAutomationDeps,
   caller: Caller,
   ref: AutomationRef & { idempotencyKey: string },
 ): Promise<ShownDecision> {
-  const { factory, automation } = await findAutomation(deps, caller, ref, "run.create");
+  const factory = await findFactory(deps, caller, ref.factoryUid, "run.create");
+  const automationUid = ref.automationUid.toLowerCase();
+  const eventUid = eventUidOf(caller.principal.uid, `run-automation ${automationUid}`, ref.idempotencyKey);
+  const first = ref.idempotencyKey === "" ? undefined : await deps.decisions.findEvent(factory.uid, eventUid);
+  if (first) return started(deps, first.event, automationUid);
+  const automation = await automationOf(deps, factory, automationUid);
   if (!automation.enabled) throw automationDisabled();
   const origin = originOf(caller);
   const now = deps.clock.now();
   const event: TriggerEvent = {
-    uid: eventUidOf(caller.principal.uid, `run-automation ${automation.uid}`, ref.idempotencyKey),
+    uid: eventUid,
     factoryUid: factory.uid,
     teamUid: factory.teamUid,
     provider: "manual",

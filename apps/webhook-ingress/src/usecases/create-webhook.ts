@@ -45,7 +45,7 @@ export async function createWebhook(
   const settings = readSettings(input, auth);
   const now = deps.clock.now();
   const { idempotencyKey, ...body } = input;
-  const request = idempotentRequest(caller.principal.uid, "create-webhook", idempotencyKey, body);
+  const request = idempotentRequest(caller.principal.uid, `create-webhook ${factory.uid}`, idempotencyKey, body);
   const earlier = request && (await deps.webhooks.findCreated(request, now));
   if (!earlier && factory.management === "external_files") throw managedByFiles();
   const { own, generated } = earlier
