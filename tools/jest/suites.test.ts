@@ -14,10 +14,10 @@ const PREVIOUS_RELEASE = "tools/deploy/previous-release.test.ts";
 const { MILLWRIGHT_TEST_DEADLINE: deadline = "" } = process.env;
 afterEach(() => void (process.env["MILLWRIGHT_TEST_DEADLINE"] = deadline));
 
-test("core system tests start first, suites of services next, further system tests last", () => {
-  const ranks = [CORE, SERVICE, FURTHER].map(rankOf);
+test("core system tests start first, suites of services next, then the previous release and further system tests", () => {
+  const ranks = [CORE, SERVICE, PREVIOUS_RELEASE, FURTHER].map(rankOf);
   expect(ranks).toEqual(ranks.toSorted((a, b) => a - b));
-  expect(new Set(ranks).size).toBe(3);
+  expect(new Set(ranks).size).toBe(4);
 });
 
 test("every suite that starts first exists", () => {

@@ -31,8 +31,8 @@ const FIRST = [
   "apps/system-tests/test/console/runs.test.ts",
 ];
 
-/** Suites that start platforms, and the suite that runs the previous release. */
-const OPTIONAL = /^(tools\/deploy\/previous-release|apps\/system-tests\/test\/.*)\.test\.ts$/;
+/** The tests of the previous release on the schema of this version. */
+const PREVIOUS_RELEASE = "tools/deploy/previous-release.test.ts";
 
 /** Title of the skipped test of a suite that was left out. */
 export const LEFT_OUT = "has not started before the deadline of the test run";
@@ -44,11 +44,13 @@ export const suiteOf = ({ rootDir }: { readonly rootDir: string }, path: string)
 export function rankOf(suite: string): number {
   const rank = FIRST.indexOf(suite);
   if (rank !== -1) return rank;
-  return isOptional(suite) ? FIRST.length + 1 : FIRST.length;
+  if (!isOptional(suite)) return FIRST.length;
+  return suite === PREVIOUS_RELEASE ? FIRST.length + 1 : FIRST.length + 2;
 }
 
 /** Returns whether a suite is left out if it has not started when the deadline of the test run is over. */
-export const isOptional = (suite: string): boolean => OPTIONAL.test(suite) && !FIRST.includes(suite);
+export const isOptional = (suite: string): boolean =>
+  suite === PREVIOUS_RELEASE || (suite.startsWith("apps/system-tests/") && !FIRST.includes(suite));
 
 /**
  * Returns whether a suite is left out at `now` (milliseconds since the epoch) because of `MILLWRIGHT_TEST_DEADLINE`
