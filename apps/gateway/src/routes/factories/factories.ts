@@ -19,11 +19,15 @@ export type FactoryRoutesDeps = {
 
 export const factoryParams = z.object({ uid: pathUid("factory") });
 
+/** As in files. Not `z.regex`, whose pattern in the API document would contain the flag. */
+const ALIAS = /^[\p{L}\p{N} ._-]{1,60}$/u;
+
 const FactoryFields = z.object({
   name: z.string().trim().min(1).max(100),
   alias: z
     .string()
-    .regex(/^[\p{L}\p{N} ._-]{1,60}$/u, "letters, digits, space, dot, underscore, dash; at most 60")
+    .refine((alias) => ALIAS.test(alias), "letters, digits, space, dot, underscore, dash; at most 60")
+    .meta({ pattern: ALIAS.source })
     .nullable()
     .optional(),
   description: z.string().nullable().optional(),
