@@ -6,10 +6,11 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { timeoutFactor } from "@millwright/testing";
 import { missingRelease, PREVIOUS_RELEASE, writePreviousRelease } from "./previous-release.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const TIMEOUT_MS = 900_000;
+const TIMEOUT_MS = 900_000 * timeoutFactor();
 /** Journeys that use every service. `MILLWRIGHT_PREVIOUS_TESTS` selects others, such as `apps/factories/test`. */
 const TESTS = (process.env["MILLWRIGHT_PREVIOUS_TESTS"] ?? "journey automations scorers factory-metrics")
   .split(" ")

@@ -5,10 +5,7 @@ import { rankOf, suiteOf } from "./suites.ts";
 
 export default class RankedSuites extends TestSequencer {
   sort(tests) {
-    return super
-      .sort(tests)
-      .map((test) => ({ test, rank: rankOf(suiteOf(test.context.config, test.path)) }))
-      .toSorted((a, b) => a.rank - b.rank)
-      .map(({ test }) => test);
+    const rank = ({ path, context }) => rankOf(suiteOf(context.config, path));
+    return super.sort(tests).toSorted((a, b) => rank(a) - rank(b));
   }
 }

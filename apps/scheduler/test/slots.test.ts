@@ -24,6 +24,17 @@ function blockCreate() {
   };
   return { reached: reached.promise, release: released.resolve };
 }
+/** Returns a schedule whose slot has been decided again, because the response to the creation of its run was lost. */
+async function aSlotWithLostResponse(overlapPolicy = "allow"): Promise<string> {
+  const { uid } = await w.aSchedule({ overlapPolicy, cronSchedule: "1 * * * *" });
+  await w.setTime("2026-11-20T10:01:00Z");
+  w.orchestrator.beforeResponse = unavailable;
+  await settle();
+  w.orchestrator.beforeResponse = () => {};
+  await w.advance(2);
+  await settle();
+  return uid;
+}
 /** Handles all events of the feeds. */
 async function drainConsumers(): Promise<void> {
   for (const consumer of w.service.consumers) await consumer.drain();
@@ -149,13 +160,7 @@ describe("when the orchestrator", () => {
     expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 missed superseded", "10:02 fired"], 1]);
   });
   test("created the run but the response was lost, the slot has that run", async () => {
-    const { uid } = await w.aSchedule({ cronSchedule: "1 * * * *" });
-    await w.setTime("2026-11-20T10:01:00Z");
-    w.orchestrator.beforeResponse = unavailable;
-    await settle();
-    w.orchestrator.beforeResponse = () => {};
-    await w.advance(2);
-    await settle();
+    const uid = await aSlotWithLostResponse();
     expect([await w.ledger(uid), runsOf().length]).toEqual([["10:01 fired"], 1]);
   });
   test("created the run of a slot that was then missed, the run's event makes the slot fired", async () => {
@@ -343,13 +348,7 @@ describe("while a run of an earlier slot is active", () => {
   test.each(["skip", "buffer_one", "cancel_other"])(
     "%s fires a slot with its own run if the response was lost",
     async (overlapPolicy) => {
-      const { uid } = await w.aSchedule({ overlapPolicy, cronSchedule: "1 * * * *" });
-      await w.setTime("2026-11-20T10:01:00Z");
-      w.orchestrator.beforeResponse = unavailable;
-      await settle();
-      w.orchestrator.beforeResponse = () => {};
-      await w.advance(2);
-      await settle();
+      const uid = await aSlotWithLostResponse(overlapPolicy);
       expect([await w.ledger(uid), runsOf().map(({ state }) => state), w.orchestrator.cancelled]).toEqual([
         ["10:01 fired"],
         ["QUEUED"],

@@ -26,9 +26,12 @@ export { locateInThread, parseDefinitionInThread } from "./parse-in-thread.ts";
 export { parseDefinition, type ParsedDefinition } from "./parse-definition.ts";
 export { readSkillFile } from "./skill-file.ts";
 export {
+  ALIAS,
+  ALIAS_MAX,
   CODE_FORGES,
   CREDENTIAL_STRATEGIES,
   HEADER_NAME,
+  hasAtMostCharacters,
   isAlias,
   isCredentialHeader,
   isFactoryName,

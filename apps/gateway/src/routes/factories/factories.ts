@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { chooseTeam, type Caller } from "@millwright/caller";
 import type { factories as proto } from "@millwright/contracts";
+import { ALIAS, ALIAS_MAX, hasAtMostCharacters } from "@millwright/definition";
 import { isDomainError } from "@millwright/errors";
 import { cursor, PageInfo, pageInfo, pageLimit, pathUid, queryBoolean, route, type Route } from "../../rest/index.ts";
 import { onBehalf, type Upstreams } from "../../clients/upstreams.ts";
@@ -19,15 +20,16 @@ export type FactoryRoutesDeps = {
 
 export const factoryParams = z.object({ uid: pathUid("factory") });
 
-/** As in files. Not `z.regex`, whose pattern in the API document would contain the flag. */
-const ALIAS = /^[\p{L}\p{N} ._-]{1,60}$/u;
-
 const FactoryFields = z.object({
   name: z.string().trim().min(1).max(100),
   alias: z
     .string()
-    .refine((alias) => ALIAS.test(alias), "letters, digits, space, dot, underscore, dash; at most 60")
-    .meta({ pattern: ALIAS.source })
+    // Not `regex`: the pattern in the API document would contain the flag of the expression.
+    .refine(
+      (alias) => ALIAS.test(alias) && hasAtMostCharacters(alias, ALIAS_MAX),
+      `letters, digits, space, dot, underscore, dash; at most ${ALIAS_MAX}`,
+    )
+    .meta({ pattern: ALIAS.source, maxLength: ALIAS_MAX })
     .nullable()
     .optional(),
   description: z.string().nullable().optional(),
